@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from types import SimpleNamespace
@@ -11,18 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from linerate.counts.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction, directions_of
-from linerate.generators.programs.agent import STOPPED, Ran
-from linerate.generators.programs.driver import ProgramGenerator, Sent, _outcome
+from linerate.generators.programs.agent import STOPPED, AgentPlace, Launch, Ran, start_together
+from linerate.generators.programs.counters import Span
+from linerate.generators.programs.driver import ProgramGenerator
 from linerate.generators.programs.iperf3 import Iperf3, read_reports
+from linerate.generators.programs.outcome import Sent, outcome_of
 from linerate.generators.programs.pktgen import read_report as pktgen_report
-from linerate.generators.programs.trafgen import config_line, listed_frames
+from linerate.generators.programs.trafgen import check_discipline, config_line, listed_frames
 from linerate.generators.streams import profile_streams
 from linerate.generators.switch.checked import with_switch
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.ip_header import ipv4_checksum
+from linerate.traffic.profiles import FrameClass, Profile
+from linerate.units import FCS
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
@@ -63,6 +68,32 @@ def test_sizes_keep_their_shares_and_are_spread() -> None:
     assert {size: found.count(size) / len(found) for size in set(found)} == pytest.approx(shares)
     longest = max(found)
     assert not any(first == second == longest for first, second in pairwise(found))
+
+
+@given(st.integers(1, 20_000), st.integers(1, 3))
+def test_a_rare_size_is_sent_as_often_as_it_should_or_refused(often: int, rare: int) -> None:
+    flow = CATALOGUE.profile(["64b", "1-flow"]).flows
+    profile = Profile("mix", (FrameClass(64, often), FrameClass(9018, rare)), flow)
+    try:
+        found = [len(frame) + FCS for frame in listed_frames(profile_streams(profile, OUT), OWN, ROUTER)]
+    except ValueError as error:
+        assert re.search("has no place in a list|too many for a list", str(error)) and often > 1000
+    else:
+        assert sum(found) / len(found) == pytest.approx(profile.mean_size, rel=1e-6)
+
+
+@pytest.mark.parametrize("shown", ["", "qdisc noqueue 0: root refcnt 2 \n", "qdisc mq 0: root\n"])
+def test_a_discipline_that_comes_back_by_itself_may_be_replaced(shown: str) -> None:
+    agent: Any = SimpleNamespace(place=AgentPlace("eth1"), ask=lambda command: shown)
+    check_discipline(agent)
+
+
+def test_a_discipline_that_somebody_set_is_not_lost() -> None:
+    agent: Any = SimpleNamespace(place=AgentPlace("eth1"), ask=lambda command: "qdisc pfifo 7: root refcnt 2 limit 9p")
+    with pytest.raises(
+        TestbedError, match=r"^eth1 on this machine has a queueing discipline of its own \(pfifo 7: root"
+    ):
+        check_discipline(agent)
 
 
 def test_too_many_frames_for_a_list_are_refused() -> None:
@@ -150,7 +181,7 @@ def counted(**counts: int) -> dict[int, Mapping[str, int]]:
 
 
 def outcome(sent: Sent, asked: int = 1000, before: dict[int, Mapping[str, int]] | None = None, **after: int) -> Outcome:
-    return _outcome(Load(1000.0), 1.0, {OUT: asked}, {OUT: sent}, before or counted(), counted(**after))
+    return outcome_of(Load(1000.0), 1.0, {OUT: asked}, {OUT: sent}, before or counted(), counted(**after))
 
 
 def test_what_the_interfaces_count_is_offered_and_forwarded() -> None:
@@ -203,6 +234,47 @@ def test_frames_that_the_card_missed_may_be_all_that_is_lost() -> None:
     assert assess_trial(1, found, Tolerance()).certain_loss_ratio(False) == 0
 
 
+def both(first: Span, second: Span) -> Outcome:
+    sent = {
+        row: Sent(1000, span.least, span.most, span=span)
+        for row, span in zip((OUT, BACK), (first, second), strict=True)
+    }
+    counts = counted(p0_opackets=1000, p1_ipackets=1000, p1_opackets=1000, p0_ipackets=1000)
+    return outcome_of(Load(1000.0), 1.0, dict.fromkeys(sent, 1000), sent, counted(), counts)
+
+
+def test_directions_that_began_apart_did_not_send_together() -> None:
+    """A router has less to do while only one of them sends: the time is that from the first frame to the last."""
+    found = both(Span((5.0, 5.001), (6.0, 6.001)), Span((5.3, 5.301), (6.3, 6.301)))
+    assert (found.elapsed, found.readings[APART]) == (pytest.approx(1.3), pytest.approx(0.299))
+    trial = assess_trial(1, found, Tolerance(late=0.5, under=0.4), needed=Load(1000.0))
+    assert {problem.fault for problem in trial.problems} == {Fault.UNDER_OFFERED}
+    assert "1000 frames in up to 1.301 s, expected 1301; the directions began 0.299 s apart" in str(trial.problems[0])
+    together = both(Span((5.0, 5.001), (6.0, 6.001)), Span((5.0005, 5.0015), (6.0, 6.001)))
+    assert APART not in together.readings
+    assert not assess_trial(1, together, Tolerance(), needed=Load(1000.0)).problems
+
+
+def test_a_hosts_clock_that_is_ahead_does_not_set_directions_apart() -> None:
+    there = Span((105.0, 105.001), (106.0, 106.001)).here((99.9, 100.1))
+    assert (there.first, there.last) == (pytest.approx((4.9, 5.101)), pytest.approx((5.9, 6.101)))
+    found = both(Span((5.0, 5.001), (6.0, 6.001)), there)
+    assert APART not in found.readings and found.readings["elapsed_uncertainty"] > 0.09
+
+
+def test_all_programs_are_asked_to_start_before_the_first_has_answered() -> None:
+    said = list[str]()
+
+    def agent(name: str) -> Any:
+        return SimpleNamespace(
+            _order=lambda command: said.append(f"{name} {command}") or name,
+            _checked=lambda command, mark, limit: said.append(f"{mark} answered"),
+        )
+
+    start_together([Launch(agent("a"), ("x", "y z"), 1.5), Launch(agent("b"), ("x",), 1.5)])
+    assert said == ["a run 1.500 x 'y z'", "b run 1.500 x", "a answered", "b answered"]
+
+
 # -- a switch beside it ------------------------------------------------------------------------------------------------
 
 
@@ -252,6 +324,7 @@ def test_streams_of_iperf3_use_no_more_cores_than_there_are(
     site: Any = None
     iperf3 = Iperf3({0: port}, site, passes_by=True)
     iperf3._flows, iperf3._cores = {0: (None,) * flows}, {0: cores}  # type: ignore[dict-item]
-    monkeypatch.setattr("linerate.generators.programs.iperf3.watched_seconds", lambda agent: (1.0, 1.0))
+    span = Span((5.0, 5.0), (6.0, 6.0))
+    monkeypatch.setattr("linerate.generators.programs.iperf3.watched_span", lambda agent: span)
     found = iperf3.finish(OUT, 5.0)
     assert (found.frames, found.cores) == (100 * flows, used)

@@ -166,6 +166,11 @@ HOST_COUNTS = "host_counts"
 receives stand alone, 0 where a switch counted the same. A trial without this reading was counted by its generator."""
 
 
+APART = "apart"
+"""The reading of a trial that says how many seconds apart its directions began, at least. A trial without it: not
+known to have begun apart."""
+
+
 HIDDEN = "hidden."
 """Readings of a trial, by receiving port: the most lost frames in whose place others came, as its card shows them."""
 
@@ -349,6 +354,7 @@ def assess_trial(
         found.append(
             Problem(Fault.OVER_OFFERED, f"{outcome.elapsed:.2f} s of sending instead of {outcome.duration:g} s")
         )
+    apart = f"; the directions began {seconds:.3f} s apart" if (seconds := outcome.readings.get(APART, 0.0)) else ""
     for direction in outcome.directions:
         name = f"port {direction.tx_port} to {direction.rx_port}"
         intended, offered = direction.intended, direction.offered
@@ -358,10 +364,10 @@ def assess_trial(
             found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames ({share:.2f} %)"))
         elif offered < asked:
             share = 100 * offered / intended * outcome.duration / earliest
-            words = f"{offered} of {intended} frames, in {earliest:.3f} s instead of {outcome.duration:g} s"
+            words = f"{offered} of {intended} frames, in {earliest:.3f} s instead of {outcome.duration:g} s{apart}"
             found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {share:.2f} % of the rate ({words})"))
         elif needed is not None and offered + 1 < LEAST_OFFERED * needed.pps * latest:
-            words = f"{name}: {offered} frames in up to {latest:.3f} s, expected {needed.pps * latest:.0f}"
+            words = f"{name}: {offered} frames in up to {latest:.3f} s, expected {needed.pps * latest:.0f}{apart}"
             found.append(Problem(Fault.UNDER_OFFERED, words))
         if offered > intended * (1 + tolerance.over) + 1:
             found.append(Problem(Fault.OVER_OFFERED, f"{name}: {offered} frames instead of {intended}"))

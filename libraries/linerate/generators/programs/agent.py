@@ -17,6 +17,7 @@ import shlex
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,7 +196,10 @@ class Agent:
 
     def ask(self, command: str, limit: float = COMMAND_LIMIT) -> str:
         """What *command* wrote, within *limit* s. Raises TestbedError, also for an exit status that is not 0."""
-        status, output = self.result(command, limit)
+        return self._checked(command, self._order(command), limit)
+
+    def _checked(self, command: str, mark: str, limit: float) -> str:
+        status, output = self._answer(command, mark, limit)
         if status:
             words = shortened(visible(output).strip(), 300) or "no reason given"
             raise TestbedError(
@@ -205,9 +209,16 @@ class Agent:
 
     def result(self, command: str, limit: float = COMMAND_LIMIT) -> tuple[int, str]:
         """Exit status of *command*, and what it wrote. Raises TestbedError after *limit* s, and if the shell ended."""
-        mark, until = f"@@{secrets.token_hex(6)}", time.monotonic() + limit
+        return self._answer(command, self._order(command), limit)
+
+    def _order(self, command: str) -> str:
+        """Have *command* run; returns the mark that ends what it writes."""
+        mark = f"@@{secrets.token_hex(6)}"
         self._write(f"{command}\nprintf '\\n{mark} %s\\n' \"$?\"\n")
-        found, size = list[str](), 0
+        return mark
+
+    def _answer(self, command: str, mark: str, limit: float) -> tuple[int, str]:
+        until, found, size = time.monotonic() + limit, list[str](), 0
         while True:
             try:
                 line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
@@ -252,7 +263,18 @@ class Agent:
 
     def start(self, argv: tuple[str, ...], limit: float) -> None:
         """Start a program, which is asked to end after *limit* s and killed 3 s later. Raises TestbedError."""
-        self.ask(f"run {limit:.3f} {shlex.join(argv)}")
+        start_together([Launch(self, argv, limit)])
+
+    def clock(self) -> tuple[float, float]:
+        """The least and the most seconds by which the host's clock is ahead of this machine's. Raises TestbedError."""
+        if self.place.login is None:
+            return 0.0, 0.0
+        before = time.time()
+        told = self.ask("date +%s.%N").strip()
+        after = time.time()
+        if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{9}", told):
+            raise TestbedError(f"{self._name}: 'date +%s.%N' was not understood: {told[:100]!r}")
+        return float(told) - after, float(told) - before
 
     def ended(self) -> Ran | None:
         """How the program ended; None while it runs. Raises TestbedError."""
@@ -313,3 +335,22 @@ class Agent:
             with contextlib.suppress(Exception):
                 self._client.close()
             self._client = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program that is ready to be started by *agent*, with the limit of :meth:`Agent.start`."""
+
+    agent: Agent
+    argv: tuple[str, ...]
+    limit: float
+
+
+def start_together(launches: Sequence[Launch]) -> None:
+    """Start programs at the same time: all are asked before the first has answered. Raises TestbedError."""
+    asked = []
+    for launch in launches:
+        command = f"run {launch.limit:.3f} {shlex.join(launch.argv)}"
+        asked.append((launch.agent, command, launch.agent._order(command)))
+    for agent, command, mark in asked:
+        agent._checked(command, mark, COMMAND_LIMIT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...errors import TestbedError
 from .agent import Agent
@@ -14,7 +15,7 @@ NAMES = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_errors", "rx_mi
 
 WATCH = """
 import sys, time
-name, frames, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+name, frames, seconds, before = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 f = open('/sys/class/net/%s/statistics/tx_packets' % name)
 def count():
     f.seek(0)
@@ -26,43 +27,74 @@ now = time.monotonic()
 until, first, full, still = now + seconds, None, None, now
 while now < until:
     time.sleep(0.0005)
-    before, now_count, after = time.monotonic(), count(), time.monotonic()
+    start, now_count, after = time.monotonic(), count(), time.monotonic()
     if now_count != last:
-        if first is None:
+        if first is None and now_count - base > before:
             first = (now, after)
         full, still, last = (now, after), after, now_count
-    now = before
+    now = start
     if last - base >= frames or (first and after - still > 1.0):
         break
-if first:
-    print('sent', last - base, '%.6f' % max(0.0, full[0] - first[1]), '%.6f' % (full[1] - first[0]))
-else:
-    print('sent 0 0 0')
+day = time.time() - time.monotonic()
+print('sent', last - base, *('%.6f' % (day + moment) for moment in (first or ()) + (full or () if first else ())))
 """
-"""A Python program that watches an interface: arguments interface, frames and seconds. It writes how many frames were
-sent, and the least and the most seconds from the first to the last. It ends when all were, or none is for a second."""
+"""A Python program that watches an interface: arguments interface, frames, seconds, and how many frames come before
+those of the trial. It writes how many were sent, and the earliest and the latest moment (Unix time, s) at which the
+first of the trial can have been sent, and at which the last can. It ends when all were, or none is for a second."""
 
 
-def watch_sending(agent: Agent, frames: int, seconds: float) -> None:
-    """Watch the interface from now on until it has sent *frames*, *seconds* at most. Raises TestbedError."""
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When frames were sent: the earliest and the latest moment for the ``first``, and for the ``last``.
+
+    Unix time in s, by the clock of the host.
+    """
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+    @property
+    def least(self) -> float:
+        """The least seconds from the first to the last."""
+        return max(0.0, self.last[0] - self.first[1])
+
+    @property
+    def most(self) -> float:
+        """The most seconds from the first to the last."""
+        return self.last[1] - self.first[0]
+
+    def here(self, ahead: tuple[float, float]) -> Span:
+        """By the clock of this machine, which the host's is *ahead* of by so many seconds, at least and at most."""
+        least, most = ahead
+        return Span((self.first[0] - most, self.first[1] - least), (self.last[0] - most, self.last[1] - least))
+
+
+def watch_sending(agent: Agent, frames: int, seconds: float, before: int = 0) -> None:
+    """Watch the interface from now on until it has sent *frames*, *seconds* at most. Raises TestbedError.
+
+    *before*: so many of them come before those of the trial.
+    """
     name = agent.place.interface
-    watch = f"also watch {seconds + 5:.0f} python3 -c {shlex.quote(WATCH)} {name} {frames} {seconds:.3f}"
+    watch = f"also watch {seconds + 5:.0f} python3 -c {shlex.quote(WATCH)} {name} {frames} {seconds:.3f} {before}"
     agent.ask(
         f'rm -f "$folder/watch"; {watch}\n'
         'n=0; until [ -s "$folder/watch" ] || [ "$n" -gt 200 ]; do n=$((n + 1)); sleep 0.02; done'
     )
 
 
-def watched_seconds(agent: Agent) -> tuple[float, float]:
-    """The least and the most seconds that the interface took, of :func:`watch_sending`. Raises TestbedError."""
+def watched_span(agent: Agent) -> Span | None:
+    """When the interface sent, of :func:`watch_sending`; None: it sent nothing. Raises TestbedError."""
     seen = agent.ask(
         'n=0; until grep -q "^sent" "$folder/watch" || [ "$n" -gt 150 ]; do n=$((n + 1)); sleep 0.02; done;'
         ' cat "$folder/watch"'
     )
-    found = re.search(r"^sent [0-9]+ ([0-9.]+) ([0-9.]+)$", seen, re.MULTILINE)
+    found = re.search(r"^sent [0-9]+((?: [0-9]+\.[0-9]{6}){4})?$", seen, re.MULTILINE)
     if found is None:
         raise TestbedError(f"the watch on {agent.place.text} gave no answer: {seen.strip()[-200:]}")
-    return float(found[1]), float(found[2])
+    if found[1] is None:
+        return None
+    begins, began, ends, ended = map(float, found[1].split())
+    return Span((begins, began), (ends, ended))
 
 
 def read_counters(agent: Agent) -> dict[str, int]:

@@ -16,22 +16,14 @@ from typing import Any, NoReturn, Protocol
 from ...counts.foreign import Heard
 from ...counts.live_traffic import LiveTraffic
 from ...counts.step_down import StepDown
-from ...counts.trial import (
-    DURING_READING,
-    HOST_COUNTS,
-    DirectionCount,
-    During,
-    Fault,
-    Load,
-    Outcome,
-    Problem,
-)
+from ...counts.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import FCS
 from ..base import Direction, GeneratorPort, Probe
-from .agent import Agent
+from .agent import Agent, Launch, start_together
 from .counters import read_counters, read_facts
+from .outcome import Sent, flat, others_of, outcome_of, without
 
 DRAIN = 2.0
 """Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
@@ -44,23 +36,6 @@ GRACE = 10.0
 
 CLOCK_JUMP = 1.0
 """Seconds by which the clock of day may move against the steady one in a trial."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What a program reports of its sending: ``frames``, and the ``least`` and ``most`` seconds that it took.
-
-    ``others``: frames that it may have sent besides, as those of a connection that controls it; then ``size`` is the
-    bytes with FCS of its own. ``cpu``: seconds of CPU time that it took on so many ``cores``.
-    """
-
-    frames: int
-    least: float
-    most: float
-    others: int = 0
-    size: int = 0
-    cpu: float | None = None
-    cores: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +61,8 @@ class Program(Protocol):
         """Get ready to send; what is sent, as JSON data by sending port. Raises TestbedError."""
         ...
 
-    def start(self, direction: Direction, frames: int, pps: float) -> None:
-        """Begin to send so many *frames*, *pps* of them per second. Raises TestbedError."""
+    def ready(self, direction: Direction, frames: int, pps: float) -> Launch:
+        """Do all that comes before sending so many *frames*, *pps* of them per second. Raises TestbedError."""
         ...
 
     def finish(self, direction: Direction, limit: float) -> Sent:
@@ -205,8 +180,8 @@ class ProgramGenerator:
         limit, readings = duration * 2 + GRACE, dict[str, float]()
         before, started, began = self._counters(), time.time(), time.monotonic()
         try:
-            for direction, pps in rates.items():
-                self.program.start(direction, frames[direction], pps)
+            launches = [self.program.ready(direction, frames[direction], pps) for direction, pps in rates.items()]
+            start_together(launches)
             asked = time.monotonic()
             if during is not None:
                 self._await_first(before, limit)
@@ -220,7 +195,7 @@ class ProgramGenerator:
         ended = self._counters()
         drained = time.monotonic()
         after = self._drained(before, ended, sent)
-        found = _outcome(load, duration, frames, sent, before, after)
+        found = outcome_of(load, duration, frames, self._here(sent), before, after)
         jump = (time.time() - started) - (time.monotonic() - began)
         problems = list(found.problems)
         if abs(jump) > CLOCK_JUMP:
@@ -234,15 +209,25 @@ class ProgramGenerator:
             readings["sender_cores"] = float(sum(row.cores for row in sent.values()))
         readings |= {"drain": time.monotonic() - drained, HOST_COUNTS: 1.0}
         # evidence is checked against them: what is neither offered nor forwarded stands beside them
-        others = {row: _others(row, report, before, after) for row, report in sent.items()}
-        moments = {"before": before, "ended": _without(ended, others), "after": _without(after, others)}
+        others = {row: others_of(row, report, before, after) for row, report in sent.items()}
+        moments = {"before": before, "ended": without(ended, others), "after": without(after, others)}
         return replace(
             found,
             started=started,
             problems=tuple(problems),
             readings={**found.readings, **readings},
-            counters={moment: _flat(counts) for moment, counts in moments.items()},
+            counters={moment: flat(counts) for moment, counts in moments.items()},
         )
+
+    def _here(self, sent: Mapping[Direction, Sent]) -> Mapping[Direction, Sent]:
+        """*sent*; where several sent, when they did is by the clock of this machine. Raises TestbedError."""
+        if len(sent) == 1:
+            return sent
+        clocks = {port.index: port.agent.clock() for port in self.claimed}
+        return {
+            row: replace(report, span=report.span and report.span.here(clocks[row.tx_port]))
+            for row, report in sent.items()
+        }
 
     def _await_first(self, before: Mapping[int, Mapping[str, int]], limit: float) -> None:
         until = time.monotonic() + limit
@@ -318,83 +303,3 @@ class ProgramGenerator:
         ports, self.claimed, self._directions = self.claimed, (), ()
         for port in ports:
             port.agent.close()
-
-
-def _flat(counts: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
-    return {f"{port}.{name}": count for port, row in counts.items() for name, count in row.items()}
-
-
-def _others(
-    direction: Direction,
-    report: Sent,
-    before: Mapping[int, Mapping[str, int]],
-    after: Mapping[int, Mapping[str, int]],
-) -> int:
-    """Frames that the sending port counted beside those of the program, as far as it may send such."""
-    counted = after[direction.tx_port]["opackets"] - before[direction.tx_port]["opackets"]
-    return min(max(0, counted - report.frames), report.others)
-
-
-def _without(
-    counts: Mapping[int, Mapping[str, int]], others: Mapping[Direction, int]
-) -> Mapping[int, Mapping[str, int]]:
-    """*counts* without the frames *others* of each direction, which are the counter ``others`` of its sending port."""
-    found = {port: dict(row) for port, row in counts.items()}
-    for direction, frames in others.items():
-        if frames:
-            found[direction.tx_port]["opackets"] -= frames
-            found[direction.rx_port]["ipackets"] -= frames
-            found[direction.tx_port]["others"] = frames
-    return found
-
-
-def _outcome(
-    load: Load,
-    duration: float,
-    frames: Mapping[Direction, int],
-    sent: Mapping[Direction, Sent],
-    before: Mapping[int, Mapping[str, int]],
-    after: Mapping[int, Mapping[str, int]],
-) -> Outcome:
-    problems: list[Problem] = []
-
-    def difference(port: int, name: str, ports: tuple[tuple[int, int], ...]) -> int:
-        found = after[port][name] - before[port][name]
-        if found < 0:
-            words = f"{name} of generator port {port} fell by {-found}"
-            problems.append(Problem(Fault.COUNTERS, words, directions=ports))
-        return max(0, found)
-
-    rows = []
-    for direction, report in sent.items():
-        ports = ((direction.tx_port, direction.rx_port),)
-        counted = difference(direction.tx_port, "opackets", ports)
-        received = difference(direction.rx_port, "ipackets", ports)
-        others = counted - report.frames
-        if not 0 <= others <= report.others:
-            words = f"port {direction.tx_port} sent {counted} frames by its counters, {report.frames} by its program"
-            problems.append(Problem(Fault.MISCOUNTED, words, directions=ports))
-        if failed := difference(direction.tx_port, "oerrors", ports):
-            words = f"port {direction.tx_port} failed to send {failed} frames"
-            problems.append(Problem(Fault.GENERATOR, words, failed, ports))
-        missed = difference(direction.rx_port, "ierrors", ports)
-        # frames that control the program are sent and received beside those of the trial: their loss counts, too
-        others = _others(direction, report, before, after)
-        offered, forwarded = counted - others, max(0, received - others)
-        if missed and forwarded < offered:
-            words = f"port {direction.rx_port} received {missed} frames with errors, or missed them"
-            problems.append(Problem(Fault.GENERATOR, words, missed, ports))
-        mean = report.size or difference(direction.tx_port, "obytes", ports) / max(1, counted)
-        mean_back = report.size or difference(direction.rx_port, "ibytes", ports) / max(1, received)
-        row = DirectionCount(direction.tx_port, direction.rx_port, frames[direction], offered, forwarded)
-        rows.append(replace(row, offered_bytes=round(mean * offered), forwarded_bytes=round(mean_back * forwarded)))
-    sending = {direction.tx_port for direction in sent}
-    for port in after.keys() - sending:
-        spare = max((report.others for report in sent.values()), default=0)
-        if (stray := difference(port, "opackets", ())) > spare:
-            words = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
-            problems.append(Problem(Fault.OVER_OFFERED, words, stray))
-    least, most = max(row.least for row in sent.values()), max(row.most for row in sent.values())
-    elapsed = (least + most) / 2
-    readings = {"elapsed_uncertainty": (most - least) / 2}
-    return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings)

@@ -21,10 +21,11 @@ from ..abilities import Abilities
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..site import Site
-from .agent import COMMAND_LIMIT, STOPPED, Agent
+from .agent import COMMAND_LIMIT, STOPPED, Agent, Launch
 from .claiming import checked, claim_ports
-from .counters import read_facts, watch_sending, watched_seconds
-from .driver import LinuxPorts, Port, ProgramGenerator, Sent, longest
+from .counters import Span, read_facts, watch_sending, watched_span
+from .driver import LinuxPorts, Port, ProgramGenerator, longest
+from .outcome import Sent
 from .settings import ApartSettings, NetnsProgramSettings
 
 HEADERS = ETHERNET + IP[4] + TRANSPORT["udp"]
@@ -112,6 +113,7 @@ class Iperf3(LinuxPorts):
     def prepare(self, profile: Profile, directions: Sequence[Direction]) -> Mapping[str, Any]:
         """Give the ports the flows' addresses. Raises TestbedError."""
         found = {}
+        self._flows, self._cores = {}, {}
         self._datagram = Datagram.of(profile)
         fragmenting = [direction.tx_port for direction in directions if self._datagram.frames > 1]
         self._let_fragment(fragmenting, max(frame.size for frame in profile.frames) - FCS - ETHERNET)
@@ -167,8 +169,8 @@ class Iperf3(LinuxPorts):
             agent.undo(undo)
             agent.ask(do)
 
-    def start(self, direction: Direction, frames: int, pps: float) -> None:
-        """Start the servers, then the clients. Raises TestbedError."""
+    def ready(self, direction: Direction, frames: int, pps: float) -> Launch:
+        """Start the servers, and watch the interface. Raises TestbedError."""
         flows, datagram = self._flows[direction.tx_port], self._datagram
         sender, limit = self.ports[direction.tx_port].agent, longest(frames / pps)
         server, whole = self.ports[direction.rx_port].agent, max(len(flows), frames // datagram.frames)
@@ -189,12 +191,19 @@ class Iperf3(LinuxPorts):
             clients.append(
                 f'iperf3 {ends} {rate}{core} --connect-timeout 5000 --json >{folder}/stream{number} 2>&1 & p="$p $!";'
             )
-        if len(flows) > 1:
-            watch_sending(sender, frames + self._others(len(flows)), 2 * frames / pps + 5)
+        if self._is_watched(direction.tx_port):
+            # a client greets, and the server beside it answers the other direction's
+            greetings = len(flows) * (2 if direction.rx_port in self._flows else 1)
+            others = greetings if self._passes_by else self._others(len(flows))
+            watch_sending(sender, frames + others, 2 * frames / pps + 5, greetings if self._passes_by else 0)
         files = " ".join(f"{folder}/stream{number}" for number in range(len(flows)))
         # the shell is interrupted, too, maybe twice: the clients report then, and it waits for them
         ends = "for each in $p; do while kill -0 $each 2>/dev/null; do wait $each; done; done"
-        sender.start(("sh", "-c", f"trap : INT; p=; {' '.join(clients)} {ends}; cat {files}"), limit)
+        return Launch(sender, ("sh", "-c", f"trap : INT; p=; {' '.join(clients)} {ends}; cat {files}"), limit)
+
+    def _is_watched(self, port: int) -> bool:
+        """Whether the interface is asked when it sent: a client alone reports its seconds itself."""
+        return len(self._flows) > 1 or len(self._flows[port]) > 1
 
     def _others(self, flows: int) -> int:
         return flows * (GREETINGS + (0 if self._passes_by else CONTROL_FRAMES))
@@ -205,12 +214,16 @@ class Iperf3(LinuxPorts):
         ran = agent.await_end(limit)
         reports = read_reports(ran.output, agent.place.text, ran.status, flows)
         frames, least = sum(report[0] for report in reports), max(report[1] for report in reports)
-        # several begin one after the other: the interface shows when
-        most = least + CLOCKS if flows == 1 else max(least + CLOCKS, watched_seconds(agent)[1])
+        most, span = least + CLOCKS, watched_span(agent) if self._is_watched(direction.tx_port) else None
+        if span is not None:
+            # the frames that control it are sent in it, too; several clients begin one after the other
+            begins, ended = span.first[0], max(span.last[1], span.first[0] + least)
+            span = Span((begins, ended - least), (begins + least, ended))
+            most = most if flows == 1 else max(most, span.most)
         size = self._datagram.mean_size
         # several on one core share it
         cores = min(flows, len(self._cores[direction.tx_port]) or 1)
-        return Sent(frames * self._datagram.frames, least, most, self._others(flows), size, ran.cpu, cores)
+        return Sent(frames * self._datagram.frames, least, most, self._others(flows), size, span, ran.cpu, cores)
 
 
 def read_reports(output: str, where: str, status: int, flows: int = 1) -> list[tuple[int, float]]:

@@ -21,10 +21,11 @@ from ..abilities import Abilities
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..site import Site
-from .agent import STOPPED, Agent, Ran
+from .agent import STOPPED, Agent, Launch, Ran
 from .claiming import checked, claim_ports
 from .counters import read_facts
-from .driver import DRAIN, Port, ProgramGenerator, Sent, longest
+from .driver import DRAIN, Port, ProgramGenerator, longest
+from .outcome import Sent
 from .settings import OwnMacSettings
 
 RESOLUTION = 0.005
@@ -83,8 +84,8 @@ class PktGen:
             found[str(port.index)] = {"program": "pkt-gen", "arguments": list(self._flow[port.index])}
         return found
 
-    def start(self, direction: Direction, frames: int, pps: float) -> None:
-        """Start the receiver, then the sender. Raises TestbedError."""
+    def ready(self, direction: Direction, frames: int, pps: float) -> Launch:
+        """Start the receiver, and wait until it is ready. Raises TestbedError."""
         seconds = frames / pps
         waits = self._link_wait + READY
         self._receive(self._ports[direction.rx_port].agent, longest(seconds) + 2 * waits + DRAIN + END_LIMIT)
@@ -92,7 +93,7 @@ class PktGen:
         sender = self._ports[direction.tx_port].agent
         fixed = (self._program, "-i", sender.place.interface, "-f", "tx", "-w", str(self._link_wait))
         load = ("-n", str(frames), "-R", str(max(1, round(pps))))
-        sender.start((*fixed, *load, *self._flow[direction.tx_port]), longest(seconds) + waits)
+        return Launch(sender, (*fixed, *load, *self._flow[direction.tx_port]), longest(seconds) + waits)
 
     def _receive(self, agent: Agent, limit: float) -> None:
         agent.start((self._program, "-i", agent.place.interface, "-f", "rx", "-w", str(self._link_wait)), limit)

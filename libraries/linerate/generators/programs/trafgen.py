@@ -21,17 +21,24 @@ from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..site import Site
 from ..streams import Stream, profile_streams
-from .agent import COMMAND_LIMIT, STOPPED
+from .agent import COMMAND_LIMIT, STOPPED, Agent, Launch
 from .claiming import checked, claim_ports
-from .counters import watch_sending, watched_seconds
-from .driver import LinuxPorts, Port, ProgramGenerator, Sent, longest
+from .counters import watch_sending, watched_span
+from .driver import LinuxPorts, Port, ProgramGenerator, longest
+from .outcome import Sent
 from .settings import NetnsProgramSettings, OwnMacSettings
 
 MOST_FRAMES = 4096
 """Different frames that are written out for it: it sends them in turn."""
 
 BURST = 0.005
-"""Seconds of the load that the token bucket lets go at once: for a machine that comes late to it."""
+"""Seconds of the load by which the token bucket, for a machine that comes late to it, may be ahead of the load."""
+
+AT_ONCE = 0.001
+"""Seconds of the load that it lets go back to back: the bucket is full when a trial begins."""
+
+CATCHES_UP = 1.1
+"""Times the load at which it lets go the rest of what it may be ahead."""
 
 UNBOUND = "1000000000pps"
 """More than it can send."""
@@ -80,19 +87,22 @@ class Trafgen(LinuxPorts):
             found[str(port.index)] = {"program": "trafgen", "frames": len(frames), "first": frames[0].hex()}
         return found
 
-    def start(self, direction: Direction, frames: int, pps: float) -> None:
-        """Pace the interface, watch it, and send. Raises TestbedError."""
+    def ready(self, direction: Direction, frames: int, pps: float) -> Launch:
+        """Pace the interface, and watch it. Raises TestbedError."""
         port = self.ports[direction.tx_port]
         agent, name = port.agent, port.agent.place.interface
         bits = round(8 * self._mean[port.index] * pps)
-        burst = max(2 * self._longest[port.index], round(bits / 8 * BURST))
-        agent.ask(f"tc qdisc replace dev {name} root tbf rate {max(8, bits)}bit burst {burst} limit {QUEUE}")
+        burst, at_once = (max(2 * self._longest[port.index], round(bits / 8 * each)) for each in (BURST, AT_ONCE))
+        agent.ask(
+            f"tc qdisc replace dev {name} root tbf rate {max(8, bits)}bit burst {burst} limit {QUEUE}"
+            f" peakrate {max(9, round(CATCHES_UP * bits))}bit mtu {at_once}"
+        )
         watch_sending(agent, frames, 2 * frames / pps + 5)
         fixed = ("--no-sock-mem", "--cpus", "1", "--qdisc-path", "--rate", UNBOUND, "--num", str(frames))
         config = agent.ask('printf %s "$folder/frames.cfg"')
         longer = ("--jumbo-support",) if self._longest[port.index] > LONGEST_USUAL else ()
         argv = ("trafgen", "--dev", name, "--conf", config.strip(), *longer, *fixed)
-        agent.start(argv, longest(frames / pps))
+        return Launch(agent, argv, longest(frames / pps))
 
     def finish(self, direction: Direction, limit: float) -> Sent:
         """Wait for its end. Raises TestbedError."""
@@ -102,7 +112,22 @@ class Trafgen(LinuxPorts):
         if ran.status not in (0, STOPPED) or not found:
             words = " ".join(ran.output.split())[-300:] or "no reason given"
             raise TestbedError(f"trafgen on {agent.place.text} ended with status {ran.status}: {words}")
-        return Sent(int(found[-1]), *watched_seconds(agent), cpu=ran.cpu)
+        span = watched_span(agent)
+        return Sent(int(found[-1]), *((span.least, span.most) if span else (0.0, 0.0)), span=span, cpu=ran.cpu)
+
+
+def check_discipline(agent: Agent) -> None:
+    """Raise TestbedError for an interface with a queueing discipline that somebody has set: it would be lost.
+
+    Those of a system's own come back by themselves (handle 0:).
+    """
+    rows = agent.ask(f"tc qdisc show dev {agent.place.interface} root").splitlines()
+    if own := next((row for row in rows if not re.match(r"qdisc \S+ 0: ", row)), None):
+        words = own.removeprefix("qdisc ").strip()
+        raise TestbedError(
+            f"{agent.place.text} has a queueing discipline of its own ({words}), and trafgen is paced by one; expected"
+            f" none: remove it ('tc qdisc del dev {agent.place.interface} root'), or use another interface"
+        )
 
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
@@ -110,7 +135,14 @@ def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[
 
     Raises ValueError where they are too many to be listed.
     """
-    shares = [Fraction(stream.share).limit_denominator(1000) for stream in streams]
+    shares = [Fraction(stream.share).limit_denominator(MOST_FRAMES) for stream in streams]
+    kept = all(math.isclose(found, stream.share, rel_tol=1e-9) for found, stream in zip(shares, streams, strict=True))
+    if sum(shares) != 1 or not kept:
+        rarest = min(stream.share for stream in streams)
+        raise ValueError(
+            f"a share of {100 * rarest:.2g} % of the frames has no place in a list; expected sizes whose shares are"
+            f" kept by at most {MOST_FRAMES} frames"
+        )
     whole = math.lcm(*(share.denominator for share in shares))
     weights = [int(share * whole) for share in shares]
     turns = [_flows(stream) for stream in streams]
@@ -167,8 +199,14 @@ def connect(site: Site) -> Generator:
 
     def claim() -> tuple[Trafgen, tuple[Port, ...]]:
         ports = claim_ports(site, ("trafgen", "tc", "python3"))
-        for port in ports:
-            port.agent.undo(f"tc qdisc del dev {port.agent.place.interface} root")
+        try:
+            for port in ports:
+                check_discipline(port.agent)
+                port.agent.undo(f"tc qdisc del dev {port.agent.place.interface} root")
+        except BaseException:
+            for port in ports:
+                port.agent.close()
+            raise
         return Trafgen({port.index: port for port in ports}), ports
 
     program, ports = claim()
