@@ -1,4 +1,4 @@
-"""One flow in each direction: whether both are on one worker, by where their queues are placed and what was counted."""
+"""What the flows are: one in each direction, or many, which a card spreads by addresses or by ports too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from linerate.counts.explanation import Confidence
 from linerate.counts.router_facts import NicFacts, Placement
 from linerate.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
 from linerate.routers.explain import explain
+from support.ceilings import CATALOGUE
 from support.why_evidence import FORWARDED, OFFERED, TRIED, facts, ledger, load, nic
 
 
@@ -60,3 +61,36 @@ def test_without_placement_two_flows_may_share_the_only_busy_worker() -> None:
     seen = replace(load(), workers=(WorkerLoad("w0", 1.0), WorkerLoad("w1", 0.0), WorkerLoad("w2", 0.0)))
     found = explain(replace(TRIED, flows=1), ledger(both=True), None, seen)[0]
     assert (found.rule, found.confidence) == ("one flow", Confidence.LIKELY)
+
+
+BY_ADDRESSES = nic(rx_queues=3, rss_fields=("IP SA", "IP DA"))
+
+
+@pytest.mark.parametrize(
+    ("vary", "rule", "confidence"),
+    [
+        # ports that all flows share permute the queues, and spread nothing
+        (False, "uneven workers", Confidence.POSSIBLE),
+        (True, "address hash", Confidence.LIKELY),
+        (None, "address hash", Confidence.POSSIBLE),
+    ],
+)
+def test_a_hash_of_addresses_is_no_cause_where_the_ports_stay(
+    vary: bool | None, rule: str, confidence: Confidence
+) -> None:
+    found = explain(replace(TRIED, ports_vary=vary), ledger(), facts(nics=(BY_ADDRESSES,)), load(1.0, 0.2, 0.2))[0]
+    assert (found.rule, found.confidence) == (rule, confidence)
+
+
+@pytest.mark.parametrize("vary", [False, True, None])
+def test_a_hash_of_addresses_does_not_hide_that_one_processor_serves_all_queues(vary: bool | None) -> None:
+    cpus = tuple(CpuLoad(number, share, share, 6e6 * share) for number, share in enumerate((1.0, 0.1, 0.0)))
+    seen = UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=cpus)
+    served = tuple(Placement("a", queue, "CPU 0") for queue in range(3))
+    tried = replace(TRIED, ports_vary=vary)
+    assert explain(tried, ledger(), facts(served, nics=(BY_ADDRESSES,)), seen)[0].rule == "one processor"
+
+
+def test_the_flows_of_the_catalogue_have_the_same_ports() -> None:
+    for words in ("64b", "64b 1-flow", "64b 2000-flows", "64b 256-networks", "imix", "datagram-1500"):
+        assert CATALOGUE.profile(words.split()).flows.ports_vary is False

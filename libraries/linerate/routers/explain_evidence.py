@@ -61,7 +61,8 @@ class TriedLoad:
 
     ``frame_bytes``: mean, with FCS. ``flows`` of each direction; None: not known. ``link_bps`` of a port.
     ``intended_pps``: what was asked of the generator, ``offered_pps``: what it sent. ``grown_bytes``: by receiving port
-    the mean of frames that came back longer, as with a tag.
+    the mean of frames that came back longer, as with a tag. ``ports_vary``: whether several flows have the same
+    addresses, and differ by their ports; None: not known.
     """
 
     frame_bytes: float
@@ -71,6 +72,7 @@ class TriedLoad:
     offered_pps: float
     forwarded_pps: float
     grown_bytes: Mapping[int, float] = field(default_factory=dict)
+    ports_vary: bool | None = False
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ def _beside_programs(evidence: RouterEvidence) -> Explanation | None:
 
 
 def _why_uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
-    found = (rule(evidence, some) for rule in (_shared_worker, _one_flow, _few_queues, _addresses, _uneven))
-    return next((explanation for explanation in found if explanation), None)
+    rules = (_shared_worker, _one_flow, _few_queues, _one_processor, _addresses, _uneven)
+    return next((found for rule in rules if (found := rule(evidence, some))), None)
 
 
 def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
@@ -183,21 +183,24 @@ def _few_queues(evidence: RouterEvidence, some: str) -> Explanation | None:
 
 
 def _addresses(evidence: RouterEvidence, some: str) -> Explanation | None:
+    """A hash of ports too spreads only flows that have the same addresses: ports that all share permute the queues."""
+    if (vary := evidence.tried.ports_vary) is False:
+        return None
     fields = [nic.rss_fields for nic in evidence.nics if nic.interface in evidence.ingress]
     if not fields or any(not row or _SPREADS_PORTS.search(" ".join(row)) for row in fields):
         return None
     named = ", ".join(sorted({item for row in fields for item in row or ()}))
     return Explanation(
         "address hash",
-        f"{some}: the card spreads frames by addresses only ({named})",
+        f"{some}: the card spreads frames by addresses only ({named})"
+        + (", and flows with the same addresses have different ports" if vary else ""),
         _figures(evidence),
-        Confidence.LIKELY,
+        Confidence.LIKELY if vary else Confidence.POSSIBLE,
         "let the card hash ports too",
     )
 
 
-def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
-    flows = f"{evidence.tried.flows} flows" if evidence.tried.flows else "the flows"
+def _one_processor(evidence: RouterEvidence, some: str) -> Explanation | None:
     steering = evidence.steering
     if len(steering) == 1 and [worker.thread for worker in evidence.busy] == [f"CPU {steering[0]}"]:
         return Explanation(
@@ -216,6 +219,11 @@ def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
             _sure(evidence),
             "spread the queues' interrupts over the processors (smp_affinity), or turn on RPS",
         )
+    return None
+
+
+def _uneven(evidence: RouterEvidence, some: str) -> Explanation:
+    flows = f"{evidence.tried.flows} flows" if evidence.tried.flows else "the flows"
     return Explanation(
         "uneven workers",
         f"{some}: {flows} do not spread evenly over them",

@@ -66,6 +66,7 @@ def _tried(verdict: Verdict, trial: Trial) -> TriedLoad:
         trial.offered / seconds,
         trial.forwarded / seconds,
         _grown(verdict, trial),
+        profile.flows.ports_vary,
     )
 
 

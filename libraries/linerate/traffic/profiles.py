@@ -72,6 +72,7 @@ class Flows:
 
     Where both ranges vary they step together, as in TRex's bench profile. ``captured``: number of flows of a file's
     frames, which have their own addresses within these ranges. ``known``: False where that number is not known.
+    ``ports_vary``: whether several of them have the same addresses, and differ by their ports; None: not known.
     """
 
     source: AddressRange
@@ -80,6 +81,7 @@ class Flows:
     destination_port: int = 12
     captured: int = 0
     known: bool = True
+    ports_vary: bool | None = False
 
     @property
     def count(self) -> int:
@@ -97,7 +99,7 @@ class Flows:
 
     def reversed(self) -> Flows:
         """The flows of the second direction: addresses swapped, ports kept (as in TRex's bench profile)."""
-        return Flows(self.destination, self.source, self.source_port, self.destination_port, self.captured, self.known)
+        return replace(self, source=self.destination, destination=self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,28 @@ class _Write:
     add: int
     masked: bool
 
+    @property
+    def bytes(self) -> frozenset[int]:
+        """Offsets of the bytes that it writes."""
+        return frozenset(range(self.at, self.at + self.size))
+
 
 def flow_count(frames: Frames) -> int:
     """Number of different flows in *frames*; 0: not known."""
+    return _flow_count(frames) or 0
+
+
+def ports_vary(frames: Frames) -> bool | None:
+    """Whether several flows in *frames* have the same addresses, and differ by their ports; None: not known."""
+    flows, without_ports = (_flow_count(frames, with_ports) for with_ports in (True, False))
+    return None if flows is None or without_ports is None else flows > without_ports
+
+
+def _flow_count(frames: Frames, with_ports: bool = True) -> int | None:
     try:
-        return _flow_count(frames)
+        return _counted_flows(frames, with_ports)
     except (UncountableFlows, KeyError, TypeError, ValueError, ArithmeticError):
-        return 0
+        return None
 
 
 def address_ranges(frames: Frames) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -90,14 +105,16 @@ def _address_bounds(frame: bytes, field: slice, writes: Sequence[_Write]) -> tup
     return low, high
 
 
-def _flow_count(frames: Frames) -> int:
+def _counted_flows(frames: Frames, with_ports: bool) -> int:
     counted: dict[tuple[_Key, _Varied], int] = {}
     for frame, instructions in frames:
-        places = _flow_bytes(frame)
-        writes = [item for item in _writes(instructions) if places & set(range(item.at, item.at + item.size))]
-        if any(item.masked for item in writes):
+        places = _flow_bytes(frame, with_ports)
+        writes = [item for item in _writes(instructions) if places & item.bytes]
+        # what is written over an address and a port at once may change one of them alone
+        ports = _flow_bytes(frame, with_ports=True) - places
+        if any(item.masked or ports & item.bytes for item in writes):
             raise UncountableFlows
-        varying = frozenset(at for item in writes for at in range(item.at, item.at + item.size)) & places
+        varying = frozenset(at for item in writes for at in item.bytes) & places
         varied = varying, frozenset((item.variable, item.at, item.add) for item in writes)
         key = tuple((at, None if at in varying else frame[at]) for at in sorted(places))
         counted[key, varied] = _combinations({item.variable for item in writes})
@@ -111,14 +128,14 @@ def _flow_count(frames: Frames) -> int:
     return sum(counted.values())
 
 
-def _flow_bytes(frame: bytes) -> frozenset[int]:
+def _flow_bytes(frame: bytes, with_ports: bool) -> frozenset[int]:
     """Offsets of the bytes that identify *frame*'s flow."""
     header = ip_header(frame)
     if header is None:
         return frozenset(range(12, len(frame)))
     at = header.offset
     end, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
-    ports = range(end, end + 4) if protocol in _UDP_TCP else ()
+    ports = range(end, end + 4) if with_ports and protocol in _UDP_TCP else ()
     source, destination = header.addresses()
     return frozenset((*range(12, at), *range(source.start, destination.stop), *ports)) & frozenset(range(len(frame)))
 

@@ -92,7 +92,13 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
         counted = not any("rdma" in (nic.driver or "") for nic in facts.nics)
         ledger = ledger_of(software, loads, found, counted)
         tried = TriedLoad(
-            profile.mean_size, profile.flows.count or None, model.link_bps, asked, seen.offered_pps, seen.forwarded_pps
+            profile.mean_size,
+            profile.flows.count or None,
+            model.link_bps,
+            asked,
+            seen.offered_pps,
+            seen.forwarded_pps,
+            ports_vary=profile.flows.ports_vary,
         )
         explanations = explain(tried, ledger, facts, seen)
         yield ExplainedRow(row.name, share, limits, explanations[0] if explanations else None)
