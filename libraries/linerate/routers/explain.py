@@ -14,8 +14,9 @@ from ..counts.ledger import Ledger
 from ..counts.router_facts import RouterFacts
 from ..counts.under_load import UnderLoad
 from ..units import si
+from .explain_card import card
 from .explain_circumstances import few_buffers, firewall, irqbalance, numa, slowed
-from .explain_evidence import SMALL_LOSS, RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
+from .explain_evidence import RouterEvidence, TriedLoad
 from .explain_system import TX_LOSS, are_lost_ones, backlog, discipline, filters, no_buffers, other_work
 from .explain_workers import locks, workers
 
@@ -30,9 +31,6 @@ LINE_FULL = 0.97
 
 LINE_EXCEEDED = 1.0002
 """Shares of a line's rate above this are certainly more than it carries: both ends' clocks may be off by 100 ppm."""
-
-BUS_FULL, BUS_MAYBE = 0.75, 0.25
-"""Least share of the bus from which on it is the limit, or may be: descriptors and turns take the rest."""
 
 Rule = Callable[[RouterEvidence], Explanation | None]
 
@@ -135,62 +133,6 @@ def _sending_figures(evidence: RouterEvidence) -> dict[str, float]:
     return {"handed_to_send": float(handed), "dropped_on_leaving": float(dropped), "line_share": share}
 
 
-def _card(evidence: RouterEvidence) -> Explanation | None:
-    """Lost on arrival while every worker has time: the card, or the bus behind it."""
-    if not evidence.arrival_decides or not evidence.workers or len(evidence.idle) < len(evidence.workers):
-        return None
-    busiest = max(busy_share(worker) or 0.0 for worker in evidence.workers)
-    figures = {"busiest_worker": busiest, "loss_ratio": evidence.loss_ratio}
-    time_left = f"frames are lost on arrival while the busiest worker is {busiest:.0%} busy"
-    if evidence.loss_ratio < SMALL_LOSS:
-        return _moments(evidence, time_left, figures)
-    slot, share = evidence.fullest_bus or (None, 0.0)
-    link = ""
-    if slot is not None:
-        figures |= {"bus_gbps": bus_gbps(slot) or 0.0, "bus_share": share}
-        most = f" (the card can x{slot.pcie_width_max})" if slot.pcie_width_max and is_narrow(slot) else ""
-        link = f"PCIe x{slot.pcie_width} at {slot.pcie_speed:g} GT/s{most}"
-        if share >= BUS_FULL:
-            return Explanation(
-                "bus",
-                f"{time_left}: the frames and their headers alone take {share:.0%} of {link}",
-                figures,
-                Confidence.LIKELY,
-                "put the card into a wider or faster slot",
-            )
-    one_queue = evidence.tried.flows == 1
-    if slot is None or (share >= BUS_MAYBE and not one_queue and is_narrow(slot)):
-        bus = f"{link}, of which the frames take {share:.0%}" if slot is not None else "which was not read"
-        return Explanation(
-            "card or bus",
-            f"{time_left}: its card, or the bus behind it ({bus}), takes no more frames",
-            figures,
-            Confidence.LIKELY if slot is None else Confidence.POSSIBLE,
-            "more cores will not help; look at the card's limits, its slot, and another driver",
-        )
-    where = "the one receive queue that one flow has" if one_queue else "its receive queues or ports"
-    return Explanation(
-        "card",
-        f"{time_left} and the frames take {share:.0%} of {link}: the card itself takes no more frames into {where}",
-        figures,
-        Confidence.LIKELY,
-        "more cores will not help; look for the card's published limit, another driver, or its firmware"
-        + ("; more flows use more queues" if one_queue else ""),
-    )
-
-
-def _moments(evidence: RouterEvidence, time_left: str, figures: dict[str, float]) -> Explanation:
-    rings = [nic.ring_rx for nic in evidence.nics if nic.interface in evidence.ingress and nic.ring_rx]
-    ring = f" of {min(rings)} frames" if rings else ""
-    return Explanation(
-        "late worker",
-        f"{time_left}: for moments it comes too late, and the receive ring{ring} overruns",
-        figures | ({"ring_rx": float(min(rings))} if rings else {}),
-        Confidence.POSSIBLE,
-        "pin the interrupts, keep other work off those processors, forbid deep sleep states, or enlarge the ring",
-    )
-
-
 LIMITS: Sequence[Rule] = (
     _generator,
     _line,
@@ -202,7 +144,7 @@ LIMITS: Sequence[Rule] = (
     workers,
     other_work,
     no_buffers,
-    _card,
+    card,
 )
 """What binds; the first that speaks is the one: what is nearer the exit limits, whatever is lost before it."""
 

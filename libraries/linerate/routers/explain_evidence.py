@@ -5,7 +5,6 @@ Rates in frames/s, shares 0 to 1. A figure that was not read is None, and a rule
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from ..counts.causes import Stage
 from ..counts.ledger import Drop, Ledger
 from ..counts.router_facts import NicFacts, RouterFacts
 from ..counts.under_load import CpuLoad, UnderLoad, WorkerLoad
-from ..units import FCS, l1_bits
+from ..units import l1_bits
 from .linux_losses import BACKLOG_FULL
 from .vpp_losses import FREE_BUFFERS, is_failed_allocation
 
@@ -35,12 +34,6 @@ SAME_LOSS, SMALL_LOSS = 0.5, 0.01
 """Of the share that was lost, the least that is lost again while the router's load is read; a smaller loss comes of
 moments, and may not come again.
 """
-
-_PIECE, _HEADER, _DESCRIPTOR = 256, 24, 32
-"""Bytes on PCIe: the usual largest payload of a packet, its header and framing, the least for a frame's descriptors."""
-
-_LINE_CODE = {2.5: 0.8, 5.0: 0.8}
-"""Share of the bits on PCIe 1 and 2 (GT/s) that are data: 8b/10b; later ones 128b/130b."""
 
 _UNCOUNTED = re.compile(r"rdma|af.?packet", re.IGNORECASE)
 """Drivers that do not count what was lost before them."""
@@ -335,64 +328,9 @@ class RouterEvidence:
         """The cards of the interfaces under test."""
         return self.facts.nics if self.facts else ()
 
-    @cached_property
-    def fullest_bus(self) -> tuple[NicFacts, float] | None:
-        """Of the cards by which lost frames enter, the one whose bus is fullest, and the least share of that bus that
-        the forwarded frames take, all ports of the card together. None where a bus, or which card it is of, was not
-        read.
-        """
-        cards = [nic for nic in self.nics if nic.interface in self.losing]
-        shares = [(nic, share) for nic in cards if (share := self._bus_share(nic)) is not None]
-        return max(shares, key=lambda row: row[1]) if shares and len(shares) == len(self.losing) else None
-
-    def _bus_share(self, nic: NicFacts) -> float | None:
-        gbps, rows = bus_gbps(nic), self.ledger.directions if self.ledger else ()
-        forwarded = sum(row.forwarded for row in rows)
-
-        def on_card(*perhaps: bool | None) -> int:
-            # each direction of the bus by itself: what the card takes in goes up, what it sends comes down
-            up = sum(row.forwarded for row in rows if self._shares_card(nic, row.ingress) in perhaps)
-            return max(up, sum(row.forwarded for row in rows if self._shares_card(nic, row.egress) in perhaps))
-
-        least = on_card(True)
-        # ports of which it is not known whether they are on the card
-        if not gbps or not forwarded or least != on_card(True, None):
-            return None
-        data = self.tried.frame_bytes - FCS
-        total = data + _HEADER * math.ceil(data / _PIECE) + _DESCRIPTOR
-        return self.tried.forwarded_pps * least / forwarded * 8 * total / (gbps * 1e9)
-
-    def _shares_card(self, nic: NicFacts, interface: str) -> bool | None:
-        """Whether *interface* is a port of the same card as *nic*; None where an address was not read."""
-        if interface == nic.interface:
-            return True
-        if self.has_card(interface) is False:
-            return False
-        other = next((card_of(each) for each in self.nics if each.interface == interface), None)
-        own = card_of(nic)
-        return None if own is None or other is None else own == other
-
 
 def busy_share(worker: WorkerLoad) -> float | None:
     """Busy share of *worker*, None if it is no share; of a VPP worker without it 1 where its vectors are full."""
     if worker.busy is None and worker.vectors_per_call is not None and worker.vectors_per_call >= FULL_VECTOR:
         return 1.0
     return worker.busy if worker.busy is not None and 0 <= worker.busy <= 1 else None
-
-
-def bus_gbps(nic: NicFacts) -> float | None:
-    """Gbit/s that the bus of *nic* carries in each direction; None where it was not read."""
-    if not nic.pcie_width or not nic.pcie_speed:
-        return None
-    return nic.pcie_width * nic.pcie_speed * _LINE_CODE.get(nic.pcie_speed, 128 / 130)
-
-
-def card_of(nic: NicFacts) -> str | None:
-    """The card that *nic* is a port of: its PCI address without the function; None where that was not read."""
-    return nic.pci_address.rpartition(".")[0] if nic.pci_address else None
-
-
-def is_narrow(nic: NicFacts) -> bool:
-    """Whether the bus of *nic* has fewer lanes, or slower ones, than the card can use."""
-    lanes = nic.pcie_width_max is not None and (nic.pcie_width or 0) < nic.pcie_width_max
-    return lanes or (nic.pcie_speed_max is not None and (nic.pcie_speed or 0.0) < nic.pcie_speed_max)
