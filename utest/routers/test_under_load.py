@@ -217,7 +217,7 @@ def test_processors_and_seconds_come_from_the_same_ticks() -> None:
     new = freebsd_load.processor_ticks("0 0 10 220 1007 5 0 0 0 2127")
     assert freebsd_load.elapsed(old, new, 127) == 1.0
     busy, idle = freebsd_load.cpu_loads(old, new)
-    assert busy.busy == busy.softirq == pytest.approx(120 / 127) and idle == CpuLoad(1, 0.0, 0.0)
+    assert busy.busy == busy.softirq == pytest.approx(120 / 127) and idle == CpuLoad(1, 0.0, 0.0, user=0.0)
     assert freebsd_load.elapsed(new, old, 127) is None
     assert freebsd_load.elapsed(old, new, None) is None
     assert freebsd_load.processor_ticks("0 0 10 100") == ()
@@ -231,8 +231,16 @@ def test_processors_of_linux() -> None:
     after = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 0 30 1020 4 0 170 0 0 0\ncpu3 1 0 0 1 0 0 0 0 0 0\ncpu4 1 1\n"
     found = linux_load.cpu_loads(before, after, {0: 5.0})
     # iowait may count back by a tick; idle time that counts back by nine is no reading
-    assert found == (CpuLoad(0, found[0].busy, found[0].softirq, 5.0), CpuLoad(3))
+    assert found == (CpuLoad(0, found[0].busy, found[0].softirq, 5.0, irq=0.0, steal=0.0, user=0.0), CpuLoad(3))
     assert (found[0].busy, found[0].softirq) == (pytest.approx(0.8), pytest.approx(0.7))
+
+
+def test_interrupts_steal_and_programs_of_a_processor_are_read_apart() -> None:
+    (found,) = linux_load.cpu_loads("cpu0 0 0 0 0 0 0 0 0 0 0\n", "cpu0 5 3 2 20 10 15 25 20 0 0\n", {})
+    assert found == CpuLoad(0, found.busy, 0.25, irq=0.15, steal=0.2, user=0.08)
+    assert (found.busy, found.on_packets) == (pytest.approx(0.7), pytest.approx(0.4))
+    (freebsd,) = freebsd_load.cpu_loads(((0, 0, 0, 0, 0),), ((10, 20, 30, 15, 25),))
+    assert freebsd == CpuLoad(0, 0.75, 0.15, user=0.3)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,8 @@ class CpuLoad:
 
     ``busy``: not idle. ``softirq``: Linux's software interrupts, FreeBSD's interrupts. ``packets_per_s``: handled by
     the kernel there (Linux ``softnet_stat``). ``threads``: FreeBSD, the threads that ran there last, with their share
-    0 to 1 of a processor, the busiest first.
+    0 to 1 of a processor, the busiest first. ``irq``: Linux's hardware interrupts. ``steal``: Linux, what the
+    hypervisor withheld. ``user``: programs, without the system's work for them. All three are part of ``busy``.
     """
 
     cpu: int
@@ -64,6 +65,14 @@ class CpuLoad:
     softirq: float | None = None
     packets_per_s: float | None = None
     threads: Mapping[str, float] = field(default_factory=dict)
+    irq: float | None = None
+    steal: float | None = None
+    user: float | None = None
+
+    @property
+    def on_packets(self) -> float | None:
+        """Share in interrupts, of both kinds; None where it was not read."""
+        return None if self.softirq is None else self.softirq + (self.irq or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,13 @@ def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -
             ],
         ),
         _table(
-            ("processor", "busy", "in interrupts", "frames/s", "threads"),
+            ("processor", "busy", "in interrupts", "steal", "frames/s", "threads"),
             [
                 (
                     f"CPU {cpu.cpu}",
                     _percent(cpu.busy),
-                    _percent(cpu.softirq),
+                    _percent(cpu.on_packets),
+                    _percent(cpu.steal),
                     _rate(cpu.packets_per_s),
                     ", ".join(f"{name} {_percent(share)}" for name, share in list(cpu.threads.items())[:_MOST_THREADS]),
                 )

@@ -15,9 +15,9 @@ from ..counts.router_facts import RouterFacts
 from ..counts.under_load import UnderLoad
 from ..units import si
 from .explain_card import card
-from .explain_circumstances import few_buffers, firewall, irqbalance, numa, slowed
+from .explain_circumstances import few_buffers, firewall, irqbalance, numa, slowed, some_steal
 from .explain_evidence import RouterEvidence, TriedLoad
-from .explain_system import TX_LOSS, are_lost_ones, backlog, discipline, filters, no_buffers, other_work
+from .explain_system import TX_LOSS, are_lost_ones, backlog, discipline, filters, no_buffers, other_work, steal
 from .explain_workers import locks, workers
 
 GENERATOR = "generator"
@@ -142,6 +142,7 @@ LIMITS: Sequence[Rule] = (
     backlog,
     locks,
     workers,
+    steal,
     other_work,
     no_buffers,
     card,
@@ -150,6 +151,7 @@ LIMITS: Sequence[Rule] = (
 
 CIRCUMSTANCES: Sequence[Callable[[RouterEvidence, Explanation | None], Explanation | None]] = (
     slowed,
+    some_steal,
     few_buffers,
     firewall,
     irqbalance,

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 from ..counts.explanation import Confidence, Explanation
 from .explain_evidence import RouterEvidence
-from .explain_system import NO_BUFFERS, no_buffers
+from .explain_system import NO_BUFFERS, STEAL, no_buffers
 from .linux_load import THROTTLED
+
+_TIME = frozenset(("busy_workers", "busiest_worker", "crowded_workers", "time_on_packets"))
+"""Figures of limits that more time of a processor would raise, or may."""
 
 
 def slowed(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
@@ -27,6 +30,20 @@ def slowed(evidence: RouterEvidence, limit: Explanation | None) -> Explanation |
         {"throttled_per_s": rate},
         Confidence.LIKELY,
         "look at cooling and power limits",
+    )
+
+
+def some_steal(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
+    """Less time that a hypervisor withheld than explains the loss, where processors' time is the limit."""
+    if not evidence.stolen or limit is None or "steal" in limit.figures or _TIME.isdisjoint(limit.figures):
+        return None
+    share, name = max((cpu.steal or 0.0, name) for name, cpu in evidence.stolen.items())
+    return Explanation(
+        STEAL,
+        f"the hypervisor of this virtual machine withheld {share:.0%} of the time of {name} (steal)",
+        {"steal": share, "stolen_workers": float(len(evidence.stolen))},
+        Confidence.POSSIBLE,
+        "do not share the host's cores: give each of the router's processors one that nothing else uses",
     )
 
 

@@ -22,7 +22,10 @@ BUSY, IDLE = 0.95, 0.85
 """Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
 
 ELSEWHERE = 0.15
-"""Share of a processor's time outside of software interrupts from which on it is not packets alone that fill it."""
+"""Share of a processor's time outside of interrupts from which on it is not packets alone that fill it."""
+
+STOLEN = 0.01
+"""Share of a processor's time that its hypervisor withheld, from which on it is not certain what it could forward."""
 
 FULL_VECTOR = 250
 """Packets per call from which on a VPP worker whose busy time was not read has no time left (the most is 256)."""
@@ -34,6 +37,9 @@ SAME_LOSS, SMALL_LOSS = 0.5, 0.01
 """Of the share that was lost, the least that is lost again while the router's load is read; a smaller loss comes of
 moments, and may not come again.
 """
+
+HYPERVISOR = "hypervisor"
+"""Key of :attr:`RouterFacts.other` of a virtual machine."""
 
 _UNCOUNTED = re.compile(r"rdma|af.?packet", re.IGNORECASE)
 """Drivers that do not count what was lost before them."""
@@ -234,19 +240,44 @@ class RouterEvidence:
     def elsewhere(self) -> Mapping[str, float]:
         """Processors with hardly any time left that spend much of it on other things than packets: the share of those.
 
-        Linux handles packets in software interrupts, FreeBSD in threads of its kernel too. What a processor that
-        programs use could do for packets without them is not known.
+        Linux handles packets in interrupts, FreeBSD in threads of its kernel too. What a processor that programs use,
+        or that its hypervisor withholds, could do for packets without that is not known.
         """
         if self.load is None or self.load.workers:
             return {}
         rows = [cpu for cpu in self.load.cpus if (cpu.busy or 0.0) >= IDLE]
-        shares = {f"CPU {cpu.cpu}": self._on_programs(cpu) for cpu in rows}
-        return {name: share for name, share in shares.items() if share > ELSEWHERE}
+        shares = {f"CPU {cpu.cpu}": self.on_programs(cpu) + (cpu.steal or 0.0) for cpu in rows}
+        return {name: share for name, share in shares.items() if share > ELSEWHERE or name in self.withheld}
 
-    def _on_programs(self, cpu: CpuLoad) -> float:
+    def on_programs(self, cpu: CpuLoad) -> float:
+        """Share of the time of *cpu* that is neither packets' nor its hypervisor's."""
         if self.is_freebsd:
-            return sum(share for name, share in cpu.threads.items() if not _KERNEL_THREAD.match(name))
-        return 0.0 if cpu.softirq is None else (cpu.busy or 0.0) - cpu.softirq
+            threads = sum(share for name, share in cpu.threads.items() if not _KERNEL_THREAD.match(name))
+            # top shows the threads of one second only, or was not read
+            return max(threads, cpu.user or 0.0)
+        return 0.0 if cpu.on_packets is None else max(0.0, (cpu.busy or 0.0) - cpu.on_packets - (cpu.steal or 0.0))
+
+    @cached_property
+    def stolen(self) -> Mapping[str, CpuLoad]:
+        """Processors that handle packets, and of whose time their hypervisor withheld some."""
+        rows = {f"CPU {cpu.cpu}": cpu for cpu in self.load.cpus} if self.load and self.workers else {}
+        return {name: cpu for name, cpu in rows.items() if (cpu.steal or 0.0) >= STOLEN and self.handles(name)}
+
+    @cached_property
+    def withheld(self) -> Mapping[str, CpuLoad]:
+        """Those of ``stolen`` that might have carried what was lost in that time, or that had much less for packets."""
+        return {
+            name: cpu
+            for name, cpu in self.stolen.items()
+            if (steal := cpu.steal or 0.0) >= self.loss_ratio or steal + self.on_programs(cpu) > ELSEWHERE
+        }
+
+    @property
+    def may_be_stolen(self) -> bool:
+        """Whether a hypervisor withheld time from processors that handle packets, or whether it did was not read."""
+        cpus = self.load.cpus if self.load else ()
+        read = any(cpu.steal is not None for cpu in cpus)
+        return bool(self.stolen) or (not read and self.facts is not None and bool(self.facts.other.get(HYPERVISOR)))
 
     @property
     def is_freebsd(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..counts.causes import Stage
 from ..counts.explanation import Confidence, Explanation
-from .explain_evidence import IDLE, RouterEvidence
+from .explain_evidence import ELSEWHERE, IDLE, RouterEvidence
 from .explain_workers import workers
 from .linux_losses import FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
 
@@ -121,7 +121,7 @@ def backlog(evidence: RouterEvidence) -> Explanation | None:
     lost = f"of {evidence.lost:,} lost frames" if full <= evidence.lost else f"with {evidence.lost:,} frames lost,"
     words = f"{lost} {full:,} found the backlog full in which frames wait for {whose} (softnet, netdev_max_backlog)"
     figures = {"backlog_full": float(full), "lost": float(evidence.lost)}
-    if (found := workers(evidence)) is not None:
+    if (found := workers(evidence) or steal(evidence)) is not None:
         confidence = sure if found.confidence is Confidence.CERTAIN else found.confidence
         found = replace(found, rule="backlog", confidence=confidence, figures={**found.figures, **figures})
         return replace(found, words=f"{words}; {found.words}")
@@ -152,8 +152,9 @@ def _too_short(evidence: RouterEvidence) -> tuple[str, dict[str, float], Confide
     handling = [cpu for cpu in evidence.load.cpus if evidence.handles(f"CPU {cpu.cpu}")]
     busiest = max((1.0 if cpu.busy is None else cpu.busy for cpu in handling), default=1.0)
     if busiest < IDLE:
-        return f"while the busiest is {busiest:.0%} busy", {"busiest_worker": busiest}, Confidence.LIKELY
-    packets = max((1.0 if cpu.softirq is None else cpu.softirq for cpu in handling), default=1.0)
+        sure = Confidence.POSSIBLE if evidence.may_be_stolen else Confidence.LIKELY
+        return f"while the busiest is {busiest:.0%} busy", {"busiest_worker": busiest}, sure
+    packets = max((1.0 if cpu.on_packets is None else cpu.on_packets for cpu in handling), default=1.0)
     if packets > FEW_TURNS:
         return None
     words = f"while packets take at most {packets:.0%} of a processor's time, and go before programs"
@@ -184,6 +185,32 @@ def no_buffers(evidence: RouterEvidence) -> Explanation | None:
     )
 
 
+STEAL = "steal"
+
+
+def steal(evidence: RouterEvidence) -> Explanation | None:
+    """A hypervisor withheld the time in which a processor of this virtual machine would have handled packets."""
+    full = {worker.thread for worker in evidence.full}
+    rows = [
+        (name in full, share, name, programs)
+        for name, cpu in evidence.withheld.items()
+        if (share := cpu.steal or 0.0) >= (programs := evidence.on_programs(cpu))
+    ]
+    if not rows or not evidence.arrival_decides:
+        return None
+    is_full, share, name, programs = max(rows)
+    left = "has no time left" if is_full else "is late"
+    also = f", and programs took {programs:.0%}" if programs > ELSEWHERE else ""
+    return Explanation(
+        STEAL,
+        f"{name} {left}: of its time the hypervisor of this virtual machine withheld {share:.0%} (steal){also}; what it"
+        " could forward with that is not known",
+        {"steal": share, "stolen_workers": float(len(evidence.withheld))},
+        Confidence.LIKELY if is_full and not also else Confidence.POSSIBLE,
+        "do not share the host's cores: give each of the router's processors one that nothing else uses",
+    )
+
+
 def other_work(evidence: RouterEvidence) -> Explanation | None:
     """Processors that have no time left, and spend it on other things than packets too."""
     full = {worker.thread for worker in evidence.full}
@@ -191,13 +218,13 @@ def other_work(evidence: RouterEvidence) -> Explanation | None:
     if not shares or not evidence.workers or not evidence.arrival_decides:
         return None
     name, share = max(shares.items(), key=lambda item: item[1])
-    where = (
-        "on programs: they" if evidence.is_freebsd else "outside of software interrupts: programs (or threaded NAPI)"
-    )
+    stolen = (evidence.stolen[name].steal or 0.0) if name in evidence.stolen else 0.0
+    where = "on programs: they" if evidence.is_freebsd else "outside of interrupts: programs (or threaded NAPI)"
+    where += f" take it (its hypervisor withheld {stolen:.0%})" if stolen else " take it"
     return Explanation(
         "other work",
-        f"{name} has no time left, but spends {share:.0%} of it {where} take it, and what it could forward without them"
-        " is not known",
+        f"{name} has no time left, but spends {share - stolen:.0%} of it {where}, and what it could forward"
+        " without them is not known",
         {"elsewhere": share, "crowded_workers": float(len(shares))},
         Confidence.POSSIBLE,
         "keep programs off the processors that forward",

@@ -50,7 +50,16 @@ def locks(evidence: RouterEvidence) -> Explanation | None:
 
 
 def workers(evidence: RouterEvidence) -> Explanation | None:
-    """Workers without time left: all of them, or some beside idle ones, and why those get no frames."""
+    """Workers without time left: all of them, or some beside idle ones, and why those get no frames.
+
+    Not certain where a hypervisor may have withheld some of that time.
+    """
+    found = _busy_workers(evidence)
+    unsure = found is not None and found.confidence is Confidence.CERTAIN and evidence.may_be_stolen
+    return replace(found, confidence=Confidence.LIKELY) if found and unsure else found
+
+
+def _busy_workers(evidence: RouterEvidence) -> Explanation | None:
     busy, idle = evidence.busy, evidence.idle
     # a worker that is busy with other frames has taken none of these
     if not busy or not evidence.arrival_decides or not evidence.busy_lose:

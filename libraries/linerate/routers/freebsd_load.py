@@ -97,7 +97,11 @@ def cpu_loads(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -
         used = [now - then for now, then in zip(new, old, strict=True)]
         total = sum(used)
         whole = total > 0 and min(used) >= 0
-        found.append(CpuLoad(cpu, 1 - used[4] / total, used[3] / total) if whole else CpuLoad(cpu))
+        if not whole:
+            found.append(CpuLoad(cpu))
+            continue
+        user = (used[0] + used[1]) / total
+        found.append(CpuLoad(cpu, 1 - used[4] / total, used[3] / total, user=user))
     return tuple(found)
 
 

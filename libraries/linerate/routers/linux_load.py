@@ -1,6 +1,7 @@
 """How busy a Linux router's processors and receive queues are: the same files read twice, while traffic flows.
 
-* ``/proc/stat``: ticks of each processor; *softirq* is where a kernel forwards, *busy* is all but idle and iowait.
+* ``/proc/stat``: ticks of each processor; *softirq* is where a kernel forwards, *busy* is all but idle and iowait. With
+  *steal*, which the hypervisor withheld: there was work then, too.
 * ``/proc/net/softnet_stat``: frames handled by each processor; the thirteenth word is its number (Linux 5.10).
 * ``ethtool -S``: frames of each queue, by a name of each driver's own; names that are not known are not read.
 * ``thermal_throttle`` of each processor in ``/sys``: how often it lowered its clock (Intel).
@@ -137,8 +138,9 @@ def cpu_loads(before: str, after: str, frames: Mapping[int, float]) -> tuple[Cpu
             continue
         used = [max(0, each) for each in used]
         total = sum(used)
-        busy, softirq = 1 - (used[3] + used[4]) / total, used[6] / total
-        found.append(CpuLoad(cpu, busy, softirq, frames.get(cpu)))
+        user, irq, softirq, steal = (ticks / total for ticks in (used[0] + used[1], *used[5:8]))
+        busy = 1 - (used[3] + used[4]) / total
+        found.append(CpuLoad(cpu, busy, softirq, frames.get(cpu), irq=irq, steal=steal, user=user))
     return tuple(found)
 
 
