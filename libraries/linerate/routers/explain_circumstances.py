@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..counts.explanation import Confidence, Explanation
+from ..counts.ledger import DirectionAccount
 from .explain_evidence import RouterEvidence
 from .explain_system import NO_BUFFERS, STEAL, no_buffers
 from .linux_load import THROTTLED
@@ -15,20 +17,23 @@ _TIME = frozenset(("busy_workers", "busiest_worker", "crowded_workers", "time_on
 
 
 def slowed(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
-    """A processor that lowers its clock because of heat or power."""
-    counters = evidence.load.counters if evidence.load and evidence.workers else {}
-    name, rate = max(
-        ((name, rate) for name, rate in counters.items() if name.startswith(THROTTLED)),
-        key=lambda item: item[1],
-        default=("", 0.0),
-    )
-    if rate <= 0 or not evidence.lost:
+    """A processor that lowers its clock because of heat or power, where packets fill it."""
+    if limit is None or "busy_workers" not in limit.figures or evidence.load is None:
+        return None
+    busy = {worker.thread for worker in evidence.busy}
+    # on which processors VPP's workers are is not read
+    known = all(thread.startswith("CPU ") for thread in busy)
+    counters = {name: rate for name, rate in evidence.load.counters.items() if name.startswith(THROTTLED)}
+    if known:
+        counters = {name: rate for name, rate in counters.items() if f"CPU {name.rpartition(' CPU ')[2]}" in busy}
+    name, rate = max(counters.items(), key=lambda item: item[1], default=("", 0.0))
+    if rate <= 0:
         return None
     return Explanation(
         "throttling",
         f"a processor slows itself down: {name} rose by {rate:.3g} per second",
         {"throttled_per_s": rate},
-        Confidence.LIKELY,
+        Confidence.LIKELY if known else Confidence.POSSIBLE,
         "look at cooling and power limits",
     )
 
@@ -71,10 +76,12 @@ def few_buffers(evidence: RouterEvidence, limit: Explanation | None) -> Explanat
 
 def irqbalance(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
     """A daemon that moves interrupts, where the load is not spread evenly."""
-    uneven = limit is not None and (
-        limit.rule in ("uneven workers", "one processor", "late worker", "shared worker")
-        or (limit.rule == "backlog" and limit.figures.get("busy_workers", 0.0) < len(evidence.workers))
-    )
+    if limit is None or len(evidence.workers) < 2:
+        return None
+    uneven = limit.rule in ("uneven workers", "one processor", "late worker", "shared worker")
+    if limit.rule == "backlog":
+        busy = limit.figures.get("busy_workers")
+        uneven = bool(evidence.idle) if busy is None else busy < len(evidence.workers)
     if not uneven or evidence.queues is None or not evidence.facts or not evidence.facts.irqbalance:
         return None
     return Explanation(
@@ -87,14 +94,27 @@ def irqbalance(evidence: RouterEvidence, limit: Explanation | None) -> Explanati
 
 
 def numa(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
-    """Cards on different nodes, where workers are the limit."""
-    nodes = {nic.numa_node for nic in evidence.nics if nic.numa_node is not None and nic.numa_node >= 0}
-    if len(nodes) < 2 or limit is None or "busy_workers" not in limit.figures:
+    """Frames that enter and leave by cards on different nodes, where workers are the limit."""
+    if limit is None or "busy_workers" not in limit.figures or evidence.ledger is None:
         return None
+    node_of = {
+        nic.interface: nic.numa_node for nic in evidence.nics if nic.numa_node is not None and nic.numa_node >= 0
+    }
+    rows = [row for row in evidence.ledger.directions if row.offered]
+    ends = [{node_of[name] for name in (row.ingress, row.egress) if name in node_of} for row in rows]
+    crossing = [row for row, nodes in zip(rows, ends, strict=True) if len(nodes) > 1]
+    if not crossing:
+        return None
+    nodes = sorted(set().union(*ends))
+    which = "each frame crosses" if len(crossing) == len(rows) else f"what enters by {_names(crossing)} crosses"
     return Explanation(
         "numa",
-        f"the interfaces are on NUMA nodes {' and '.join(map(str, sorted(nodes)))}: each frame crosses between them",
+        f"the interfaces are on NUMA nodes {' and '.join(map(str, nodes))}: {which} between them",
         {"numa_nodes": float(len(nodes))},
         Confidence.POSSIBLE,
         "put both cards and the workers on one node",
     )
+
+
+def _names(rows: Sequence[DirectionAccount]) -> str:
+    return " and ".join(dict.fromkeys(row.ingress for row in rows))
