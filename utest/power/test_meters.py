@@ -233,21 +233,21 @@ def test_rapl_counts_its_packages_and_their_overflow() -> None:
     answers = iter(
         [
             "100.00 50.00\npackage-0 1000000 9999999\npackage-1 9000000 9999999\n",
-            "",  # the wait
             "102.00 51.00\npackage-0 5000000 9999999\npackage-1 1000000 9999999\n",
             "104.00 51.00\npackage-0 7000000 9999999\npackage-1 3000000 9999999\n",
         ]
     )
     found = meter({"kind": "rapl"}, lambda command: next(answers))
-    assert found.watts() == pytest.approx((4 + 2) / 2)
-    assert found.watts() == pytest.approx((2 + 2) / 2)
+    watts = found.begin()
+    assert watts() == pytest.approx((4 + 2) / 2)
+    assert watts() == pytest.approx((2 + 2) / 2)
     assert "processor alone" in found.covers and RAPL_COMMAND.count("intel-rapl:[0-9]") == 1
 
 
 def test_rapl_of_a_router_that_restarted_is_refused() -> None:
-    answers = iter(["100.00 50.00\npackage-0 1 9\n", "", "2.00 1.00\npackage-0 1 9\n"])
+    answers = iter(["100.00 50.00\npackage-0 1 9\n", "2.00 1.00\npackage-0 1 9\n"])
     with pytest.raises(TestbedError, match="has it restarted"):
-        meter({"kind": "rapl"}, lambda command: next(answers)).watts()
+        meter({"kind": "rapl"}, lambda command: next(answers)).begin()()
 
 
 @given(st.text(max_size=200))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .meter import Meter, PowerReading
+from .meter import FIGURES, Meter, PowerReading, take_figures
 from .opening import open_meter
 
-__all__ = ["Meter", "PowerReading", "open_meter"]
+__all__ = ["FIGURES", "Meter", "PowerReading", "open_meter", "take_figures"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import TestbedError
 from .figures import power
+from .meter import NextFigure
 from .settings import CsvMeterSettings
 
 MOST_BYTES = 4096
@@ -26,6 +27,10 @@ class CsvMeter:
         self._settings = settings
         self.interval, self.settle = settings.interval, settings.settle
         self.text = f"the file {settings.file}"
+
+    def begin(self) -> NextFigure:
+        """The last line, at each call."""
+        return self.watts
 
     def watts(self) -> float:
         """The last whole line. Raises TestbedError, also if it is old."""

@@ -9,6 +9,7 @@ from ..errors import TestbedError
 from ..json_text import parse_json
 from ..system.secrets import Secrets
 from .figures import power
+from .meter import NextFigure
 from .settings import HttpMeterSettings
 
 LIMIT = 3.0
@@ -42,6 +43,10 @@ class HttpMeter:
         self._channel = settings.channel
         self._settings = settings
         self.text = f"{settings.kind} at {self._url.partition('?')[0]}"
+
+    def begin(self) -> NextFigure:
+        """One request for each figure: the meter keeps none for us."""
+        return self.watts
 
     def watts(self) -> float:
         """One request. Raises TestbedError."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Protocol
 
 MOST_WATTS = 1e6
 """A larger reading is no router's."""
+
+FIGURES = 3
+"""Figures that make a reading."""
+
+POLL = 0.2
+"""Seconds of the testbed's clock between two looks for a figure that is not there yet."""
+
+NextFigure = Callable[[], float | None]
+"""A power in W; None: there is no new figure yet. Raises TestbedError."""
 
 
 class Meter(Protocol):
@@ -22,8 +31,13 @@ class Meter(Protocol):
     interval: float
     settle: float
 
-    def watts(self) -> float:
-        """The power now. Raises TestbedError where the meter does not answer, or not with a power."""
+    def begin(self) -> NextFigure:
+        """Its figures from now on: none is a mean over time before this call but for what ``settle`` bounds.
+
+        So a meter that counts energy reads its counters here, and one that keeps figures forgets those that it has.
+        What was begun before is of no use here: between two trials the router idles, and that would lower the first
+        figure. Raises TestbedError where the meter does not answer, or not with a power, as the figures do.
+        """
         ...
 
     def close(self) -> None:
@@ -49,3 +63,17 @@ class PowerReading:
         """*accuracy*: ratio of the reading; *resolution*: the meter's smallest step in W."""
         mean = fmean(figures)
         return cls(mean, min(figures), max(figures), len(figures), accuracy * mean + resolution / 2)
+
+
+def take_figures(meter: Meter, wait: Callable[[float], None], count: int = FIGURES) -> list[float]:
+    """*count* figures in W from now on, an interval apart. *wait*: so many s. Raises TestbedError.
+
+    The first one is an interval from now: a meter that renews its figure once in an interval shows an older one before.
+    """
+    next_figure, found = meter.begin(), list[float]()
+    for _ in range(count):
+        wait(meter.interval)
+        while (figure := next_figure()) is None:
+            wait(POLL)
+        found.append(figure)
+    return found

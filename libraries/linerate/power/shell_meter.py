@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ..errors import TestbedError
 from .figures import power
+from .meter import NextFigure
 from .settings import ShellMeterSettings
 
 Run = Callable[[str], str]
@@ -33,6 +34,10 @@ class IpmiMeter:
         self.interval, self.settle = settings.interval, settings.settle
         self.text = f"'{IPMI_COMMAND}' on the router"
 
+    def begin(self) -> NextFigure:
+        """One command for each figure, which is the board's power of that moment."""
+        return self.watts
+
     def watts(self) -> float:
         """One reading. Raises TestbedError."""
         return ipmi_watts(self._run(IPMI_COMMAND))
@@ -58,21 +63,23 @@ class RaplMeter:
         self._run = run
         self.interval, self.settle = settings.interval, settings.settle
         self.text = "RAPL on the router (its processor alone)"
-        self._last: tuple[float, dict[str, tuple[int, int]]] | None = None
 
-    def watts(self) -> float:
-        """The mean since the reading before. Raises TestbedError. The first one takes two, ``interval`` apart."""
-        if self._last is None:
-            self._last = rapl_counters(self._run(RAPL_COMMAND))
-            self._run(f"sleep {self.interval:g}")
-        before, self._last = self._last, rapl_counters(self._run(RAPL_COMMAND))
-        seconds = self._last[0] - before[0]
-        if seconds <= 0 or self._last[1].keys() != before[1].keys():
-            raise TestbedError("RAPL's counters of the router cannot be compared: has it restarted?")
-        joules = 0.0
-        for zone, (now, most) in self._last[1].items():
-            joules += (now - before[1][zone][0]) % (most + 1) / 1e6
-        return power(joules / seconds, self.text)
+    def begin(self) -> NextFigure:
+        """Reads the counters now; each figure is the mean since the reading before it. Raises TestbedError."""
+        last = rapl_counters(self._run(RAPL_COMMAND))
+
+        def watts() -> float:
+            nonlocal last
+            before, last = last, rapl_counters(self._run(RAPL_COMMAND))
+            seconds = last[0] - before[0]
+            if seconds <= 0 or last[1].keys() != before[1].keys():
+                raise TestbedError("RAPL's counters of the router cannot be compared: has it restarted?")
+            joules = 0.0
+            for zone, (now, most) in last[1].items():
+                joules += (now - before[1][zone][0]) % (most + 1) / 1e6
+            return power(joules / seconds, self.text)
+
+        return watts
 
     def close(self) -> None:
         """The login is the router's."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..system.secrets import Secrets
 from ..system.snmp import snmp_values
 from .figures import power
+from .meter import NextFigure
 from .settings import SnmpMeterSettings
 
 
@@ -17,6 +18,10 @@ class SnmpMeter:
         self._settings, self._secrets = settings, secrets
         self.interval, self.settle = settings.interval, settings.settle
         self.text = f"snmp at {settings.address}:{settings.port}, {settings.oid}"
+
+    def begin(self) -> NextFigure:
+        """One request for each figure: the meter keeps none for us."""
+        return self.watts
 
     def watts(self) -> float:
         """One request. Raises TestbedError."""

@@ -10,13 +10,10 @@ from dataclasses import dataclass, field, replace
 from ..counts.trial import DURING_READING, Fault, Load, MeasureDuring, Outcome, Problem
 from ..errors import TestbedError
 from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
-from ..power import Meter, PowerReading, open_meter
+from ..power import FIGURES, Meter, PowerReading, open_meter, take_figures
 from ..power.settings import MeterSettings
 from ..routers.base import Shell
 from ..system.secrets import ENVIRONMENT, Secrets
-
-FIGURES = 3
-"""Figures of the meter in each trial, and before the first one."""
 
 COMMAND_LIMIT = 30.0
 """Seconds for a command on the router that reads its own meter."""
@@ -26,7 +23,7 @@ COMMAND_LIMIT = 30.0
 class PoweredTrials:
     """Trials with the power that was drawn meanwhile. *declared*: W by the platform's file, where there is no meter.
 
-    ``measure``: of a trial; ``clock_speed``: s of the testbed's clock per real second.
+    ``measure``: of a trial; ``clock_speed``: s of the testbed's clock per real second; ``sleep``: so many real s.
     """
 
     settings: MeterSettings | None
@@ -36,6 +33,7 @@ class PoweredTrials:
     sudo: bool
     clock_speed: float = 1.0
     secrets: Secrets = ENVIRONMENT
+    sleep: Callable[[float], None] = time.sleep
     _meter: Meter | None = field(default=None, repr=False)
     _idle: PowerReading | None = field(default=None, repr=False)
 
@@ -57,19 +55,19 @@ class PoweredTrials:
             return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
         meter, figures, failed = self._opened(), list[float](), list[str]()
         try:
-            self._idle = self._idle or self._read(time.sleep)
+            self._idle = self._idle or self._read(self.sleep)
         except TestbedError as error:
             failed.append(str(error))
 
         def during(wait: Callable[[float], None]) -> None:
             wait(meter.settle)
             try:
-                figures.extend(_figures(meter, wait))
+                figures.extend(take_figures(meter, wait))
             except TestbedError as error:
                 failed.append(str(error))
 
-        # each figure may take a second of real time, and one more is room
-        least = meter.settle + FIGURES * meter.interval + (FIGURES + 1) * self.clock_speed
+        # beginning and each figure may take a second of real time, and one more is room
+        least = meter.settle + FIGURES * meter.interval + (FIGURES + 2) * self.clock_speed
         found = self.measure(load, max(duration, math.ceil(least)), during)
         return self._with_power(found, figures, failed)
 
@@ -100,12 +98,12 @@ class PoweredTrials:
             raise TestbedError("there is no power meter")
         meter = self._opened()
         wait(meter.settle / self.clock_speed)
-        figures = _figures(meter, lambda seconds: wait(seconds / self.clock_speed))
+        figures = take_figures(meter, lambda seconds: wait(seconds / self.clock_speed))
         return PowerReading.of(figures, self.settings.accuracy / 100, self.settings.resolution)
 
     def watts(self) -> float:
         """One figure of the meter, or the declared power. Raises TestbedError."""
-        return (self.declared or 0.0) if self.settings is None else self._opened().watts()
+        return (self.declared or 0.0) if self.settings is None else take_figures(self._opened(), self.sleep, 1)[0]
 
     def _opened(self) -> Meter:
         if self._meter is None:
@@ -125,15 +123,6 @@ class PoweredTrials:
         """Release the meter."""
         if self._meter is not None:
             self._meter.close()
-
-
-def _figures(meter: Meter, wait: Callable[[float], None]) -> list[float]:
-    """FIGURES readings, an interval apart."""
-    found = [meter.watts()]
-    for _ in range(FIGURES - 1):
-        wait(meter.interval)
-        found.append(meter.watts())
-    return found
 
 
 def _nothing(wait: Callable[[float], None]) -> None:

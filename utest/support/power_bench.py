@@ -1,0 +1,100 @@
+"""A router that draws more power while frames flow, and meters of it, on a clock that only waiting moves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from linerate.counts.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from linerate.power.settings import PowerSettings
+from linerate.routers.base import Result
+from linerate.session.power import PoweredTrials
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
+BEGAN = 1_800_000_000.0
+"""Unix time in s at which it is switched on."""
+
+_IPMI = "Instantaneous power reading: {watts:.6f} Watts\nPower reading state is: activated\n"
+
+
+@dataclass
+class PowerBench:
+    """``now``: Unix time in s. ``idle``: W without traffic; ``more``: W that traffic adds.
+
+    ``gauge``: the power in W that a board's meter shows at a time. ``answer``: s that a command on the router takes.
+    """
+
+    idle: float = 5.0
+    more: float = 10.0
+    answer: float = 0.0
+    gauge: Callable[[float], float] | None = None
+    now: float = BEGAN
+    started: list[float] = field(default_factory=list)
+    """When the trials began to send."""
+    ticks: list[Callable[[float], None]] = field(default_factory=list)
+    """What else goes on: each is called with the time, every 10 ms."""
+    _changes: list[tuple[float, float]] = field(default_factory=list)
+    """Each change of the power: when, and to how many W."""
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes."""
+        until = self.now + seconds
+        while self.ticks and self.now + 0.01 < until:
+            self.now += 0.01
+            for tick in self.ticks:
+                tick(self.now)
+        self.now = until
+
+    def watts(self, when: float) -> float:
+        """The power at *when*."""
+        return next((watts for since, watts in reversed(self._changes) if since <= when), self.idle)
+
+    def joules(self, when: float) -> float:
+        """The energy from the start until *when*."""
+        changes = [(BEGAN, self.idle), *((since, watts) for since, watts in self._changes if since < when), (when, 0.0)]
+        return math.fsum(watts * (after - since) for (since, watts), (after, _) in itertools.pairwise(changes))
+
+    def mean(self, seconds: float, when: float) -> float:
+        """The mean power of the *seconds* before *when*."""
+        return (self.joules(when) - self.joules(when - seconds)) / seconds
+
+    def renewed(self, interval: float, phase: float, averaging: float = 0.0) -> Callable[[float], float]:
+        """A gauge that is renewed every *interval* s, *phase* s after a whole one, with the mean of *averaging* s."""
+
+        def shown(when: float) -> float:
+            renewed = when - (when - BEGAN - phase) % interval
+            return self.mean(averaging, renewed) if averaging else self.watts(renewed)
+
+        return shown
+
+    def shell(self, command: str, limit: float) -> Result:
+        """The router's own meters."""
+        self.sleep(self.answer)
+        if "rapl" in command:
+            counter = f"package-0 {round(self.joules(self.now) * 1e6)} {10**15}"
+            return Result(f"{self.now - BEGAN:.2f} 1.00\n{counter}\n", "", 0, self.answer)
+        assert "ipmitool" in command and self.gauge is not None
+        return Result(_IPMI.format(watts=self.gauge(self.now)), "", 0, self.answer)
+
+    def measure(self, load: Load, duration: float, during: During) -> Outcome:
+        """A trial that loses nothing."""
+        began = self.now
+        self.started.append(began)
+        self._changes.append((began, self.idle + self.more))
+        during(self.sleep)
+        took = self.now - began
+        self.sleep(max(0.0, duration - took))
+        self._changes.append((began + duration, self.idle))
+        frames = round(load.pps * duration)
+        counts = (DirectionCount(0, 1, frames, frames, frames),)
+        return Outcome(load, duration, duration, began, counts, (), {DURING_READING: took})
+
+    def powered(self, **data: Any) -> PoweredTrials:
+        """Trials with the meter of these keys of a testbed's file."""
+        settings = SETTINGS.validate_python({"accuracy": 1, "resolution": 0, **data})
+        return PoweredTrials(settings, None, self.measure, lambda: self.shell, False, sleep=self.sleep)
