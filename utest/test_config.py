@@ -129,6 +129,12 @@ def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, 
         ("power:\n  kind: shelly\n  address: 192.0.2.1\n", 1, "the key 'power.accuracy' is missing"),
         ("power:\n  kind: shelly\n  accuracy: 1\n", 2, "'power': 'kind: shelly' needs 'address', of the plug"),
         ("power:\n  kind: csv\n  accuracy: 1\n  fil: x\n", 4, "unknown key 'power.fil'; did you mean 'file'?"),
+        (
+            "power:\n  kind: csv\n  file: x\n  interval: 5\n  accuracy: 1\n  settle: 2\n",
+            6,
+            "'power': 'settle' is 2 s and 'interval' 5 s, so that a figure may be of time before the traffic; expected"
+            " 'settle: 5' or more",
+        ),
         ("power:\n  kind: csv\n  accuracy: 1 %\n  file: x\n", 3, "'power.accuracy': expected a number"),
     ],
 )

@@ -41,8 +41,12 @@ IPMI = """
 """
 
 
-def meter(data: dict[str, Any], run: Callable[[str], str] = lambda command: ""):
-    return open_meter(SETTINGS.validate_python({"accuracy": 1, **data}), run)
+NOW = 1_800_000_000.0
+"""Unix time in s."""
+
+
+def meter(data: dict[str, Any], run: Callable[[str], str] = lambda command: "", now: Callable[[], float] = lambda: NOW):
+    return open_meter(SETTINGS.validate_python({"accuracy": 1, **data}), run, now=now)
 
 
 class Plug:
@@ -263,11 +267,23 @@ def test_no_text_makes_a_power_that_is_not_there(text: str) -> None:
 @pytest.mark.parametrize("stamp", [lambda now: f"{now:.1f}", lambda now: time.strftime("%FT%TZ", time.gmtime(now))])
 def test_the_last_whole_line_of_a_file_is_read(tmp_path: Path, stamp: Callable[[float], str]) -> None:
     file = tmp_path / "power.csv"
-    now = time.time()
-    file.write_text(
-        f"time,volts,watts\n{stamp(now - 2)},230,17\n{stamp(now)},230,19.5\n{stamp(now)},23", encoding="ascii"
-    )
-    assert meter({"kind": "csv", "file": file, "column": 3}).watts() == 19.5
+    file.write_text(f"time,volts,watts\n{stamp(NOW - 2)},230,17\n", encoding="ascii")
+    watts = meter({"kind": "csv", "file": file, "column": 3}).begin()
+    with file.open("a", encoding="ascii") as lines:
+        lines.write(f"{stamp(NOW)},230,19.5\n{stamp(NOW)},23")
+    assert watts() == 19.5
+
+
+def test_a_line_counts_once_and_only_if_its_time_is_not_before(tmp_path: Path) -> None:
+    file = tmp_path / "power.csv"
+    file.write_text(f"{NOW},1\n", encoding="ascii")
+    watts = meter({"kind": "csv", "file": file}).begin()
+    found = [watts()]
+    for line in (f"{NOW - 0.1},2\n", f"{NOW + 0.1},3\n", "", f"{NOW + 0.1},4\n", f"{NOW + 0.2},5\n"):
+        with file.open("a", encoding="ascii") as lines:
+            lines.write(line)
+        found.append(watts())
+    assert found == [None, None, 3.0, None, None, 5.0]
 
 
 @pytest.mark.parametrize(
@@ -276,6 +292,7 @@ def test_the_last_whole_line_of_a_file_is_read(tmp_path: Path, stamp: Callable[[
         (None, "No such file"),
         ("", "no whole line"),
         ("12,3\n", "s old, at most 3 s"),
+        ("LATER,3\n", "is of 2 s in the future; expected clocks that agree"),
         ("yesterday,3\n", "'yesterday' is no time"),
         ("NOW\n", "no column 2"),
         ("NOW,many\n", "expected a power in W"),
@@ -285,9 +302,9 @@ def test_the_last_whole_line_of_a_file_is_read(tmp_path: Path, stamp: Callable[[
 def test_a_file_that_says_wrong_is_one_sentence(tmp_path: Path, text: str | None, message: str) -> None:
     file = tmp_path / "power.csv"
     if text is not None:
-        file.write_text(text.replace("NOW", f"{time.time():.1f}"), encoding="utf-8")
+        file.write_text(text.replace("NOW", f"{NOW:.1f}").replace("LATER", f"{NOW + 2:.1f}"), encoding="utf-8")
     with pytest.raises(TestbedError, match=message):
-        meter({"kind": "csv", "file": file}).watts()
+        meter({"kind": "csv", "file": file}).begin()
 
 
 # -- the keys
@@ -305,11 +322,31 @@ def test_a_file_that_says_wrong_is_one_sentence(tmp_path: Path, text: str | None
         ({"kind": "shelly", "address": "-x", "accuracy": 1}, "name or address"),
         ({"kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1", "community_from": "HOME"}, "that every program gets"),
         ({"kind": "ipmi", "accuracy": 0}, "greater than 0"),
+        ({"kind": "ipmi", "interval": 1000}, "(?s)1 validation error .*less than or equal to 60"),
     ],
 )
 def test_wrong_keys_are_refused(data: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SETTINGS.validate_python({"accuracy": 1, **data})
+
+
+@pytest.mark.parametrize("keys", [{"interval": 5, "settle": 2}, {"interval": 60, "settle": 59.9}, {"settle": 0.5}])
+@pytest.mark.parametrize(
+    "kind", [{"kind": "csv", "file": "x"}, {"kind": "rapl"}, {"kind": "shelly", "address": "plug"}]
+)
+def test_a_meter_settles_for_an_interval_at_least(kind: dict[str, Any], keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"'settle' is .* of time before the traffic; expected 'settle: "):
+        SETTINGS.validate_python({"accuracy": 1, **kind, **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "usual", "snmp"),
+    [({}, 2, 5), ({"interval": 3}, 3, 5), ({"interval": 30}, 30, 30), ({"interval": 3, "settle": 4}, 4, 4)],
+)
+def test_without_settle_it_is_the_usual_one_or_an_interval(keys: dict[str, Any], usual: float, snmp: float) -> None:
+    assert SETTINGS.validate_python({"accuracy": 1, "kind": "ipmi", **keys}).settle == usual
+    where = {"kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1", "community_from": "PDU"}
+    assert SETTINGS.validate_python({"accuracy": 1, **where, **keys}).settle == snmp
 
 
 def test_the_accuracy_has_no_default() -> None:

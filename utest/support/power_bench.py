@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -36,6 +37,8 @@ class PowerBench:
     now: float = BEGAN
     started: list[float] = field(default_factory=list)
     """When the trials began to send."""
+    ahead: float = 0.0
+    """Seconds by which the clock of a program that logs is ahead."""
     ticks: list[Callable[[float], None]] = field(default_factory=list)
     """What else goes on: each is called with the time, every 10 ms."""
     _changes: list[tuple[float, float]] = field(default_factory=list)
@@ -81,6 +84,23 @@ class PowerBench:
         assert "ipmitool" in command and self.gauge is not None
         return Result(_IPMI.format(watts=self.gauge(self.now)), "", 0, self.answer)
 
+    def log(self, file: Path, interval: float, phase: float = 0.0, averaging: bool = False, late: float = 0.0) -> None:
+        """From now on another program adds a line to *file* every *interval* s, *phase* s after now for the first time.
+
+        *averaging*: of the mean power since the line before. *late*: s after which it is in the file.
+        """
+        due = self.now + phase
+
+        def tick(now: float) -> None:
+            nonlocal due
+            while due + late <= now:
+                watts = self.mean(interval, due) if averaging else self.watts(due)
+                with file.open("a", encoding="ascii") as lines:
+                    lines.write(f"{due + self.ahead:.3f},{watts:.6f}\n")
+                due += interval
+
+        self.ticks.append(tick)
+
     def measure(self, load: Load, duration: float, during: During) -> Outcome:
         """A trial that loses nothing."""
         began = self.now
@@ -97,4 +117,6 @@ class PowerBench:
     def powered(self, **data: Any) -> PoweredTrials:
         """Trials with the meter of these keys of a testbed's file."""
         settings = SETTINGS.validate_python({"accuracy": 1, "resolution": 0, **data})
-        return PoweredTrials(settings, None, self.measure, lambda: self.shell, False, sleep=self.sleep)
+        return PoweredTrials(
+            settings, None, self.measure, lambda: self.shell, False, sleep=self.sleep, now=lambda: self.now
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .csv_meter import time_of_day
 from .meter import FIGURES, Meter, PowerReading, take_figures
 from .opening import open_meter
 
-__all__ = ["FIGURES", "Meter", "PowerReading", "open_meter", "take_figures"]
+__all__ = ["FIGURES", "Meter", "PowerReading", "open_meter", "take_figures", "time_of_day"]

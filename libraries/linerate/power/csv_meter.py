@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,36 +16,65 @@ MOST_BYTES = 4096
 """Of the file's end; a line is shorter."""
 
 FRESH = 3.0
-"""A figure may be as old as so many intervals."""
+"""The last figure may be as old as so many intervals."""
+
+AHEAD = 1.0
+"""Seconds that the last figure may be of the future: more, and the clocks differ, so that an old one would look new."""
+
+
+def time_of_day() -> float:
+    """Unix time in s: the clock by which other programs stamp their figures."""
+    return time.time()
 
 
 class CsvMeter:
-    """The last line of a file."""
+    """The last line of a file. *now*: Unix time in s, as the other program's clock shows it."""
 
     covers = "what the external meter measures"
 
-    def __init__(self, settings: CsvMeterSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: CsvMeterSettings, now: Callable[[], float] = time_of_day) -> None:
+        self._settings, self._now = settings, now
         self.interval, self.settle = settings.interval, settings.settle
         self.text = f"the file {settings.file}"
 
     def begin(self) -> NextFigure:
-        """The last line, at each call."""
-        return self.watts
+        """Only lines that are added from now on count, each once, with a time of their own that is not before now.
 
-    def watts(self) -> float:
-        """The last whole line. Raises TestbedError, also if it is old."""
+        The one does not follow from the other: a program may write late, and its clock may be ahead. Raises
+        TestbedError, also if the last line is old: nobody adds any.
+        """
+        counted, _ = self._last_figure()
+        since = self._now()
+
+        def watts() -> float | None:
+            nonlocal counted
+            stamp, found = self._last_figure()
+            if stamp <= counted or stamp < since:
+                return None
+            counted = stamp
+            return found
+
+        return watts
+
+    def _last_figure(self) -> tuple[float, float]:
+        """Time and power of the last whole line. Raises TestbedError, also if it is old or of the future."""
         cells = self._last_line().split(",")
         if len(cells) < self._settings.column:
             raise TestbedError(f"the meter {self.text}: its last line has no column {self._settings.column}")
-        age = time.time() - _seconds(cells[0].strip(), self.text)
-        allowed = FRESH * self.interval
-        if not -allowed <= age <= allowed:
+        stamp = _seconds(cells[0].strip(), self.text)
+        age, allowed = self._now() - stamp, FRESH * self.interval
+        if age < -AHEAD:
+            raise TestbedError(
+                f"the meter {self.text}: its last figure is of {-age:.0f} s in the future; expected clocks that agree"
+                " within 1 s: set both by NTP"
+            )
+        if not age <= allowed:
             raise TestbedError(
                 f"the meter {self.text}: its last figure is {age:.0f} s old, at most {allowed:g} s are allowed; does"
-                " its program still run, and do both clocks agree?"
+                " its program still run, does it write each line at once, and do both clocks agree? Else fix 'interval'"
+                f" ({self.interval:g} s between two lines)"
             )
-        return power(cells[self._settings.column - 1].strip(), self.text)
+        return stamp, power(cells[self._settings.column - 1].strip(), self.text)
 
     def _last_line(self) -> str:
         path: Path = self._settings.file.expanduser()

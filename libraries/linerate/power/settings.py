@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -26,13 +26,35 @@ class MeterSettings(Config):
     """What every meter says of itself. ``accuracy``: per cent of the reading, by its data sheet; there is no default.
 
     ``resolution``: its smallest step in W. ``interval``: s between two new figures; ``settle``: s until a figure shows
-    a new load alone (meters average); both have defaults for each kind.
+    a new load alone (meters average), at least an interval, and :attr:`USUAL_SETTLE` if it is not said.
     """
+
+    USUAL_SETTLE: ClassVar[float] = 2.0
 
     accuracy: Annotated[float, Field(gt=0, le=50)]
     resolution: Annotated[float, Field(ge=0, le=1000)] = 0.1
     interval: Annotated[float, Field(gt=0, le=60)] = 1.0
-    settle: Annotated[float, Field(ge=0, le=300)] = 2.0
+    settle: Annotated[float, Field(ge=0, le=300)] = USUAL_SETTLE
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle_for_an_interval(cls, data: Any) -> Any:
+        """Without ``settle``, that of a meter with longer intervals is an interval: its figure may be their mean."""
+        if isinstance(data, dict) and "settle" not in data:
+            interval = data.get("interval")
+            # one that is too long is its own error
+            longer = isinstance(interval, int | float) and 60 >= interval > cls.USUAL_SETTLE
+            return {**data, "settle": interval if longer else cls.USUAL_SETTLE}
+        return data
+
+    @model_validator(mode="after")
+    def _check_settle(self) -> MeterSettings:
+        if self.settle < self.interval:
+            raise ValueError(
+                f"'settle' is {self.settle:g} s and 'interval' {self.interval:g} s, so that a figure may be of time"
+                f" before the traffic; expected 'settle: {self.interval:g}' or more, or a shorter 'interval'"
+            )
+        return self
 
 
 class HttpMeterSettings(MeterSettings):
@@ -69,7 +91,7 @@ class SnmpMeterSettings(SnmpSettings, MeterSettings):
     kind: Literal["snmp"]
     oid: Oid
     factor: Annotated[float, Field(gt=0)] = 1.0
-    settle: Annotated[float, Field(ge=0, le=300)] = 5.0
+    USUAL_SETTLE: ClassVar[float] = 5.0
 
 
 class ShellMeterSettings(MeterSettings):
@@ -84,7 +106,7 @@ class ShellMeterSettings(MeterSettings):
 class CsvMeterSettings(MeterSettings):
     """A file that another program appends to: a line per figure, time (Unix seconds or ISO 8601) and W, by commas.
 
-    ``column``: of the power, counted from 1; the time is the first. The last line must be fresh.
+    ``column``: of the power, counted from 1; the time is the first. Lines that are older than the traffic do not count.
     """
 
     kind: Literal["csv"]

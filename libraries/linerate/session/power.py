@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from ..counts.trial import DURING_READING, Fault, Load, MeasureDuring, Outcome, Problem
 from ..errors import TestbedError
 from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
-from ..power import FIGURES, Meter, PowerReading, open_meter, take_figures
+from ..power import FIGURES, Meter, PowerReading, open_meter, take_figures, time_of_day
 from ..power.settings import MeterSettings
 from ..routers.base import Shell
 from ..system.secrets import ENVIRONMENT, Secrets
@@ -23,7 +23,8 @@ COMMAND_LIMIT = 30.0
 class PoweredTrials:
     """Trials with the power that was drawn meanwhile. *declared*: W by the platform's file, where there is no meter.
 
-    ``measure``: of a trial; ``clock_speed``: s of the testbed's clock per real second; ``sleep``: so many real s.
+    ``measure``: of a trial; ``clock_speed``: s of the testbed's clock per real second; ``sleep``: so many real s;
+    ``now``: Unix time in s.
     """
 
     settings: MeterSettings | None
@@ -34,6 +35,7 @@ class PoweredTrials:
     clock_speed: float = 1.0
     secrets: Secrets = ENVIRONMENT
     sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time_of_day
     _meter: Meter | None = field(default=None, repr=False)
     _idle: PowerReading | None = field(default=None, repr=False)
 
@@ -109,7 +111,7 @@ class PoweredTrials:
         if self._meter is None:
             if self.settings is None:
                 raise TestbedError("there is no power meter")
-            self._meter = open_meter(self.settings, self._run, self.secrets)
+            self._meter = open_meter(self.settings, self._run, self.secrets, self.now)
         return self._meter
 
     def _run(self, command: str) -> str:
