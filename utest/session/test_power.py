@@ -60,6 +60,9 @@ def test_a_plug_is_read_while_frames_flow_and_before(session: Session, monkeypat
         assert verdict.figures["energy_uj_high"] > verdict.figures["energy_uj"] > verdict.figures["energy_uj_low"]
         assert plug.address in verdict.reason and "± 1 % of the reading" in verdict.reason
         assert len(plug.asked) == 3 * (len(verdict.trials) + 1)
+        plug.say({**SHELLY, "apower": 21.9})  # its fans, since the sentence before
+        verdict = judged(session, "64b unidirectional costs ≤ 1.6 µJ/packet")
+        assert verdict.figures["idle_power_watts"] == pytest.approx(21.9), "that of the sentence before"
         plug.answer = (500, b"")
         verdict = judged(session, "64b bidirectional costs ≤ 1.5 µJ/packet")
         assert verdict.ruling is Ruling.INCONCLUSIVE and "status 500" in verdict.reason

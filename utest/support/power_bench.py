@@ -53,6 +53,11 @@ class PowerBench:
                 tick(self.now)
         self.now = until
 
+    def change_idle(self, watts: float) -> None:
+        """From now on it draws *watts* W without traffic."""
+        self.idle = watts
+        self._changes.append((self.now, watts))
+
     def watts(self, when: float) -> float:
         """The power at *when*."""
         return next((watts for since, watts in reversed(self._changes) if since <= when), self.idle)

@@ -17,7 +17,7 @@ from ..ceilings.headroom import MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
-from ..counts.trial import DURING_READING, During, Load, Outcome, Tolerance, Trial
+from ..counts.trial import DURING_READING, During, Load, Measure, Outcome, Tolerance, Trial
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
@@ -229,9 +229,9 @@ class RecordedTraffic(Traffic):
 class RecordedPower(PoweredTrials):
     """The power that was drawn: among the recorded readings of each trial."""
 
-    def outcome(self, load: Load, duration: float) -> Outcome:
-        """The recorded outcome."""
-        return self.measure(load, duration, lambda wait: None)
+    def of_sentence(self) -> Measure:
+        """The recorded outcomes."""
+        return lambda load, duration: self.measure(load, duration, lambda wait: None)
 
 
 class RecordedSession(Session):

@@ -22,8 +22,8 @@ from .sequential import TrialConditions, contradicts, run_until_decided
 POWER, IDLE_POWER = "power_watts", "idle_power_watts"
 UNCERTAINTY = "power_uncertainty_watts"
 ABOVE_IDLE_UNCERTAINTY = "power_above_idle_uncertainty_watts"
-"""Readings of a trial: the mean power while frames flowed, that before the first trial, and by how much both may be
-wrong by the meter's own statement."""
+"""Readings of a trial: the mean power while frames flowed, that before the sentence's first trial, and by how much both
+may be wrong by the meter's own statement."""
 
 
 @dataclass(frozen=True, slots=True)

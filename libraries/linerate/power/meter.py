@@ -49,7 +49,8 @@ class Meter(Protocol):
 class PowerReading:
     """Several figures of a meter at one load: their mean, extremes and number, in W.
 
-    ``uncertainty``: W by which the mean may be wrong, by the meter's own statement.
+    ``uncertainty``: W by which the mean may be wrong, by the meter's own statement. ``began``, ``ended``: Unix time in
+    s, from which on the figures count, and of the last one.
     """
 
     watts: float
@@ -57,12 +58,17 @@ class PowerReading:
     most: float
     figures: int
     uncertainty: float
+    began: float
+    ended: float
 
     @classmethod
-    def of(cls, figures: Sequence[float], accuracy: float, resolution: float) -> PowerReading:
+    def of(
+        cls, figures: Sequence[float], accuracy: float, resolution: float, began: float, ended: float
+    ) -> PowerReading:
         """*accuracy*: ratio of the reading; *resolution*: the meter's smallest step in W."""
         mean = fmean(figures)
-        return cls(mean, min(figures), max(figures), len(figures), accuracy * mean + resolution / 2)
+        uncertainty = accuracy * mean + resolution / 2
+        return cls(mean, min(figures), max(figures), len(figures), uncertainty, began, ended)
 
 
 def take_figures(meter: Meter, wait: Callable[[float], None], count: int = FIGURES) -> list[float]:

@@ -171,7 +171,7 @@ class Judge:
             case Quantity.RECOVERY:
                 return recovery(requirement, load, session.plan.goal, self._step_down, link_bps, conditions, around)
             case Quantity.COST if requirement.threshold.unit in ENERGY_UNITS:
-                measure = around(session.power.outcome)
+                measure = around(session.power.of_sentence())
                 return energy(requirement, load, goal, measure, session.power.text, link_bps, conditions)
             case Quantity.COST | Quantity.GATHERING:
                 router = session.router

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..counts.trial import DURING_READING, Fault, Load, MeasureDuring, Outcome, Problem
+from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem
 from ..errors import TestbedError
 from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from ..power import FIGURES, Meter, PowerReading, open_meter, take_figures, time_of_day
@@ -37,7 +37,6 @@ class PoweredTrials:
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time_of_day
     _meter: Meter | None = field(default=None, repr=False)
-    _idle: PowerReading | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -50,58 +49,30 @@ class PoweredTrials:
             f" {settings.resolution:g} W steps"
         )
 
-    def outcome(self, load: Load, duration: float) -> Outcome:
-        """One trial of at least *duration* s. Its readings have the power; a meter that fails is a problem of it."""
-        if self.settings is None:
-            found = self.measure(load, duration, _nothing)
-            return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
-        meter, figures, failed = self._opened(), list[float](), list[str]()
-        try:
-            self._idle = self._idle or self._read(self.sleep)
-        except TestbedError as error:
-            failed.append(str(error))
+    def of_sentence(self) -> Measure:
+        """The trials of one sentence. Its own power without traffic is measured before the first one.
 
-        def during(wait: Callable[[float], None]) -> None:
-            wait(meter.settle)
-            try:
-                figures.extend(take_figures(meter, wait))
-            except TestbedError as error:
-                failed.append(str(error))
+        A trial lasts at least as long as asked for; its readings have the power. A meter that fails is a problem of it.
+        """
+        return self._declared if self.settings is None else _SentencePower(self, self.settings).outcome
 
-        # beginning and each figure may take a second of real time, and one more is room
-        least = meter.settle + FIGURES * meter.interval + (FIGURES + 2) * self.clock_speed
-        found = self.measure(load, max(duration, math.ceil(least)), during)
-        return self._with_power(found, figures, failed)
+    def _declared(self, load: Load, duration: float) -> Outcome:
+        found = self.measure(load, duration, _nothing)
+        return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
 
-    def _with_power(self, found: Outcome, figures: list[float], failed: list[str]) -> Outcome:
-        took = found.readings.get(DURING_READING, 0.0)
-        if not failed and not took < found.duration:
-            failed.append("the power meter answered after the end of traffic")
-        if failed or not figures or self._idle is None or self.settings is None:
-            words = "; ".join(failed) or "the power meter was not read, because a port sent no frame"
-            return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
-        accuracy, resolution = self.settings.accuracy / 100, self.settings.resolution
-        power = PowerReading.of(figures, accuracy, resolution)
-        above = power.watts - self._idle.watts
-        readings = {
-            POWER: power.watts,
-            "power_least_watts": power.least,
-            "power_most_watts": power.most,
-            UNCERTAINTY: power.uncertainty,
-            IDLE_POWER: self._idle.watts,
-            # an error of its gain is one of the difference; each figure may be wrong by half a step
-            ABOVE_IDLE_UNCERTAINTY: accuracy * abs(above) + resolution,
-        }
-        return replace(found, readings={**found.readings, **readings})
-
-    def _read(self, wait: Callable[[float], None]) -> PowerReading:
-        """Several figures of the meter now. Raises TestbedError."""
-        if self.settings is None:
+    def read(self, wait: Callable[[float], None]) -> PowerReading:
+        """What the meter shows from ``settle`` s from now on. *wait*: s of the testbed's clock. Raises TestbedError."""
+        meter, settings = self._opened(), self.settings
+        if settings is None:
             raise TestbedError("there is no power meter")
-        meter = self._opened()
-        wait(meter.settle / self.clock_speed)
-        figures = take_figures(meter, lambda seconds: wait(seconds / self.clock_speed))
-        return PowerReading.of(figures, self.settings.accuracy / 100, self.settings.resolution)
+        wait(meter.settle)
+        began = self.now()
+        figures = take_figures(meter, wait)
+        return PowerReading.of(figures, settings.accuracy / 100, settings.resolution, began, self.now())
+
+    def read_idle(self) -> PowerReading:
+        """:meth:`read` while nothing is sent. Raises TestbedError."""
+        return self.read(lambda seconds: self.sleep(seconds / self.clock_speed))
 
     def watts(self) -> float:
         """One figure of the meter, or the declared power. Raises TestbedError."""
@@ -125,6 +96,59 @@ class PoweredTrials:
         """Release the meter."""
         if self._meter is not None:
             self._meter.close()
+
+
+@dataclass
+class _SentencePower:
+    """The trials of one sentence with a meter. ``idle``: the power before the first one.
+
+    It is of no other sentence: a box that has grown warm, with faster fans, draws more, and that is not the traffic's.
+    """
+
+    power: PoweredTrials
+    settings: MeterSettings
+    idle: PowerReading | None = None
+
+    def outcome(self, load: Load, duration: float) -> Outcome:
+        """See :meth:`PoweredTrials.of_sentence`."""
+        readings, failed = list[PowerReading](), list[str]()
+        try:
+            self.idle = self.idle or self.power.read_idle()
+        except TestbedError as error:
+            failed.append(str(error))
+
+        def during(wait: Callable[[float], None]) -> None:
+            try:
+                readings.append(self.power.read(wait))
+            except TestbedError as error:
+                failed.append(str(error))
+
+        # beginning and each figure may take a second of real time, and one more is room
+        settings = self.settings
+        least = settings.settle + FIGURES * settings.interval + (FIGURES + 2) * self.power.clock_speed
+        found = self.power.measure(load, max(duration, math.ceil(least)), during)
+        if not failed and not found.readings.get(DURING_READING, 0.0) < found.duration:
+            failed.append("the power meter answered after the end of traffic")
+        if failed or not readings or self.idle is None:
+            words = "; ".join(failed) or "the power meter was not read, because a port sent no frame"
+            return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
+        return replace(found, readings={**found.readings, **self._readings(readings[0], self.idle)})
+
+    def _readings(self, loaded: PowerReading, idle: PowerReading) -> dict[str, float]:
+        above = loaded.watts - idle.watts
+        return {
+            POWER: loaded.watts,
+            "power_least_watts": loaded.least,
+            "power_most_watts": loaded.most,
+            "power_began": loaded.began,
+            "power_ended": loaded.ended,
+            UNCERTAINTY: loaded.uncertainty,
+            IDLE_POWER: idle.watts,
+            "idle_power_began": idle.began,
+            "idle_power_ended": idle.ended,
+            # an error of its gain is one of the difference; each figure may be wrong by half a step
+            ABOVE_IDLE_UNCERTAINTY: self.settings.accuracy / 100 * abs(above) + self.settings.resolution,
+        }
 
 
 def _nothing(wait: Callable[[float], None]) -> None:
