@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -11,17 +11,23 @@ from hypothesis import strategies as st
 
 from linerate.counts.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
 from linerate.methods.budget import Budget, duration_text, sum_of_budgets
+from linerate.methods.energy import energy
 from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
+from linerate.power.settings import ShellMeterSettings
+from linerate.project import Project
+from linerate.session.plan import Plan
 from linerate.session.progress import Progress
 from linerate.sla.goals import Goal, read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Tally, Verdict
 from linerate.traffic.catalogue import Catalogue
-from support.paths import VARIABLES
+from support.paths import ROOT, VARIABLES
+from support.power_bench import PowerBench
 
 GOALS = [read_goal(VARIABLES / "goals", name) for name in ("quick", "standard", "rfc2544")]
-SENTENCE = parse("64b unidirectional ≥ 5 Mpps", Catalogue.read(VARIABLES / "profiles"))
+CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+SENTENCE = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
 
 
 class Terminal(io.StringIO):
@@ -63,6 +69,37 @@ def test_no_verdict_takes_longer_than_the_budgets_maximum(good: list[bool], goal
     rows = iter(good)
     found = judged(goal, lambda load, duration: outcome(0 if next(rows) else 1)(load, duration))
     assert sum(trial.outcome.duration for trial in found.trials) <= Budget.of(goal, 0.0).at_most + 1e-9
+
+
+def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
+    bench, goal = PowerBench(), GOALS[0]
+    powered = bench.powered(kind="rapl")
+    assert powered.settings is not None
+    least, idle = powered.settings.trial_seconds(1.0), powered.settings.idle_seconds()
+    assert least > goal.final_trial_duration
+    budget = Budget.of(goal.model_copy(update={"scout": 0.0}), 0.0, 1, least, idle)
+    requirement = parse("64b 1-flow unidirectional costs ≤ 20 µJ/packet", CATALOGUE)
+    began = bench.now
+    found = energy(requirement, Load(1e6), goal, powered.of_sentence(), "", 1e10, TrialConditions())
+    assert found.ruling is Ruling.PASS, found.message
+    assert sum(trial.outcome.duration for trial in found.trials) == pytest.approx(budget.until_pass)
+    assert bench.now - began == pytest.approx(budget.until_pass + budget.beside)
+    assert sum_of_budgets([budget, budget]).beside == 2 * idle
+
+
+def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
+    plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "quick")
+    words = ("64b unidirectional costs ≤ 1.4 µJ/packet", "64b unidirectional ≥ 5 Mpps")
+    costs, other = (plan.requirement(sentence) for sentence in words)
+    meter = ShellMeterSettings(kind="ipmi", accuracy=1)
+    metered = replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
+    assert metered.budget([other]) == plan.budget([other])
+    assert plan.budget([costs]).beside == 0
+    found = metered.budget([costs, other])
+    trials = plan.goal.plan_for(1).good_for_pass[0]
+    longer = meter.trial_seconds(plan.clock_speed) - plan.goal.final_trial_duration
+    assert found.until_pass == pytest.approx(plan.budget([costs, other]).until_pass + trials * longer)
+    assert found.beside == meter.idle_seconds() == 5
 
 
 def test_budgets_add_up():

@@ -22,20 +22,28 @@ class Budget:
     at_most: float
     trials: int
     """Until that PASS, warm-up included."""
+    beside: float = 0.0
+    """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
 
     @classmethod
-    def of(cls, goal: Goal, warm_up: float, directions: int = 1) -> Budget:
-        """The budget of one sentence under *goal* (lengthened for its load)."""
-        trial, good = goal.final_trial_duration, goal.plan_for(directions).good_for_pass[0]
+    def of(
+        cls, goal: Goal, warm_up: float, directions: int = 1, least_trial: float = 0.0, beside: float = 0.0
+    ) -> Budget:
+        """The budget of one sentence under *goal* (lengthened for its load).
+
+        *least_trial*: s that each of its trials lasts at least.
+        """
+        trial, good = max(goal.final_trial_duration, least_trial), goal.plan_for(directions).good_for_pass[0]
         return cls(
             until_pass=warm_up + goal.scout + good * trial,
             at_most=warm_up + goal.scout + (most_trials(goal, directions) - bool(goal.scout)) * trial,
             trials=good + bool(goal.scout) + bool(warm_up),
+            beside=beside,
         )
 
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""
-        return self.until_pass / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL
+        return (self.until_pass + self.beside) / clock_speed + self.trials * WALL_SECONDS_PER_TRIAL
 
 
 def sum_of_budgets(budgets: Iterable[Budget]) -> Budget:
@@ -45,6 +53,7 @@ def sum_of_budgets(budgets: Iterable[Budget]) -> Budget:
         sum(row.until_pass for row in rows),
         sum(row.at_most for row in rows),
         sum(row.trials for row in rows),
+        sum(row.beside for row in rows),
     )
 
 

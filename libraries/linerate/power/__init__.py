@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .csv_meter import time_of_day
-from .meter import FIGURES, Meter, PowerReading, take_figures
+from .meter import Meter, PowerReading, take_figures
 from .opening import open_meter
 
-__all__ = ["FIGURES", "Meter", "PowerReading", "open_meter", "take_figures", "time_of_day"]
+__all__ = ["Meter", "PowerReading", "open_meter", "take_figures", "time_of_day"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -9,6 +10,7 @@ from pydantic import Field, model_validator
 
 from ..config import Config, matching
 from ..system.snmp import Host, SnmpSettings, Variable
+from .meter import FIGURES
 
 Url = Annotated[
     str,
@@ -55,6 +57,15 @@ class MeterSettings(Config):
                 f" before the traffic; expected 'settle: {self.interval:g}' or more, or a shorter 'interval'"
             )
         return self
+
+    def idle_seconds(self) -> float:
+        """Seconds of a reading without traffic, about; of the testbed's clock."""
+        return self.settle + FIGURES * self.interval
+
+    def trial_seconds(self, clock_speed: float) -> float:
+        """Seconds of the testbed's clock that a trial lasts at least. *clock_speed*: of these per real second."""
+        # beginning and each figure may take a second of real time, and one more is room
+        return float(math.ceil(self.settle + FIGURES * self.interval + (FIGURES + 2) * clock_speed))
 
 
 class HttpMeterSettings(MeterSettings):

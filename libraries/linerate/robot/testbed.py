@@ -132,9 +132,10 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     in_real_time = f"; {duration_text(wall)} of real time on this simulated clock" if plan.clock_speed != 1 else ""
     count = f"{len(requirements)} sentences" if len(requirements) > 1 else "1 sentence"
     passing, most = duration_text(budget.until_pass), duration_text(budget.at_most)
+    idle = f", and {duration_text(budget.beside)} for the power without traffic" if budget.beside else ""
     return (
         f"\n{count}, goal '{plan.goal.goal}': {passing} of traffic if every one passes at once, at most"
-        f" {most}{in_real_time}\n{plan.goal}"
+        f" {most}{idle}{in_real_time}\n{plan.goal}"
     )
 
 

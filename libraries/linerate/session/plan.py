@@ -189,8 +189,20 @@ class Plan:
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
         return sum_of_budgets(
-            Budget.of(self.goal_for(requirement), self.warm_up, requirement.directions) for requirement in requirements
+            Budget.of(
+                self.goal_for(requirement),
+                self.warm_up,
+                requirement.directions,
+                *(self.power_seconds if requirement.threshold.unit in ENERGY_UNITS else ()),
+            )
+            for requirement in requirements
         )
+
+    @property
+    def power_seconds(self) -> tuple[float, float]:
+        """Seconds of the testbed's clock for the power meter: of a trial at least, and before a sentence's first."""
+        meter = self.testbed.power
+        return (0.0, 0.0) if meter is None else (meter.trial_seconds(self.clock_speed), meter.idle_seconds())
 
     def requirement(self, sentence: str) -> Requirement:
         """The sentence, parsed and checked against the platform's ports. Raises SentenceError."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem
 from ..errors import TestbedError
 from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
-from ..power import FIGURES, Meter, PowerReading, open_meter, take_figures, time_of_day
+from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
 from ..power.settings import MeterSettings
 from ..routers.base import Shell
 from ..system.secrets import ENVIRONMENT, Secrets
@@ -123,10 +122,7 @@ class _SentencePower:
             except TestbedError as error:
                 failed.append(str(error))
 
-        # beginning and each figure may take a second of real time, and one more is room
-        settings = self.settings
-        least = settings.settle + FIGURES * settings.interval + (FIGURES + 2) * self.power.clock_speed
-        found = self.power.measure(load, max(duration, math.ceil(least)), during)
+        found = self.power.measure(load, max(duration, self.settings.trial_seconds(self.power.clock_speed)), during)
         if not failed and not found.readings.get(DURING_READING, 0.0) < found.duration:
             failed.append("the power meter answered after the end of traffic")
         if failed or not readings or self.idle is None:

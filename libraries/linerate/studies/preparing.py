@@ -112,7 +112,7 @@ class PreparedStudy:
 
     def seconds(self, visits: Sequence[Visit]) -> tuple[float, float]:
         """Of *visits*, about: seconds of the testbed's traffic, and real ones, its sessions included."""
-        traffic, trials, measurements = 0.0, 0, 0
+        traffic, beside, trials, measurements = 0.0, 0.0, 0, 0
         goal = self.plan.goal
         for visit in visits:
             for row in visit.rows:
@@ -131,9 +131,12 @@ class PreparedStudy:
                     traffic += self.plan.warm_up + SEARCH_TRIALS * goal.final_trial_duration
                     trials += SEARCH_TRIALS
                 else:
-                    traffic += self.plan.warm_up + goal.final_trial_duration
+                    least, idle = self.plans[visit.variant].power_seconds if measure.kind == "energy" else (0.0, 0.0)
+                    traffic += self.plan.warm_up + max(goal.final_trial_duration, least)
+                    beside += idle
                     trials += 2
-        real = traffic / self.plan.clock_speed + trials * WALL_SECONDS_PER_TRIAL + measurements * READINGS_SECONDS
+        real = (traffic + beside) / self.plan.clock_speed + trials * WALL_SECONDS_PER_TRIAL
+        real += measurements * READINGS_SECONDS
         opened = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in self._opened(visits))
         return traffic, real + opened
 
