@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +76,8 @@ def test_another_distribution_adds_its_own(tmp_path: Path, other_distribution: s
     found = read_testbed(lab(tmp_path, f"  type: {other_distribution}\n  slots: 3\n"), "lab")
     assert isinstance(found, HardwareSettings) and found.trex is None and not found.starts_generator
     assert found.generator.model_dump() == {"type": "anotherbox", "card": None, "slots": 3}
-    assert "anotherbox" in kinds_with("bursts") and "anotherbox" not in kinds_with("latency")
+    assert "anotherbox" in kinds_with(lambda able: able.lacks_of("bursts"))
+    assert "anotherbox" not in kinds_with(lambda able: able.lacks_of("latency"))
 
 
 @pytest.mark.parametrize(
@@ -150,6 +153,39 @@ def test_a_sentence_beyond_the_generator_is_refused(testbed: str, sentence: str,
     kind = testbed.partition("-")[2]
     assert f"'{sentence}': the generator '{kind}' {WORDS[ability]}; expected one that can: " in str(caught.value)
     assert "trex" in str(caught.value) and f"testbed '{testbed}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "lacking"),
+    [
+        ("64b unidirectional latency p99 ≤ 1 ms at 10 kpps", ("flows", "latency")),
+        ("imix unidirectional latency p99 ≤ 1 ms at 10 kpps", ("mixes", "flows", "latency")),
+        ("66b ipv6 1-flow unidirectional recovers in ≤ 2 s", ("headers", "live")),
+    ],
+)
+def test_only_generators_that_can_all_of_a_sentence_are_named(sentence: str, lacking: tuple[str, ...]) -> None:
+    with pytest.raises(SentenceError) as caught:
+        plan("netns-iperf3").requirement(sentence)
+    assert all(WORDS[ability] in str(caught.value) for ability in lacking)
+    assert str(caught.value).endswith("; expected one that can: trex (testbed 'netns-iperf3')")
+
+
+def test_each_generator_that_a_refusal_names_takes_the_sentence() -> None:
+    shapes = "64b", "imix", "66b ipv6", "64b vlan 1-flow", "64b 1-flow"
+    asked = "≥ 1 kpps", "latency p99 ≤ 1 ms at 10 kpps", "recovers in ≤ 2 s"
+    named = 0
+    for words in (f"{shape} unidirectional {what}" for shape in shapes for what in asked):
+        for testbed in ("netns-trafgen", "netns-iperf3"):
+            with contextlib.suppress(SentenceError):
+                plan(testbed).requirement(words)
+                continue
+            with pytest.raises(SentenceError, match="expected one that can: ") as caught:
+                plan(testbed).requirement(words)
+            (kinds_named,) = re.findall(r"one that can: (.*) \(testbed", str(caught.value))
+            for kind in kinds_named.split(" or "):
+                assert plan({"trex": "netns"}.get(kind, f"netns-{kind}")).requirement(words).sentence == words
+                named += 1
+    assert named
 
 
 @pytest.mark.parametrize(

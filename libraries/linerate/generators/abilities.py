@@ -71,8 +71,8 @@ class Abilities:
         """The names of those that it does not have."""
         return tuple(name for name in WORDS if not getattr(self, name))
 
-    def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> str:
-        """The first ability that this traffic needs and that is not there; "": there is none."""
+    def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1, *more: str) -> tuple[str, ...]:
+        """The abilities that this traffic needs, or that are in *more*, and that are not there."""
         headers = profile.headers
         plain = headers.version == 4 and headers.transport == "udp" and not headers.tags and not headers.labels
         needed = {
@@ -83,4 +83,8 @@ class Abilities:
             "headers": not plain,
             "flows": not 1 <= profile.flows.count <= self.most_flows,
         }
-        return next((name for name, asked in needed.items() if asked and not getattr(self, name)), "")
+        return self.lacks_of(*(name for name, asked in needed.items() if asked), *more)
+
+    def lacks_of(self, *names: str) -> tuple[str, ...]:
+        """Those of *names* that are not there."""
+        return tuple(name for name in names if not getattr(self, name))

@@ -18,6 +18,9 @@ from .site import Site
 GROUP = "linerate.generators"
 """The group of entry points. Each is named as the ``type`` in a testbed's file, and is a :class:`GeneratorKind`."""
 
+Lacks = Callable[[Abilities], tuple[str, ...]]
+"""Which of the abilities that something needs are not there."""
+
 DEFAULT = "trex"
 _OWN_DEFAULT = EntryPoint(DEFAULT, "linerate.testbed.trex.kind:TREX", GROUP)
 """The default is there too where Linerate runs from its source, without a distribution's entry points."""
@@ -72,19 +75,21 @@ def _loaded(entry: EntryPoint) -> GeneratorKind:
     return found
 
 
-def kinds_with(ability: str) -> tuple[str, ...]:
-    """The names of the installed kinds that have *ability*; those that cannot be loaded have none."""
+def kinds_with(lacks: Lacks) -> tuple[str, ...]:
+    """The names of the installed kinds that lack nothing; those that cannot be loaded are left out."""
     found = []
     for name in installed_kinds():
         try:
-            if getattr(generator_kind(name).abilities, ability):
+            if not lacks(generator_kind(name).abilities):
                 found.append(name)
         except ConfigError:
             continue
     return tuple(found)
 
 
-def refusal(name: str, ability: str) -> str:
-    """Why a generator of type *name* without *ability* is refused, and which types have it."""
-    others = " or ".join(kinds_with(ability)) or "no installed one"
-    return f"the generator '{name}' {WORDS[ability]}; expected one that can: {others}"
+def refusal(name: str, lacks: Lacks) -> str:
+    """Why a generator of type *name* is refused: all that it lacks, and which types lack nothing of it."""
+    *first, last = (WORDS[ability] for ability in lacks(generator_kind(name).abilities))
+    words = f"{', '.join(first)}, and {last}" if first else last
+    others = " or ".join(kinds_with(lacks)) or "no installed one"
+    return f"the generator '{name}' {words}; expected one that can: {others}"

@@ -255,14 +255,17 @@ class Plan:
 
     def check_generator(self, traffic: Requirement | TrafficWords) -> None:
         """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
-        needed = self.abilities.lacks(traffic.profile, traffic.bidirectional, traffic.pairs)
-        if isinstance(traffic, Requirement) and not needed:
-            if traffic.statistic is not None:
-                needed = "" if self.abilities.latency else "latency"
-            elif traffic.quantity is Quantity.RECOVERY:
-                needed = "" if self.abilities.live else "live"
-        if needed:
-            words = refusal(self.testbed.generator_type, needed)
+        more: tuple[str, ...] = ()
+        if isinstance(traffic, Requirement) and traffic.statistic is not None:
+            more = ("latency",)
+        elif isinstance(traffic, Requirement) and traffic.quantity is Quantity.RECOVERY:
+            more = ("live",)
+
+        def lacks(able: Abilities) -> tuple[str, ...]:
+            return able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more)
+
+        if lacks(self.abilities):
+            words = refusal(self.testbed.generator_type, lacks)
             raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
 
     def check_method(self, method: Method, traffic: str = "") -> None:
@@ -273,7 +276,7 @@ class Plan:
         settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
         counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
         if not counted and not getattr(self.abilities, method.ability):
-            words = refusal(self.testbed.generator_type, method.ability)
+            words = refusal(self.testbed.generator_type, lambda able: able.lacks_of(method.ability))
             what = f"{method.words} of '{traffic}'" if traffic else method.words
             raise SentenceError(f"{what}: {words} (testbed '{self.testbed.testbed}')")
 
