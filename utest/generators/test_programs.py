@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from linerate.counts.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction, directions_of
-from linerate.generators.programs.agent import STOPPED, AgentPlace, Launch, Ran, start_together
-from linerate.generators.programs.counters import Span
+from linerate.generators.programs.agent import STOPPED, Agent, AgentPlace, Launch, Ran, start_together
+from linerate.generators.programs.counters import Span, read_facts
 from linerate.generators.programs.driver import ProgramGenerator
 from linerate.generators.programs.iperf3 import Iperf3, read_reports
 from linerate.generators.programs.outcome import Sent, outcome_of
@@ -113,6 +113,22 @@ def test_a_line_of_trafgen_is_the_frame(frame: bytes) -> None:
         else:
             found.append(int(item, 16))
     assert bytes(found) == frame
+
+
+# -- ports ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_interface_that_is_not_there_is_one_sentence() -> None:
+    agent = Agent(AgentPlace("eth7none"), "the generator's port 0")
+    try:
+        with pytest.raises(
+            TestbedError, match=r"^there is no interface 'eth7none' on this machine; there are: "
+        ) as found:
+            read_facts(agent)
+        assert "lo" in str(found.value).split("there are: ")[1] and "status" not in str(found.value)
+    finally:
+        agent.close()
 
 
 # -- reports -----------------------------------------------------------------------------------------------------------

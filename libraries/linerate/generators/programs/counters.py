@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...errors import TestbedError
+from ...visible import shortened, visible
 from .agent import Agent
 
 NAMES = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_errors", "rx_missed_errors", "tx_errors", "tx_dropped")
@@ -107,11 +108,22 @@ def read_counters(agent: Agent) -> dict[str, int]:
 
 
 def read_facts(agent: Agent) -> Mapping[str, str]:
-    """``address``, ``carrier``, ``speed`` (Mbit/s), ``mtu`` and ``driver`` of the interface; "" if not known."""
+    """``address``, ``carrier``, ``speed`` (Mbit/s), ``mtu`` and ``driver`` of the interface; "" if not known.
+
+    Raises TestbedError.
+    """
     name = agent.place.interface
+    missing, there = agent.result(f"[ -d /sys/class/net/{name} ] || {{ ls /sys/class/net; false; }}")
+    if missing:
+        where = agent.place.text.removeprefix(name)
+        names = shortened(", ".join(visible(there).split()), 200)
+        raise TestbedError(
+            f"there is no interface '{name}'{where}; there are: {names}; fix 'interface' in 'ports' of the testbed's"
+            " file"
+        )
     rows = " ".join(f'"$(cat {item} 2>/dev/null)"' for item in ("address", "carrier", "speed", "mtu"))
     text = agent.ask(
-        f"[ -d /sys/class/net/{name} ] && cd /sys/class/net/{name} && printf '%s\\n' {rows}"
+        f"cd /sys/class/net/{name} && printf '%s\\n' {rows}"
         ' "$(basename "$(readlink device/driver 2>/dev/null)")" && cd /'
     )
     found = dict(zip(("address", "carrier", "speed", "mtu", "driver"), text.split("\n"), strict=False))
