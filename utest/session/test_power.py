@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ from linerate.session.power import PoweredTrials
 from linerate.session.session import Session
 from linerate.sla.verdict import Ruling
 from power.test_meters import SHELLY, Plug
-from support import simulated_session
+from support import robot_run, simulated_session
 from support.paths import ROOT
 from support.simulated_session import judged
 
@@ -69,6 +71,24 @@ def test_a_plug_is_read_while_frames_flow_and_before(session: Session, monkeypat
     finally:
         plug.server.shutdown()
         plug.server.server_close()
+
+
+def test_a_meter_that_cannot_be_read_stops_its_sentences_before_any_frame(tmp_path: Path) -> None:
+    project = robot_run.short_goal(tmp_path)
+    folder = tmp_path / "project" / "variables" / "testbeds"
+    text = (ROOT / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
+    power = f"\npower: {{kind: csv, file: {tmp_path / 'watts.csv'}, accuracy: 1}}\n"
+    (folder / "metered.yaml").write_text(text.replace("testbed: simulated", "testbed: metered") + power, "utf-8")
+    suite = robot_run.write_suite(tmp_path, "64b unidirectional costs ≤ 1.5 µJ/packet")
+    suite.write_text(suite.read_text("utf-8") + "Another\n    64b unidirectional ≥ 1 Mpps\n", "utf-8")
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:metered", "-v", "GOAL:quick", *project)
+    assert [status for status, _ in found.tests.values()] == ["FAIL", "PASS"], found.console
+    message = next(iter(found.tests.values()))[1]
+    assert message.startswith("INCONCLUSIVE: ") and message.count("No such file") == 1
+    assert f"nothing was sent, because no power is known: the meter csv at {tmp_path / 'watts.csv'}: " in message
+    (run,) = (tmp_path / "results").iterdir()
+    trials = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
+    assert trials and not any("costs" in json.dumps(trial, ensure_ascii=False) for trial in trials)
 
 
 @pytest.mark.parametrize("software", ["vpp", "pfsense"])

@@ -35,7 +35,7 @@ class CsvMeter:
     def __init__(self, settings: CsvMeterSettings, now: Callable[[], float] = time_of_day) -> None:
         self._settings, self._now = settings, now
         self.interval, self.settle = settings.interval, settings.settle
-        self.text = f"the file {settings.file}"
+        self.text = f"csv at {settings.file}"
 
     def begin(self) -> NextFigure:
         """Only lines that are added from now on count, each once, with a time of their own that is not before now.
@@ -83,7 +83,9 @@ class CsvMeter:
                 file.seek(max(0, file.seek(0, 2) - MOST_BYTES))
                 text = file.read(MOST_BYTES).decode("utf-8", "replace")
         except OSError as error:
-            raise TestbedError(f"the meter {self.text}: {error.strerror}") from None
+            raise TestbedError(
+                f"the meter {self.text}: {error.strerror}; expected the file that its program appends to"
+            ) from None
         # what follows the last line feed is still being written
         lines = [line for line in text.split("\n")[:-1] if line.strip()]
         if not lines:

@@ -48,11 +48,13 @@ class GeneratorKeywords(Component):
         """Put the streams of the sentence on the generator's ports.
 
         A generator that was lost in an earlier sentence is connected again first, once; log and evidence say so. Fails
-        if the generator or the router cannot have such frames. Example:
+        if the generator or the router cannot have such frames, or if the sentence needs a power meter that gives no
+        power. Example:
         | ${requirement} =    Read Requirement    imix unidirectional ≥ 95% line rate
         | Put Traffic On Ports    ${requirement}
         """
         traffic = self.shared.session.traffic
+        self.shared.session.power.check(requirement)
         try:
             traffic.put_for(requirement)
         finally:

@@ -12,6 +12,7 @@ from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAI
 from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
 from ..power.settings import MeterSettings
 from ..routers.base import Shell
+from ..sla.requirement import ENERGY_UNITS, Requirement
 from ..system.secrets import ENVIRONMENT, Secrets
 
 COMMAND_LIMIT = 30.0
@@ -77,6 +78,15 @@ class PoweredTrials:
         """One figure of the meter, or the declared power. Raises TestbedError."""
         return (self.declared or 0.0) if self.settings is None else take_figures(self._opened(), self.sleep, 1)[0]
 
+    def check(self, requirement: Requirement) -> None:
+        """Raise TestbedError if *requirement* is about energy and the meter gives no power: before anything is sent."""
+        if requirement.threshold.unit not in ENERGY_UNITS:
+            return
+        try:
+            self.watts()
+        except TestbedError as error:
+            raise TestbedError(f"nothing was sent, because no power is known: {error}") from None
+
     def _opened(self) -> Meter:
         if self._meter is None:
             if self.settings is None:
@@ -126,7 +136,8 @@ class _SentencePower:
         if not failed and not found.readings.get(DURING_READING, 0.0) < found.duration:
             failed.append("the power meter answered after the end of traffic")
         if failed or not readings or self.idle is None:
-            words = "; ".join(failed) or "the power meter was not read, because a port sent no frame"
+            # a meter that is gone says the same before and during the trial
+            words = "; ".join(dict.fromkeys(failed)) or "the power meter was not read, because a port sent no frame"
             return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
         return replace(found, readings={**found.readings, **self._readings(readings[0], self.idle)})
 

@@ -239,6 +239,7 @@ def _sending(session: Session, unit: str, words: str, listeners: Listeners) -> M
 
 def _judged(session: Session, measure: StudyRow, unit: str, words: str, listeners: Listeners) -> Measured:
     requirement = session.plan.requirement(words)
+    session.power.check(requirement)
     session.traffic.put_for(requirement)
     listeners.begin()
     if (warm := session.traffic.warm_up(requirement)) is not None:
