@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from linerate.errors import TestbedError
 from linerate.power import open_meter
-from linerate.power.settings import PowerSettings
+from linerate.power.csv_meter import FRESH
+from linerate.power.settings import CsvMeterSettings, PowerSettings
 from linerate.power.shell_meter import RAPL_COMMAND, ipmi_watts, rapl_counters
+from support.paths import ROOT
 from support.snmp_agent import SnmpAgent
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
@@ -305,6 +310,25 @@ def test_a_file_that_says_wrong_is_one_sentence(tmp_path: Path, text: str | None
         file.write_text(text.replace("NOW", f"{NOW:.1f}").replace("LATER", f"{NOW + 2:.1f}"), encoding="utf-8")
     with pytest.raises(TestbedError, match=message):
         meter({"kind": "csv", "file": file}).begin()
+
+
+def test_the_documents_show_a_file_that_is_read(tmp_path: Path) -> None:
+    section = (ROOT / "docs/methodology/quantities.md").read_text("utf-8").partition("### The file of another meter")[2]
+    _, lines, _, keys, rest = section.split("```", 4)
+    line = lines.split("\n")[-2].split(",")
+    unix = re.search(r"`([0-9.]+)`", rest)
+    assert unix is not None and datetime.fromisoformat(line[0]).timestamp() == int(float(unix[1]))
+    file = tmp_path / "watts.csv"
+    data = {**yaml.safe_load(keys.removeprefix("yaml"))["power"], "file": file}
+    utc = datetime.fromtimestamp(NOW, UTC)
+    for now in (utc.isoformat(), utc.replace(tzinfo=None).isoformat(), str(NOW)):
+        file.write_text(f"time,V,W\n{NOW - 1},0,0\n", "utf-8")
+        watts = meter(data).begin()
+        file.write_text(",".join([now, *line[1:]]) + "\n", "utf-8")
+        assert watts() == float(line[2])
+    interval = CsvMeterSettings.model_fields["interval"].default
+    assert f"{FRESH:g} × `interval` old, {FRESH * interval:g} s by default" in rest
+    assert f"(default {CsvMeterSettings.model_fields['column'].default}," in rest
 
 
 # -- the keys
