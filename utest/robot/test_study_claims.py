@@ -76,6 +76,8 @@ def test_a_claim_of_what_was_never_offered_is_inconclusive(tmp_path: Path) -> No
     for comparison, value in (("≥", 98), ("≤", 98), ("≤", 97)):
         with pytest.raises(Inconclusive, match="≥ 97 percent of line: it did not fall behind"):
             claims.figure_should_be("one flow", "linux", comparison, value)
+    with pytest.raises(SlaFailure, match=r"one flow, linux: ≥ 97, published 4\.32"):
+        claims.published_figures_should_be_met()
     with pytest.raises(Inconclusive, match="was not compared: neither fell behind at what was offered"):
         claims.difference_should_be_proven("one flow", "linux", "less")
 

@@ -14,6 +14,7 @@ import pytest
 from linerate.studies.forms import csv_text, markdown, text
 from linerate.studies.order import visits_of
 from linerate.studies.page import page
+from linerate.studies.pictures import bars_picture
 from linerate.studies.results import StudyResults, results_of
 from linerate.studies.study import AT_LEAST, Study, StudyRow
 from support.study_builders import measurements
@@ -202,6 +203,13 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
         folded = " ".join(re.sub("<[^>]*>", " ", shown).split())
         assert (f"≥ {two + 0.01:g}" in folded) is cell.at_least and "its own limit is somewhere above" in folded
         assert not says or says.split()[0] in folded
+    if not says:
+        sign = "≥" if two > 50 else "≤"
+        assert cell.compared is not None and str(cell.compared).startswith(f"{sign} {'+' if two > 50 else '-'}")
+        rows = {row["variant"]: row["change_bound"] for row in csv.DictReader(io.StringIO(csv_text(found)))}
+        assert rows == {"one": "", "two": sign, "three": ""}
+    label = f">{'≥ ' if cell.at_least else ''}{two + 0.01:g}</text>"
+    assert label in bars_picture("one flow", list(found.cells.values()), simulated=False)
     flags = {row["variant"]: row["at_least"] for row in csv.DictReader(io.StringIO(csv_text(found)))}
     assert flags == {name: str(name in bounds).lower() for name in SEARCHED.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)

@@ -16,7 +16,7 @@ from linerate.studies.forms import csv_text, headline, markdown, text
 from linerate.studies.page import page
 from linerate.studies.pictures import pictures_of
 from linerate.studies.results import StudyResults, results_of
-from linerate.studies.study import StudyTolerance
+from linerate.studies.study import AT_LEAST, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of
 
 RULES = SMALL.replace("baseline: vpp", "baseline: vpp\nparameter: {name: rules, reference: linear, axis: log}").replace(
@@ -97,6 +97,24 @@ def test_a_ramp_has_a_curve_for_each_variant(found: StudyResults) -> None:
     (title, picture), _ = pictures_of(found, "ramp", dict(found.rows())["ramp"])
     assert title == "ramp: received over offered"
     assert picture.count("<polyline") == 2 and "vpp: falls behind at 33" in picture and "SIMULATED" in picture
+
+
+def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) -> None:
+    study = study_of(tmp_path, RULES)
+    bound = {AT_LEAST: 1.0}
+    records = [
+        *measurements(study, {"vpp": [30.0] * 4, "ten": [5.0, 5.1]}),
+        *measurements(study, {"linux": [97.0, 97.0]}, figures=bound),
+        *measurements(study, {"linux": [97.0]}, "ramp", curve=((10.0, 10.0), (97.0, 97.0)), figures=bound),
+    ]
+    found = results_of(study, records, planned=len(records))
+    assert "against baseline" in markdown(found) and "≥ +223.33 %" in text(found)
+    for row in ("one flow", "ramp"):
+        for _, picture in pictures_of(found, row, dict(found.rows())[row]):
+            shown = "".join(ElementTree.fromstring(picture).itertext())
+            assert "≥" in shown or "linux: does not fall behind up to 97" in shown
+    (bar,) = [line for line in text(found).splitlines() if re.search(r"^linux +2 ", line)]
+    assert bar.count("≥ 97") == 3 and bar.endswith("o>")
 
 
 def test_a_parameter_has_a_curve_with_its_reference(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from linerate.studies.comparing import compare_with
 from linerate.studies.forms import headline, text
+from linerate.studies.measuring import was_all_offered
 from linerate.studies.results import results_of
-from linerate.studies.study import Published, Study
+from linerate.studies.study import Published, Study, StudyRow
 from support.study_builders import SMALL, measurements, study_of
 
 A_A = Study.model_validate(
@@ -165,6 +166,21 @@ def test_what_is_not_here_is_no_failure_for_a_block_that_was_measured() -> None:
     rows = [replace(record, excused=record.value is None) for record in measurements(A_A, {"v1": [4.3, *[None] * 4]})]
     cell = (found := results_of(A_A, rows)).cells["one flow", "v1"]
     assert cell in found.gaps and cell not in found.failures
+
+
+@pytest.mark.parametrize(
+    ("row", "pps", "bound"),
+    [
+        (StudyRow(forwards="64b"), 1e6, True),
+        (StudyRow(forwards="64b"), 0.9985e6, False),
+        (StudyRow(takes_in="64b"), 1.001e6, True),
+        (StudyRow(drops_sending="64b"), 1e6, False),
+        # the load is what was asked, and no limit of the generator
+        (StudyRow(forwards="64b", at="1 Mpps"), 1e6, False),
+    ],
+)
+def test_a_rate_that_is_all_that_was_offered_is_no_limit_of_the_router(row: StudyRow, pps: float, bound: bool) -> None:
+    assert was_all_offered(row, pps, 1e6) is bound
 
 
 def test_a_row_of_one_repeat_has_its_figure() -> None:

@@ -24,7 +24,7 @@ def range_bars(ranges: Sequence[Range], width: int = WIDTH) -> list[str]:
     They share a scale from the least figure to the largest, which is no scale from 0. A range without any extent is
     its ``o`` alone.
     """
-    ends = [end for item in ranges for end in (item.low, item.high) if end is not None]
+    ends = [end for item in ranges for end in (item.low, item.middle, item.high) if end is not None]
     least, most = min(ends), max(ends)
     # an open end needs a column of its own
     last = width - 1 - any(item.high is None for item in ranges)

@@ -33,6 +33,10 @@ class RampPhase(Enum):
     HOLD = "hold"
 
 
+BEHIND = 0.001
+"""The ratio of offered frames that may be missing before a router counts as behind, unless a ramp says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class RampPlan:
     """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port) in ``steps`` trials of ``step`` s each.
@@ -48,7 +52,7 @@ class RampPlan:
     warm_up: float = 5.0
     warm_up_pps: float = 1000.0
     hold: float = 5.0
-    behind: float = 0.001
+    behind: float = BEHIND
 
     def __post_init__(self) -> None:
         if self.steps < 2 or not self.step > 0 or self.line_pps <= 0 or not 0 < self.target <= 100:

@@ -132,7 +132,7 @@ class StudyKeywords(Component):
         if cell.summary is None or not cell.measured:
             raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not measured{_few(cell)}")
         median = cell.summary.median
-        words = f"{row}, {variant}: {'≥ ' if cell.at_least else ''}{figure(median)} {cell.unit}"
+        words = f"{row}, {variant}: {cell.bound_signs[1]}{figure(median)} {cell.unit}"
         at_least = comparison in ("≥", ">=")
         if cell.at_least and (median < value if at_least else median <= value):
             raise Inconclusive(
@@ -203,7 +203,9 @@ def _few(cell: Cell) -> str:
 
 def _outside_words(cell: Cell) -> str:
     own, published = cell.summary, cell.published_summary
-    words = "not measured" + _few(cell) if own is None or not cell.measured else figure(own.median)
+    words = (
+        "not measured" + _few(cell) if own is None or not cell.measured else cell.bound_signs[1] + figure(own.median)
+    )
     expected = "" if published is None else f", published {figure(published.median)} ± {figure(cell.allowed)}"
     why = f" ({cell.explanation})" if cell.explanation else ""
     return f"{cell.row}, {cell.variant}: {words}{expected} {cell.unit}{why}"

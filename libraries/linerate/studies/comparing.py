@@ -31,7 +31,8 @@ class Compared:
 
     ``drift``: a difference of no more than that may be the baseline's own. ``step``: so much may the measurements make
     of none, whatever their spread; the interval has it. ``resolution``: neither sample has a spread, and a difference
-    of no more than that proves nothing; None: they have one.
+    of no more than that proves nothing; None: they have one. ``bound``: ``≥ `` or ``≤ ``, where the difference is at
+    least so large, because a router's own limit is somewhere above its figure; "": it is what it is.
     """
 
     comparison: Comparison
@@ -40,6 +41,7 @@ class Compared:
     drift: float = 0.0
     step: float = 0.0
     resolution: float | None = None
+    bound: str = ""
 
     @property
     def half_width(self) -> float:
@@ -66,9 +68,9 @@ class Compared:
     def absolute(self) -> str:
         """The difference in the sample's unit, with its interval, if it has one."""
         if self.resolution is not None:
-            return f"{self.comparison.difference:+.4g}"
+            return f"{self.bound}{self.comparison.difference:+.4g}"
         # two digits of the interval, and no power of ten
-        return f"{self.comparison.difference:+.4g} ± {float(f'{self.half_width:.2g}'):g}"
+        return f"{self.bound}{self.comparison.difference:+.4g} ± {float(f'{self.half_width:.2g}'):g}"
 
     @property
     def change(self) -> str:
@@ -77,8 +79,8 @@ class Compared:
         if found.relative_percent is None or self.half_width_percent is None:
             return self.absolute
         if self.resolution is not None:
-            return f"{found.relative_percent:+.2f} %"
-        return f"{found.relative_percent:+.2f} % ± {self.half_width_percent:.2g} %"
+            return f"{self.bound}{found.relative_percent:+.2f} %"
+        return f"{self.bound}{found.relative_percent:+.2f} % ± {self.half_width_percent:.2g} %"
 
     def __str__(self) -> str:
         unproven = f"no difference proven at {100 * CONFIDENCE:g} %; measured {self.change}"

@@ -11,6 +11,7 @@ from ..evidence.csv_text import csv_table
 from ..evidence.markdown import markdown_table, markdown_text
 from ..evidence.range_bars import WIDTH, Range, range_bars
 from ..evidence.tables import SIMULATED
+from ..stats import Summary
 from ..units import counted
 from ..visible import visible
 from .closeness import closeness_words
@@ -39,7 +40,7 @@ _CSV_HEADS = (
     *("published_change_percent", "published_proven", "explanation", "gaps"),
     *("l1_gbps", "l2_gbps", "received_percent", "cpu_seconds_per_mframe"),
     *(f"fit_{link / 1e9:g}g" for link in LINES.values()),
-    "at_least",
+    *("at_least", "change_bound"),
 )
 
 
@@ -49,14 +50,19 @@ def figure(value: float) -> str:
     return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
 
 
+def size_words(cell: Cell, found: Summary) -> tuple[str, str, str]:
+    """The least, the median and the largest value of *cell*, *found* of them, with ``≥`` where they are no limits."""
+    figures = found.minimum, found.median, found.maximum
+    least, median, most = (f"{sign}{figure(x)}" for sign, x in zip(cell.bound_signs, figures, strict=True))
+    return least, median, most
+
+
 def cell_words(cell: Cell, study: Study) -> tuple[str, ...]:
     """A cell as a line of the table of its row, under HEADS."""
     found, published = cell.summary, cell.published_summary
     sizes = [NOTHING] * 3
     if found is not None:
-        bounds = cell.least_bound, cell.at_least, cell.bounds > 0
-        figures = found.minimum, found.median, found.maximum
-        sizes = [f"{'≥ ' if bound else ''}{figure(x)}" for bound, x in zip(bounds, figures, strict=True)]
+        sizes = list(size_words(cell, found))
     said = NOTHING
     if published is not None:
         said = figure(published.median)
@@ -223,8 +229,8 @@ def _columns(table: Sequence[tuple[str, ...]], most: Mapping[int, int], left: tu
 
 
 def _bars(cells: list[Cell], width: int) -> list[str]:
-    known = [cell.summary for cell in cells if cell.summary is not None]
-    ranges = [Range(each.minimum, each.median, each.maximum) for each in known]
+    known = [(cell, cell.summary) for cell in cells if cell.summary is not None]
+    ranges = [Range(found.minimum, found.median, None if cell.bounds else found.maximum) for cell, found in known]
     drawn = iter(range_bars(ranges, width) if known else [])
     return [next(drawn) if cell.summary is not None else "" for cell in cells]
 
@@ -267,6 +273,7 @@ def _csv_rows(found: StudyResults) -> Iterator[tuple[object, ...]]:
             "; ".join(dict.fromkeys(cell.gaps)),
             *_sent(senders.get((cell.row, cell.variant))),
             cell.at_least,
+            cell.compared.bound.strip() if cell.compared else None,
         )
 
 

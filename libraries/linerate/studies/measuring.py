@@ -6,6 +6,7 @@ give their figure, with their checks of the testbed. What they call INCONCLUSIVE
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -15,7 +16,7 @@ from ..counts.telemetry import Telemetry
 from ..counts.trial import Trial
 from ..errors import SentenceError, TestbedError
 from ..methods.cost import READING_OF
-from ..methods.ramp import RampPhase, RampResult
+from ..methods.ramp import BEHIND, RampPhase, RampResult
 from ..methods.trials import CharacterisationEnded, ending_text
 from ..session.characterising import Characteriser
 from ..session.cpu_time import cpu_time
@@ -263,9 +264,21 @@ def _judged(session: Session, measure: StudyRow, unit: str, words: str, listener
         value = _value(session, measure, verdict, read)
     except TestbedError as error:
         return Measured(None, str(error), line)
+    figures = dict(verdict.figures)
+    if was_all_offered(measure, value, figures.get("offered_pps", math.inf)):
+        figures[AT_LEAST] = 1.0
     if measure.kind in RATES:
         value = rate_value(value, unit, requirement.profile, session.link_bps)
-    return Measured(value, "", line, (), verdict.figures)
+    return Measured(value, "", line, (), figures)
+
+
+def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
+    """Whether *pps* is no limit of the router, but what was offered at most: less was lost than a ramp allows.
+
+    At a load that the row names it is neither.
+    """
+    limited = measure.kind in ("forwards", "takes_in") and measure.at is None
+    return limited and pps >= offered_pps * (1 - BEHIND)
 
 
 def _value(session: Session, measure: StudyRow, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:

@@ -16,9 +16,9 @@ from ..evidence.svg import SvgPicture, text_width
 from ..evidence.tables import SIMULATED
 from ..units import line_rate_pps
 from .fitness import LINES, SenderFigures
-from .forms import figure
+from .forms import figure, size_words
 from .results import Cell, StudyResults
-from .study import Study
+from .study import AT_LEAST, Study
 
 _BAR, _NAME = 26.0, 220.0
 """Pixels: of a variant's line, and of its name beside it."""
@@ -72,14 +72,15 @@ def bars_picture(row: str, cells: Sequence[Cell], simulated: bool) -> str:
         if (own := cell.summary) is None:
             picture.text(left + 7, middle + 4.5, "no value", LABEL_SIZE, LOST_COLOUR)
         else:
-            words = f"{cell.variant}: {figure(own.minimum)} to {figure(own.maximum)}, n {own.n}"
+            least, median, most = size_words(cell, own)
+            words = f"{cell.variant}: {least} to {most}, n {own.n}"
             with picture.tooltip(words):
                 picture.rectangle(left, middle - 8, x(own.median) - left, 16, series_colour(0), 0.75)
                 picture.line((x(own.minimum), middle), (x(own.maximum), middle), TEXT_COLOUR, 1.6)
                 for value in (own.minimum, own.maximum):
                     picture.line((x(value), middle - 5), (x(value), middle + 5), TEXT_COLOUR, 1.6)
             farthest = max([own.maximum, *cell.published])
-            picture.text(x(farthest) + 9, middle + 4.5, figure(own.median), LABEL_SIZE, TEXT_COLOUR)
+            picture.text(x(farthest) + 9, middle + 4.5, median, LABEL_SIZE, TEXT_COLOUR)
         if (published := cell.published_summary) is not None:
             picture.line((x(published.minimum), middle), (x(published.maximum), middle), THRESHOLD_COLOUR, 1.6)
             picture.mark(x(published.median), middle, 1, THRESHOLD_COLOUR)
@@ -122,9 +123,10 @@ def ramp_picture(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
 
     frame.limit(place(0, 0), place(end / 1.04, end / 1.04), "all that is offered")
     for series, cell in enumerate(cell for cell in cells if cell.variant in curves):
-        points = [place(*point) for point in curves[cell.variant].curve]
-        falls = "does not fall behind up to" if cell.at_least else "falls behind at"
-        words = cell.variant if not cell.values else f"{cell.variant}: {falls} {figure(cell.values[0])}"
+        record = curves[cell.variant]
+        points = [place(*point) for point in record.curve]
+        falls = "does not fall behind up to" if record.figures.get(AT_LEAST) else "falls behind at"
+        words = cell.variant if record.value is None else f"{cell.variant}: {falls} {figure(record.value)}"
         frame.curve(points, series, words)
     return frame.finished()
 
@@ -196,6 +198,8 @@ def parameter_picture(found: StudyResults, row: str, cells: Sequence[Cell]) -> s
             for x, y in (low, high):
                 frame.picture.line((x - 5, y), (x + 5, y), colour, 1.4)
             frame.picture.line(low, high, colour, 1.4)
+            if cell.at_least:
+                frame.picture.text(high[0], high[1] - 8, "≥", LABEL_SIZE, colour, anchor="middle")
     if any(cell.published for _, cell in points):
         _line_sign(frame, "published", TEXT_COLOUR, _DASHES)
     if parameter.reference == "linear":

@@ -74,6 +74,12 @@ class Cell:
         return 0 < len(self.values) <= 2 * self.bounds
 
     @property
+    def bound_signs(self) -> tuple[str, str, str]:
+        """Before the least, the median and the largest value: ``≥ `` where it is only what was offered most, or ""."""
+        least, median, most = ("≥ " if bound else "" for bound in (self.least_bound, self.at_least, self.bounds > 0))
+        return least, median, most
+
+    @property
     def few(self) -> str:
         """That it has values and too few of them; ""."""
         known = bool(self.values) and not self.measured
@@ -213,10 +219,11 @@ def results_of(
         drift = drifts[row] if row in drifts and drifts[row].proven else None
         for name, cell in bare.items():
             beyond = _beyond(compared.get(name), drift)
-            unlimited = _unlimited(cell, bare.get(baselines[name] or ""), beyond)
+            base = bare.get(baselines[name] or "")
+            unlimited = _unlimited(cell, base, beyond)
             cells[row, name] = replace(
                 cell,
-                compared=None if unlimited else beyond,
+                compared=None if unlimited or beyond is None else replace(beyond, bound=_bound(cell, base, beyond)),
                 unlimited=unlimited,
                 published_compared=published_compared.get(name),
                 drift=drift,
@@ -265,6 +272,13 @@ def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> str:
         return "neither fell behind at what was offered"
     first, *others = (f"{who} did not fall behind at what was offered{share}" for who, share in shares.items())
     return " and ".join([first, *others])
+
+
+def _bound(cell: Cell, base: Cell | None, found: Compared) -> str:
+    """Which sign stands before a difference that can but grow; "": it is what it is."""
+    if not (cell.bounds or (base is not None and base.bounds)):
+        return ""
+    return "≤ " if found.comparison.difference < 0 else "≥ "
 
 
 def _share_of_bounds(cell: Cell) -> str:

@@ -32,6 +32,7 @@ from .history import history_words
 from .measuring import Listeners, Measured, measure_row, words_of
 from .order import Step, Visit, left_of, visits_of
 from .preparing import NOT_HERE, PreparedStudy
+from .study import AT_LEAST
 
 MOST_FAILURES = 3
 """Visits in a row that could not be begun end a study: the testbed does not answer."""
@@ -194,7 +195,8 @@ class StudyRun:
             )
         )
         self.measured += found.value is not None
-        words = f"no value: {found.reason}" if found.value is None else f"{found.value:.5g} {unit}"
+        sign = "≥ " if found.figures.get(AT_LEAST) else ""
+        words = f"no value: {found.reason}" if found.value is None else f"{sign}{found.value:.5g} {unit}"
         self.say(f"  {step.row}: {words}")
 
     def _listeners(self, step: Step) -> Listeners:
