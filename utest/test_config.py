@@ -54,7 +54,7 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\ninner: {sped: 3}\n", 2, "unknown key 'inner.sped'; did you mean 'speed'?"),
         ("nmae: a\ninner: {speed: 3}\n", 1, "unknown key 'nmae'; did you mean 'name'?"),
         ("inner: {speed: 3}\n", 1, "the key 'name' is missing"),
-        ("name: a\ninner:\n  speed: 0\n", 3, "'inner.speed': Input should be greater than or equal to 1 (got 0)"),
+        ("name: a\ninner:\n  speed: 0\n", 3, "'inner.speed': expected at least 1 (got 0)"),
         ("name: a\ninner: {speed: 3}\nmany:\n  x: {spede: 1, speed: 1}\n", 4, "did you mean 'speed'?"),
         ("name: a\nname: b\n", 2, "duplicate key 'name', first on line 1"),
         ("name: [a\n", 1, "not YAML: a '[' that is not closed with ']'"),

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from .errors import ConfigError
 from .files import read_text
+from .value_words import value_words
 from .visible import shortened
 
 M = TypeVar("M", bound=BaseModel)
@@ -302,7 +303,7 @@ def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
     # a mapping is not shown: it may be long, and a login may be in it
     secret = any(issubclass(found, Config) and found.is_login for found in _models(model, location))
     hidden = secret or value is None or isinstance(value, dict | list | tuple)
-    message = _expected(error, hidden)
+    message = value_problem(error, hidden)
     inner = _models(model, location)[-1]
     # not of a choice between several, whose keys are not known yet
     if inner.__name__ == error.get("ctx", {}).get("class_name"):
@@ -324,8 +325,8 @@ _EXPECTED = {
 """By the first word of pydantic's type of an error."""
 
 
-def _expected(error: Any, hidden: bool) -> str:
-    """What is wrong with the value. *hidden*: the value must not be shown."""
+def value_problem(error: Any, hidden: bool = False) -> str:
+    """What is wrong with the value of *error*, in this project's words. *hidden*: it must not be shown."""
     kind, value = error["type"], error["input"]
     if value is None and kind not in ("value_error", "assertion_error"):
         return "is empty; expected a value"
@@ -341,7 +342,7 @@ def _expected(error: Any, hidden: bool) -> str:
         known_words = _EXPECTED.get(kind.partition("_")[0])
         if known_words is not None:
             return known_words
-    return shortened(error["msg"].removeprefix("Value error, "), 600)
+    return value_words(error) or shortened(error["msg"].removeprefix("Value error, "), 600)
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

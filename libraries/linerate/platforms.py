@@ -6,13 +6,13 @@ import contextlib
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from .config import Config, did_you_mean, load_config, read_yaml
 from .errors import ConfigError
-from .project import Folder, listed
+from .project import Folder, listed, packaged_variables
 from .units import parse_link_speed
 from .visible import shortened
 
@@ -48,6 +48,9 @@ class Tuning(Config):
         return found + [f"offloads: {name}" for name in self.offloads if name not in ("lro", "tso")]
 
 
+Shell = Literal["vpp", "linux", "freebsd", "generic", "none"]
+
+
 class Software(Config):
     """One software of a platform. ``interfaces``: in the order of the generator's ports.
 
@@ -55,7 +58,7 @@ class Software(Config):
     ``commands`` of ``variables/shells``. ``workers``: cores that forward.
     """
 
-    shell: Literal["vpp", "linux", "freebsd", "generic", "none"]
+    shell: Shell
     commands: str | None = None
     version: str
     interfaces: Annotated[tuple[str, ...], Field(min_length=2)]
@@ -63,6 +66,20 @@ class Software(Config):
     rx_queues: Annotated[int, Field(ge=1)] | None = None
     about: str = ""
     tuning: Tuning = Tuning()
+
+    @field_validator("shell", mode="before")
+    @classmethod
+    def _check_shell(cls, value: object) -> object:
+        known = get_args(Shell)
+        if not isinstance(value, str) or value in known:
+            return value
+        described = "a file of variables/shells"
+        if value in [path.stem for path in listed(packaged_variables() / "shells", "*.yaml")]:
+            raise ValueError(f"expected 'shell: generic' and 'commands: {value}', {described}")
+        raise ValueError(
+            f"unknown shell '{shortened(value)}'; {did_you_mean(value, known)}known: {', '.join(known)}; a router that"
+            f" {described} describes has 'shell: generic' and the file's name as 'commands'"
+        )
 
     @model_validator(mode="after")
     def _check_tuning(self) -> Software:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from ..config import Config
+from ..config import Config, value_problem
 from ..errors import ConfigError
 
 FaultKind = Literal[
@@ -99,7 +99,7 @@ class InjectedFault(Config):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("kind") not in FAULT_DEFAULTS:
+        if not isinstance(data, dict) or data.get("kind") not in tuple(FAULT_DEFAULTS):
             return data
         defaults = FAULT_DEFAULTS[data["kind"]]
         unknown = ({"lasts", "hold", "port", "share", "frames", "of", "shows"} - defaults.keys()) & {
@@ -135,5 +135,5 @@ def parse_fault(kind: str, **words: Any) -> InjectedFault:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
+        reason = value_problem(first)
         raise ConfigError(f"fault '{kind}': {key + ': ' if key else ''}{reason}") from None

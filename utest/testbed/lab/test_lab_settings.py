@@ -58,7 +58,7 @@ def test_power_is_switched_only_if_the_file_says_so(tmp_path: Path) -> None:
         ("{coordinator: a, tags: {kind: 'x=y'}}", "is no tag of labgrid's"),
         ("{coordinator: a, wait: soon}", "is not a time; expected for example '10 min'"),
         ("{coordinator: a, power: {resource: --help}}", "is no name of labgrid's"),
-        ("{coordinator: a, power: {off: -1}}", "greater than or equal to 0"),
+        ("{coordinator: a, power: {off: -1}}", "expected at least 0"),
         ("{coordinator: a, pdu: 1}", "pdu"),
     ],
 )
