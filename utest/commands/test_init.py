@@ -10,6 +10,7 @@ import pytest
 
 from linerate.commands.main import main
 from linerate.errors import ConfigError
+from linerate.project import Project, listed
 
 
 @pytest.mark.parametrize(
@@ -41,9 +42,21 @@ def test_tox_installs_what_is_installed_here(
 def test_init_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tox.ini").write_text("mine", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"tox\.ini exists already"):
+    with pytest.raises(ConfigError, match=r"tox\.ini exists already; nothing was written, expected a folder without$"):
         main(["init"])
     assert [path.name for path in tmp_path.iterdir()] == ["tox.ini"]
+
+
+def test_a_second_box_in_a_project_is_told_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "mybox"]) == 0
+    shared = r"variables/testbeds/lab\.yaml, tox\.ini, \.gitignore, robot\.toml exist already; nothing was written, .*"
+    with pytest.raises(ConfigError, match=shared + "'netgate6100' without a copy: .*'Open Testbed For    netgate6100'"):
+        main(["init", "--platform", "netgate6100"])
+    # as it says: the project has the shipped box
+    assert "netgate6100" in [path.stem for path in listed(Project(tmp_path).platforms, "*.yaml")]
+    with pytest.raises(ConfigError, match=shared + r"write variables/platforms/second\.yaml and tests/second\.robot$"):
+        main(["init", "second"])
 
 
 @pytest.mark.parametrize("name", ["../evil", "My Box", "a/b"])

@@ -13,7 +13,7 @@ from string import Template
 from ..errors import ConfigError, TestbedError
 from ..files import write_whole
 from ..platforms import named_file
-from ..project import packaged_suites, packaged_variables
+from ..project import listed, packaged_suites, packaged_variables
 from .arguments import complete_names
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -38,7 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     here = Path.cwd()
     files = dict(_files(name, shipped=arguments.platform is not None))
     if there := [path for path in files if (here / path).exists()]:
-        raise ConfigError(f"{', '.join(map(str, there))} exists already; expected a folder without", here)
+        exist = f"exist{'s' if len(there) == 1 else ''} already"
+        words = f"{', '.join(map(str, there))} {exist}; nothing was written, expected a folder without"
+        raise ConfigError(f"{words}{_in_project(name, here)}", here)
     try:
         for path, text in files.items():
             write_whole(here / path, text)
@@ -50,6 +52,18 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"wrote {path}")
     print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
     return 0
+
+
+def _in_project(name: str, folder: Path) -> str:
+    """How the project that *folder* is gets the box *name*; "" if it is no project."""
+    if not (folder / "variables").is_dir():
+        return ""
+    if name in [path.stem for path in listed(packaged_variables() / "platforms", "*.yaml")]:
+        return (
+            f"; this project has '{name}' without a copy: a suite with 'Open Testbed For    {name}' takes the file that"
+            " comes with Linerate"
+        )
+    return f"; for another box in this project, write variables/platforms/{name}.yaml and tests/{name}.robot"
 
 
 def _installed_from() -> str:
