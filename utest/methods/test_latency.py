@@ -62,6 +62,28 @@ def judged(
 FAST, SLOW = {10: 1500}, {10: 1450, 400: 50}
 
 
+@pytest.mark.parametrize(
+    ("histogram", "limits"),
+    [
+        # TRex counts a frame of 10 µs in its bucket 10, and one of 20 µs in the next
+        ({10: 1500}, {9.9: Ruling.FAIL, 10: Ruling.INCONCLUSIVE, 19.9: Ruling.INCONCLUSIVE, 20: Ruling.PASS}),
+        ({400: 1500}, {399: Ruling.FAIL, 400: Ruling.INCONCLUSIVE, 450: Ruling.INCONCLUSIVE, 500: Ruling.PASS}),
+    ],
+)
+def test_the_edges_of_a_bucket_and_the_limits_that_a_message_asks_for_agree(
+    histogram: dict[int, int], limits: dict[float, Ruling]
+):
+    for limit, ruling in limits.items():
+        found = judged(f"64b unidirectional latency p99 ≤ {limit:g} µs at 100 kpps", count(histogram))
+        assert found.ruling is ruling, limit
+        if ruling is Ruling.INCONCLUSIVE:
+            low, high = min(histogram), max(limits)
+            assert (
+                f"p99 is {low} to {high:g} µs, by which a limit of {limit:g} µs may be kept or missed: the generator's"
+                f" histogram is too coarse; expected a limit of less than {low} or at least {high:g} µs"
+            ) in found.message
+
+
 def test_bounds_on_one_side_of_the_limit_decide():
     assert judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST)).ruling is Ruling.PASS
     failed = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(SLOW))
@@ -72,7 +94,7 @@ def test_bounds_on_one_side_of_the_limit_decide():
 def test_limit_within_the_bucket_is_inconclusive_with_possible_limits():
     found = judged("64b unidirectional latency p99 ≤ 420 µs at 100 kpps", count(SLOW))
     assert found.ruling is Ruling.INCONCLUSIVE
-    assert "at most 400 or at least 500 µs" in found.reason
+    assert "less than 400 or at least 500 µs" in found.reason
 
 
 def test_worse_direction_decides():

@@ -224,9 +224,15 @@ def _inconclusive_reason(trials: Sequence[Trial], statistic: Statistic, threshol
             return doubt
     if worst is None:
         return "the generator reported no latency; check that its card supports latency streams"
+    known = [bounds for trial in trials if (bounds := _worst_bounds(trial, statistic)) is not None]
+    # the last trial alone may have decided
+    worst = next((bounds for bounds in reversed(known) if bounds.low <= threshold < bounds.high), worst)
+    # a figure may be the lower end itself, which keeps that limit, and is never the upper end
+    limits = [f"less than {worst.low:g}"] * (worst.low > 0) + [f"at least {worst.high:g}"] * math.isfinite(worst.high)
+    expected = f"; expected a limit of {' or '.join(limits)} µs" if limits else ""
     return (
-        f"{statistic} is {worst}, and the limit of {threshold:g} µs lies between: the generator's histogram is too"
-        f" coarse; expected a limit of at most {worst.low:g} or at least {worst.high:g} µs"
+        f"{statistic} is {worst}, by which a limit of {threshold:g} µs may be kept or missed: the generator's histogram"
+        f" is too coarse{expected}"
     )
 
 

@@ -279,8 +279,8 @@ def _inconclusive_reason(
             return doubt
         if bounds.low <= limit < bounds.high:
             return (
-                f"the last frame was lost {bounds} after the overload had ended; the limit of {limit:g} s lies between:"
-                " the counts show no more exact time"
+                f"the last frame was lost {bounds} after the overload had ended, by which a limit of {limit:g} s may be"
+                " kept or missed: the counts show no more exact time"
             )
     return "the repetitions contradict each other"
 
