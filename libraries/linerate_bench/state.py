@@ -33,6 +33,11 @@ class InterfaceState:
     pauses_received: int = 0
     pauses_sent: int = 0
 
+    @property
+    def handed(self) -> int:
+        """Frames forwarded to this interface: those sent, and those that found no room in its ring."""
+        return self.tx_packets + self.tx_dropped
+
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
@@ -55,8 +60,19 @@ class ThreadState:
     queues: tuple[tuple[str, int], ...] = ()
     nodes: tuple[NodeState, ...] = ()
     packets: int = 0
-    busy: float = 0.0
-    """Share of the core's time spent on packets since ``clear``, 0..1."""
+    busy_seconds: float = 0.0
+    """Time of the core spent on packets since ``clear``; ``idle_seconds``: the rest. Neither ever falls until then."""
+    idle_seconds: float = 0.0
+
+    @property
+    def busy(self) -> float:
+        """Share of the core's time spent on packets since ``clear``, 0..1."""
+        total = self.busy_seconds + self.idle_seconds
+        return self.busy_seconds / total if total else 0.0
+
+    def ticks(self, hertz: int) -> tuple[int, int]:
+        """Whole ticks of ``busy_seconds`` and ``idle_seconds``, as a kernel counts them."""
+        return int(hertz * self.busy_seconds), int(hertz * self.idle_seconds)
 
 
 @dataclass(frozen=True, slots=True)

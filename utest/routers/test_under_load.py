@@ -288,7 +288,13 @@ class Growing(FakeModel):
 
     def pass_seconds(self, seconds: float) -> None:
         old = self._state
-        thread = replace(old.threads[0], packets=old.threads[0].packets + round(1000 * seconds), busy=0.75)
+        thread = old.threads[0]
+        thread = replace(
+            thread,
+            packets=thread.packets + round(1000 * seconds),
+            busy_seconds=thread.busy_seconds + 0.75 * seconds,
+            idle_seconds=thread.idle_seconds + 0.25 * seconds,
+        )
         self._state = replace(
             old, uptime=old.uptime + seconds, since_clear=old.since_clear + seconds, threads=(thread,)
         )
@@ -297,7 +303,7 @@ class Growing(FakeModel):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_figures_of_a_simulated_router_are_the_models(kind: RouterKind) -> None:
     machine, _ = simulated(kind)
-    model = Growing(replace(router_state(kind), threads=(replace(router_state(kind).threads[0], busy=0.75),)))
+    model = Growing(router_state(kind))
     machine._model = model
     found = make_router(kind, shell_of(machine), ("eth1", "eth2")).under_load(lambda: model.pass_seconds(4))
     if kind == "vpp":

@@ -53,7 +53,7 @@ def router_state(software: str = "vpp") -> RouterState:
         InterfaceState("eth1", "02:00:00:00:01:01", 10e9, True, 2**40, 2**46, 7, 420, 11, 12, 13),
         InterfaceState("eth2", "02:00:00:00:02:01", 10e9, True, 5, 300, 2**41, 2**47, 0, 0, 0),
     )
-    threads = (ThreadState("vpp_wk_0", 1, (("eth1", 0), ("eth2", 0)), nodes, 1_000_000, 0.5),)
+    threads = (ThreadState("vpp_wk_0", 1, (("eth1", 0), ("eth2", 0)), nodes, 1_000_000, 5.0, 5.0),)
     return RouterState(software, KINDS[software][1], "dut", 1234.5, 10.0, 2.2e9, interfaces, threads)
 
 

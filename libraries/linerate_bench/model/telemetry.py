@@ -28,6 +28,7 @@ class _Core:
     calls: float = 0.0
     cycles: float = 0.0
     busy: float = 0.0
+    idle: float = 0.0
     exits: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
     calls_of: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
     sent: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -57,7 +58,9 @@ class ModelTelemetry:
             core.frames += load.pps * seconds
             core.calls += load.pps / load.vector * seconds
             core.cycles += load.pps * load.cycles * seconds
-            core.busy += load.busy * seconds
+            # each grows by itself: a difference of two sums may fall by its rounding
+            core.busy += min(1.0, load.busy) * seconds
+            core.idle += max(0.0, 1.0 - load.busy) * seconds
             for direction, pps in load.exits.items():
                 core.exits[direction] += pps * seconds
                 core.calls_of[direction] += pps / load.vector * seconds
@@ -72,8 +75,7 @@ class ModelTelemetry:
             named = tuple((interfaces[port], queue) for port, queue in queues)
             nodes = self._nodes(core, interfaces, vectors) if vectors and named else ()
             name, lcore = (f"vpp_wk_{number}", number + 1) if kind == "vpp" else (f"cpu{number}", number)
-            busy = core.busy / self._seconds if self._seconds else 0.0
-            found.append(ThreadState(name, lcore, named, nodes, round(core.frames), min(1.0, busy)))
+            found.append(ThreadState(name, lcore, named, nodes, round(core.frames), core.busy, core.idle))
         return tuple(found)
 
     def _nodes(self, core: _Core, interfaces: Sequence[str], vectors: Vectors) -> tuple[NodeState, ...]:

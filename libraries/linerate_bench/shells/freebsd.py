@@ -106,9 +106,7 @@ def _read_only(line: CommandLine) -> dict[str, str]:
     """What the kernel and the drivers show; the processors' time is that spent on packets, and idle."""
     state, times = line.state, []
     for thread in state.threads:
-        total = round(STATHZ * state.since_clear)
-        busy = round(total * thread.busy)
-        times += [0, 0, 0, busy, total - busy]
+        times += [0, 0, 0, *thread.ticks(STATHZ)]
     found = {
         "kern.boottime": _boottime(line),
         "kern.ostype": "FreeBSD",
@@ -199,11 +197,14 @@ def interface_table(state: RouterState, rows: Sequence[InterfaceState], octets: 
 
 
 def _ip_statistics(state: RouterState) -> str:
-    received, lost = (sum(getattr(one, name) for one in state.interfaces) for name in ("rx_packets", "no_route"))
-    dropped = sum(one.tx_dropped for one in state.interfaces)
+    received, forwarded, lost, dropped = (
+        # of those received some may still wait, or find no route later
+        sum(getattr(one, name) for one in state.interfaces)
+        for name in ("rx_packets", "handed", "no_route", "tx_dropped")
+    )
     return (
-        f"ip:\n\t{received} total packets received\n\t{received - lost} packets forwarded"
-        f" ({received - lost} packets fast forwarded)\n\t{lost} packets not forwardable\n"
+        f"ip:\n\t{received} total packets received\n\t{forwarded} packets forwarded"
+        f" ({forwarded} packets fast forwarded)\n\t{lost} packets not forwardable\n"
         f"\t{dropped} output packets dropped due to no bufs, etc.\n\t0 output packets discarded due to no route\n"
     )
 

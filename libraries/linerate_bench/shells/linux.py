@@ -101,19 +101,19 @@ def netstat(interfaces: Sequence[InterfaceState]) -> str:
 
 def snmp(interfaces: Sequence[InterfaceState]) -> str:
     """The ``Ip:`` lines of ``/proc/net/snmp``."""
-    unrouted = sum(one.no_route for one in interfaces)
-    received = sum(one.rx_packets for one in interfaces)
+    # of those received some may still wait, or find no route later
+    received, forwarded = (sum(getattr(one, name) for one in interfaces) for name in ("rx_packets", "handed"))
     values = {
         "Forwarding": 1,
         "DefaultTTL": 64,
         "InReceives": received,
         "InHdrErrors": 0,
         "InAddrErrors": 0,
-        "ForwDatagrams": received - unrouted,
+        "ForwDatagrams": forwarded,
         "InUnknownProtos": 0,
         "InDiscards": 0,
         "InDelivers": 0,
-        "OutRequests": received - unrouted,
+        "OutRequests": forwarded,
         "OutDiscards": sum(one.tx_dropped for one in interfaces),
         "OutNoRoutes": 0,
     }

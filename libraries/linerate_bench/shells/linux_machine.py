@@ -95,8 +95,7 @@ def stat(state: RouterState) -> str:
     """``/proc/stat``: time in software interrupts is time spent on packets."""
     rows = [("cpu", 0, 0)]
     for thread in state.threads:
-        total = round(TICKS * state.since_clear)
-        rows.append((f"cpu{thread.lcore}", round(total * thread.busy), total - round(total * thread.busy)))
+        rows.append((f"cpu{thread.lcore}", *thread.ticks(TICKS)))
     rows[0] = ("cpu", sum(row[1] for row in rows), sum(row[2] for row in rows))
     return "".join(f"{name} 0 0 0 {idle} 0 0 {softirq} 0 0 0\n" for name, softirq, idle in rows)
 

@@ -120,12 +120,10 @@ def interfaces(state: RouterState, names: Iterable[str] = ()) -> str:
 
 
 def _counts(interface: InterfaceState) -> list[tuple[str, int]]:
-    # counted before the sending node, which drops what finds no room
-    handed = interface.tx_packets + interface.tx_dropped
     counts = [
         ("rx packets", interface.rx_packets),
         ("rx bytes", interface.rx_bytes),
-        ("tx packets", handed),
+        ("tx packets", interface.handed),  # before the sending node, which drops what finds no room
         ("tx bytes", interface.tx_bytes),
         ("drops", interface.no_route),
         ("ip4", interface.rx_packets),
