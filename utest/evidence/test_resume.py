@@ -30,8 +30,12 @@ FILES = {"platform file": "aa", "testbed file": "bb"}
 
 def environment(**changes: Any) -> EnvironmentRecord:
     base = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
-    extra = {"suite": SUITE, FINGERPRINTS: FILES}
+    extra = {"suite": SUITE, FINGERPRINTS: FILES, **goal("quick")}
     return replace(base, **{"extra": extra, "versions": {"router.vpp": "24.10"}, **changes})
+
+
+def goal(name: str) -> dict[str, object]:
+    return {"goal": {"goal": name}}
 
 
 def written(results: Path, *verdicts: tuple[str, Any], torn: bool = False) -> Path:
@@ -82,7 +86,17 @@ def test_a_carried_verdict_is_copied_and_names_the_old_run(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"platform": "other"}, "platform was 'netgate6100' and is 'other'"),
+        (
+            {"platform": "other", "software": "linux"},
+            "the run had platform 'netgate6100', this one has 'other'; the run had software 'vpp', this one has"
+            " 'linux'; expected platform 'netgate6100' and software 'vpp' in 'Open Testbed For'",
+        ),
+        (
+            # what follows from another testbed is not named
+            {"testbed": "lab", "simulated": False, "clock_speed": 1.0, "extra": {"suite": SUITE, **goal("standard")}},
+            "cannot be resumed: the run had testbed 'simulated', this one has 'lab'; the run had goal 'quick', this one"
+            " has 'standard'; go on with -v TESTBED:simulated -v GOAL:quick",
+        ),
         ({"simulated": False}, "simulated was 'True' and is 'False'"),
         ({"versions": {"router.vpp": "25.02"}}, "router.vpp was '24.10' and is '25.02'"),
         ({"extra": {"suite": SUITE, FINGERPRINTS: {**FILES, "testbed file": "cc"}}}, "the testbed file has changed"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,10 +14,10 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.evidence.recorder import Recorder
 from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.resume import FINGERPRINTS
+from linerate.evidence.resume import FINGERPRINTS, SUITE_OPTIONS, given_otherwise
 from linerate.evidence.run_files import CHAINED
 from linerate.session.session import Session
-from linerate.studies.carrying import SESSIONS, Carried, OtherTestbed
+from linerate.studies.carrying import COMMAND_OPTIONS, SESSIONS, Carried, OtherTestbed
 from linerate.studies.forms import markdown, text
 from linerate.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
 from linerate.studies.page import page
@@ -35,6 +36,10 @@ def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRu
     run._keep_inputs()
     carried.copy_to(run._recorder)
     return run
+
+
+def prepared_run(prepared: PreparedStudy, folder: Path) -> EnvironmentRecord:
+    return StudyRun(prepared, folder)._environment(RUN)
 
 
 def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
@@ -66,6 +71,22 @@ def test_another_machine_adds_nothing(tmp_path: Path, changed: dict[str, Any], s
         kept(prepared, tmp_path / "results", **changed)
     assert f"run '{RUN}' cannot be resumed" in str(raised.value)
     assert all(words in str(raised.value) for words in says.split("|"))
+
+
+@pytest.mark.slow
+def test_another_goal_or_testbed_is_named_with_its_option(tmp_path: Path) -> None:
+    prepared = prepared_in(tmp_path)
+    prints = {FINGERPRINTS: {**prepared.fingerprints(), "goal file": "of another"}}
+    with pytest.raises(TestbedError) as raised:
+        kept(prepared, tmp_path / "results", extra={"goal": {"goal": "standard"}, **prints})
+    assert str(raised.value) == (
+        f"run '{RUN}' cannot be resumed: the run had goal 'standard', this one has 'quick'; go on with --goal standard"
+    )
+    environment = replace(prepared_run(prepared, tmp_path), testbed="lab")
+    for options, says in ((COMMAND_OPTIONS, "--testbed lab"), (SUITE_OPTIONS, "-v TESTBED:lab")):
+        assert given_otherwise(environment, prepared_run(prepared, tmp_path), options) == (
+            f"the run had testbed 'lab', this one has 'simulated'; go on with {says}"
+        )
 
 
 @pytest.mark.slow

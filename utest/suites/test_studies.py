@@ -86,6 +86,10 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     assert again.returncode == 0
     assert (elsewhere / second.name / "study.csv").read_text() == (second / "study.csv").read_text()
 
+    # nor can another goal, which is named
+    refused = linerate(tmp_path, "study", "run", "small", "--resume", second.name)
+    assert "the run had goal 'quick', this one has 'standard'; go on with --goal quick" in refused.stderr
+
     # another study cannot go on with it
     project(tmp_path, SMALL.replace("seed: 7", "seed: 8"))
     refused = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", second.name)

@@ -89,6 +89,7 @@ def _list(project: Project) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
+    from ..evidence.started_as import StartedAs
     from ..studies.carrying import Carried, OtherTestbed
     from ..studies.preparing import prepare_study
     from ..studies.reading import read_results, repeats_of_run
@@ -100,22 +101,22 @@ def _run(arguments: argparse.Namespace) -> int:
     repeats = arguments.repeats or (repeats_of_run(resumed) if resumed else None)
     prepared = prepare_study(project, arguments.name, arguments.testbed, arguments.goal, repeats)
     carried = Carried.of(resumed, prepared) if resumed else None
-    study_run = StudyRun(prepared, results, carried, _say)
+    words = ["linerate", "study", "run", arguments.name, "--goal", arguments.goal]
+    words += ["--testbed", arguments.testbed] if arguments.testbed else []
+    started = StartedAs(tuple(words), Path.cwd(), "--results" if arguments.results else "")
+    study_run = StudyRun(prepared, results, carried, _say, started=started)
     if arguments.plan:
-        for words in study_run.foreword():
-            _say(words)
+        for line in study_run.foreword():
+            _say(line)
         return 0
-    testbed = f" --testbed {arguments.testbed}" if arguments.testbed else ""
     try:
         folder = study_run.run()
     except OtherTestbed:
         raise  # nobody can go on with it
     except BaseException:
         if study_run.folder is not None and study_run.measured:
-            _say(
-                f"what was measured is in {study_run.folder}; go on with: linerate study run {arguments.name}"
-                f"{testbed} --goal {arguments.goal} --resume {study_run.folder.name}"
-            )
+            folder = study_run.folder
+            _say(f"what was measured is in {folder}; go on with: {started.going_on(folder)}")
         raise
     return _show(read_results(folder))
 

@@ -26,6 +26,8 @@ from .run_files import ENVIRONMENT_FILE
 DECIDED = ("PASS", "FAIL")
 FINGERPRINTS = "fingerprints"
 """Key of :func:`fingerprints` in the environment record's extra data."""
+SUITE_OPTIONS: Mapping[str, str] = {"testbed": "-v TESTBED:{}", "goal": "-v GOAL:{}"}
+"""How a suite is told what an earlier run had."""
 NO_FILE = "none"
 """In place of the SHA-256 of a missing file: adding the file later is a change too."""
 
@@ -116,7 +118,11 @@ class Resumption:
         runs = [folder for folder in known if folder.name == run_id or folder.name.startswith(f"{run_id}-")]
         if not runs or not run_id:
             last = ", ".join(folder.name for folder in list(known)[-5:])
-            raise ConfigError(f"there is no run '{run_id}' to resume; the last runs are {last or 'none'}", results)
+            raise ConfigError(
+                f"there is no run '{run_id}' to resume; the last runs are {last or 'none'}; give the folder of results"
+                " that it was started with (-d, or -v RESULTS:)",
+                results,
+            )
         for folder in runs:
             # the other suites' folders are no concern of this one
             if known[folder] == suite:
@@ -126,7 +132,9 @@ class Resumption:
     def check(self, now: EnvironmentRecord) -> None:
         """Raise TestbedError naming what has changed: the carried verdicts would not be about this testbed."""
         before, differences = self._environment, []
-        names = ["platform", "software", "testbed", "clock_speed"]
+        if given := given_otherwise(before, now, SUITE_OPTIONS):
+            raise TestbedError(f"run '{self.run_id}' cannot be resumed: {given}")
+        names = ["clock_speed"]
         if before.versions and now.versions:  # generator and router have said whether they are simulated
             names.append("simulated")
         for name in names:
@@ -161,6 +169,30 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any], words: str |
         if before[name] != now[name]:
             found += [f"the {name} has {words}"] if words else _difference(name, before[name], now[name])
     return found
+
+
+def given_otherwise(before: EnvironmentRecord, now: EnvironmentRecord, options: Mapping[str, str]) -> str:
+    """What the start of the run *now* names other than that of *before*, both values, and what to give; "": nothing.
+
+    *options*: of the testbed and the goal. What follows from these, as another file, is not named.
+    """
+    rows = [(name, getattr(before, name), getattr(now, name)) for name in ("platform", "software", "testbed")]
+    rows.append(("goal", _goal(before), _goal(now)))
+    different = [row for row in rows if row[1] and row[2] and row[1] != row[2]]
+    if not different:
+        return ""
+    had = [f"the run had {name} '{then}', this one has '{mine}'" for name, then, mine in different]
+    give = [options[name].format(then) for name, then, _ in different if name in options]
+    files = [f"{name} '{then}'" for name, then, _ in different if name not in options]
+    ways = ([f"go on with {' '.join(give)}"] if give else []) + (
+        [f"expected {' and '.join(files)} in 'Open Testbed For'"] if files else []
+    )
+    return "; ".join([*had, *ways])
+
+
+def _goal(record: EnvironmentRecord) -> str:
+    goal = record.extra.get("goal")
+    return str(goal.get("goal", "")) if isinstance(goal, Mapping) else ""
 
 
 def _difference(name: str, before: object, now: object) -> list[str]:

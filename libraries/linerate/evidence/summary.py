@@ -27,6 +27,7 @@ from .run import RecordedRun, read_margins, read_measurements, read_run
 from .run_files import CHARACTERISATION as RESULTS
 from .run_files import STUDY_FORMS
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
+from .started_as import StartedAs
 from .why_record import recorded_facts
 
 NOTHING = "–"
@@ -61,7 +62,8 @@ class RunSummary:
 
     ``incomplete``: what the run lacks because it ended badly, in words. ``suite``: "" where nobody wrote it down.
     ``study``: of a study's run, which has no sentences. ``unjudged``: why no sentence was judged. ``results``: of a run
-    without sentences, the methods of its characterisations.
+    without sentences, the methods of its characterisations. ``resume``: the command that goes on with it; "" where
+    nobody wrote down how it was started.
     """
 
     folder: Path
@@ -73,6 +75,7 @@ class RunSummary:
     study: StudySummary | None = None
     unjudged: str = ""
     results: tuple[str, ...] = ()
+    resume: str = ""
 
     @property
     def title(self) -> str:
@@ -138,7 +141,9 @@ def _summary(
     unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
     results = () if rows or study else tuple(_characterised(folder))
     facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS}/)"} if results else {})
-    return RunSummary(folder, suite, simulated, facts, rows, tuple(incomplete), study, unjudged, results)
+    started = StartedAs.of(environment.extra) if environment else None
+    resume = started.going_on(folder) if started else ""
+    return RunSummary(folder, suite, simulated, facts, rows, tuple(incomplete), study, unjudged, results, resume)
 
 
 def _characterised(folder: Path) -> Iterator[str]:

@@ -58,7 +58,8 @@ def next_command(execution: Path, runs: Sequence[RunSummary]) -> str:
     """What to do next with the *runs* of *execution*: go on with one that did not end, else make the report."""
     for run in runs:
         if INCOMPLETE in run.incomplete:
-            return f"robot -v RESUME:{run.folder.name} and the suite {run.suite or 'that it was'}: goes on with it"
+            suite = run.suite or "that it was"
+            return run.resume or f"robot -v RESUME:{run.folder.name}, the options of that run, and the suite {suite}"
     return f"linerate report {shlex.quote(_short(execution))}" if runs else ""
 
 

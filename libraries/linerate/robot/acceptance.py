@@ -24,6 +24,7 @@ from ..evidence.plots import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SIMULATED_BECAUSE, SLA, Recorder
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
+from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary_of_kept
 from ..evidence.summary_forms import html_fragment
 from ..evidence.tables import trials_fragment, trials_table
@@ -39,6 +40,7 @@ from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id
 from .run_labels import RunLabels
 from .shared import Component, Shared
+from .started import started_as
 
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 
@@ -104,6 +106,7 @@ class AcceptanceKeywords(Component):
                 FINGERPRINTS: fingerprints(plan),
                 **({"replaced": list(plan.replaced)} if plan.replaced else {}),
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
+                STARTED_AS: started_as(self.shared.suite, plan.testbed.testbed).record(),
                 **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
                 **({LABGRID: lab_record(session.testbed.lab)} if session.testbed.lab else {}),
             },

@@ -135,11 +135,18 @@ def _word(value: object) -> str:
     return re.sub(r"[ _-]", "", str(value)).lower()
 
 
+def options(argv: Sequence[str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The options of Robot's command line *argv* with one of *names*, short or long, each with its value."""
+    for word, value in zip(argv, [*argv[1:], ""], strict=True):
+        for name in names:
+            if word == name:
+                yield name, value
+            elif word.startswith(f"{name}=") if name.startswith("--") else word.startswith(name):
+                yield name, word[len(name) :].removeprefix("=" if name.startswith("--") else "")
+
+
 def _given(argv: Sequence[str]) -> Iterator[str]:
     """Names of the variables that Robot's command line *argv* sets."""
-    for option, value in zip(argv, [*argv[1:], ""], strict=True):
-        text = value if option in ("-v", "--variable") else ""
-        if found := re.match(r"(?:-v|--variable=)(.+)", option):
-            text = found[1] if not option.startswith("--variable") or "=" in option else ""
+    for _, text in options(argv, ("-v", "--variable")):
         if ":" in text:
             yield text.partition(":")[0]

@@ -13,6 +13,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
 from ..evidence.baselines import find_one_run
+from ..evidence.resume import SUITE_OPTIONS
 from ..studies.carrying import Carried
 from ..studies.forms import figure, headline, notes
 from ..studies.keeping import write_results
@@ -26,6 +27,7 @@ from ..visible import shortened
 from .run_variables import check_run_variables
 from .secret_variables import secrets_of_variables
 from .shared import Component, Shared
+from .started import started_as
 
 LEAST_VALUES = 3
 """Of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""
@@ -59,8 +61,9 @@ class StudyKeywords(Component):
         resumed = find_one_run(resume, results) if resume else None
         repeats = repeats or (repeats_of_run(resumed) if resumed else None)
         prepared = prepare_study(self.shared.project, name, testbed, goal, repeats, secrets_of_variables())
-        carried = Carried.of(resumed, prepared) if resumed else None
-        run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name)
+        carried = Carried.of(resumed, prepared, SUITE_OPTIONS) if resumed else None
+        started = started_as(self.shared.suite)
+        run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name, started)
         self._found = found = read_results(run.run())
         shown = write_results(found)
         allure.attach_html(found.study.title, page(found))

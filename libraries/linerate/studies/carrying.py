@@ -12,7 +12,7 @@ from ..evidence.environment import code_identity, host_facts
 from ..evidence.measurement import MeasurementRecord
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, TrialRecord
-from ..evidence.resume import FINGERPRINTS
+from ..evidence.resume import FINGERPRINTS, given_otherwise
 from ..evidence.run import read_measurements, read_run
 from ..evidence.summary import STUDY
 from ..units import counted
@@ -24,6 +24,9 @@ from .study import Study
 
 SESSIONS = "sessions"
 """Key of an environment's extra data: by platform and software, versions and configuration of the router."""
+
+COMMAND_OPTIONS: Mapping[str, str] = {"testbed": "--testbed {}", "goal": "--goal {}"}
+"""How ``linerate study run`` is told what an earlier run had."""
 
 _STATES = ("generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement")
 """What stands among the versions, and may differ between two sessions of one run."""
@@ -79,8 +82,11 @@ class Carried:
         }
 
     @classmethod
-    def of(cls, folder: Path, prepared: PreparedStudy) -> Carried:
-        """What the run in *folder* measured of *prepared*. Raises ConfigError, TestbedError naming what has changed."""
+    def of(cls, folder: Path, prepared: PreparedStudy, options: Mapping[str, str] = COMMAND_OPTIONS) -> Carried:
+        """What the run in *folder* measured of *prepared*. Raises ConfigError, TestbedError naming what has changed.
+
+        *options*: those of the testbed and the goal.
+        """
         run = read_run(folder)
         environment = run.environment
         if environment is None:
@@ -92,10 +98,14 @@ class Carried:
             )
         found = read_measurements(folder)
         plan, host = prepared.plan, host_facts()
+        given = replace(
+            environment, testbed=plan.testbed.testbed, extra={**environment.extra, "goal": plan.goal.model_dump()}
+        )
+        if words := given_otherwise(environment, given, options):
+            raise TestbedError(f"run '{environment.run}' cannot be resumed: {words}")
         differences = [
             f"{name} was '{then}' and is '{now}'"
             for name, then, now in (
-                ("testbed", environment.testbed, plan.testbed.testbed),
                 ("clock speed", environment.clock_speed, plan.clock_speed),
                 *((words, environment.host.get(name), host[name]) for name, words in _HOST.items()),
             )

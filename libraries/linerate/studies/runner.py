@@ -19,6 +19,7 @@ from ..evidence.records import EnvironmentRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
 from ..evidence.run_files import CHAINED
+from ..evidence.started_as import STARTED_AS, StartedAs
 from ..evidence.summary import DESCRIPTION, STUDY
 from ..files import read_file
 from ..methods.budget import duration_text
@@ -53,6 +54,8 @@ class StudyRun:
     carried: Carried | None = None
     say: Say = lambda words: None
     run_id: str = ""
+    started: StartedAs | None = None
+    """With which command."""
     _session: Session | None = field(default=None, repr=False)
     _key: tuple[object, ...] = ()
     _applied: str = ""
@@ -116,6 +119,7 @@ class StudyRun:
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,
                 FINGERPRINTS: prepared.fingerprints(),
+                **({STARTED_AS: self.started.record()} if self.started else {}),
                 **self._history,
             },
         )

@@ -1,0 +1,121 @@
+"""The command that a summary prints for an interrupted run goes on with it, as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from linerate.evidence.run import read_run
+from linerate.evidence.started_as import StartedAs
+from support import robot_run
+
+SUITE = """\
+*** Settings ***
+Resource    {root}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Small Frames
+    64b unidirectional ≥ 1 Mpps
+Large Frames
+    1514b unidirectional ≥ 100 kpps
+Other Frames
+    512b unidirectional ≥ 100 kpps
+Not Selected
+    [Tags]    no
+    64b bidirectional ≥ 1 Mpps
+"""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """With ``robot`` and ``linerate`` of this Python."""
+    found = robot_run.environment(folder)
+    return {**found, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{found['PATH']}"}
+
+
+@pytest.mark.slow
+def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+    testbeds = home / "variables" / "testbeds"
+    text = (testbeds / "simulated.yaml").read_text(encoding="utf-8")
+    (testbeds / "metered.yaml").write_text(text.replace("testbed: simulated", "testbed: metered"), encoding="utf-8")
+    (home / "tests").mkdir()
+    for name in ("one", "two"):
+        (home / "tests" / f"{name}.robot").write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
+    # "robot" of the tests' Python, started as people do
+    words = ["robot", "-d", "results/k", "-v", "TESTBED:metered", "-v", "GOAL:quick", "-v", "PASSWORD:abc", "-e", "no"]
+    process = subprocess.Popen(
+        [*words, "tests"],
+        cwd=home,
+        env=environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 120
+    while time.monotonic() < end and not decided(home) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    (killed,) = (home / "results" / "k").glob("*-2")
+    found = called("linerate", "summary", str(killed), folder=tmp_path, home=tmp_path)
+    command = re.search(r"^Next: (.*)$", found.stdout, re.MULTILINE)
+    assert command is not None, found
+    variables = "-v TESTBED:metered -v GOAL:quick -e no -v PASSWORD:… -s Tests.Two"
+    assert shlex.split(command[1]) == shlex.split(
+        f"cd {shlex.quote(str(home))} && robot -d results/k -v RESUME:{killed.name} {variables} tests"
+    )
+    resumed = called("bash", "-c", command[1], folder=tmp_path, home=tmp_path)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert f"run {killed.name} decided 1 sentence: carried over" in resumed.stdout
+    (new,) = (path for path in (home / "results" / "k").glob("2*Z-??????") if not killed.name.startswith(path.name))
+    assert len(read_run(new).requirements) == 3
+    # with an option less the refusal names it, and both values
+    for left_out, says in (
+        ("-v GOAL:quick", "the run had goal 'quick', this one has 'standard'; go on with -v GOAL:quick"),
+        (
+            "-v TESTBED:metered",
+            "the run had testbed 'metered', this one has 'simulated'; go on with -v TESTBED:metered",
+        ),
+        ("-d results/k", f"there is no run '{killed.name}' to resume"),
+    ):
+        refused = called("bash", "-c", command[1].replace(left_out, ""), folder=tmp_path, home=tmp_path)
+        assert says in " ".join(refused.stdout.split()), refused.stdout
+        assert "changed" not in refused.stdout
+
+
+def decided(home: Path) -> bool:
+    """Whether the second suite has a verdict."""
+    return any(path.read_bytes().count(b"\n") for path in home.glob("results/k/*-2/requirements.jsonl"))
+
+
+def called(*words: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=home, env=environment(folder), capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def test_the_command_has_the_folder_that_the_run_is_in_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "re sults" / "20260101T000000Z-abcdef"
+    for option, shown in (("-d", "-d 're sults' "), ("-v RESULTS:", "-v 'RESULTS:re sults' "), ("", "")):
+        found = StartedAs(("robot", "-v", "GOAL:quick", "a.robot"), tmp_path, option)
+        assert found.going_on(run) == f"robot {shown}-v RESUME:{run.name} -v GOAL:quick a.robot"
+        assert StartedAs.of({"started_as": found.record()}) == found
+    study = StartedAs(("linerate", "study", "run", "mine", "--goal", "quick"), Path("/else where"), "--results")
+    words = f"cd '/else where' && linerate study run mine --goal quick --results '{tmp_path}/re sults'"
+    assert study.going_on(run) == f"{words} --resume {run.name}"
+
+
+@pytest.mark.parametrize("found", [None, {}, {"command": [], "folder": "/", "results": ""}, {"command": "robot"}, []])
+def test_a_run_that_does_not_say_it_has_no_command(found: object) -> None:
+    assert StartedAs.of({"started_as": found}) is None
