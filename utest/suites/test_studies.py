@@ -213,3 +213,15 @@ def test_a_router_that_never_fell_behind_has_a_bound(tmp_path: Path) -> None:
     marks = {record.row: record.figures.get("at_least") for record in read_measurements(run)}
     assert marks == {"large ramp": 1.0, "large search": 1.0, "small ramp": None}
     assert ran.stdout.count("≥ 97") >= 2 and "its own limit is somewhere above" in ran.stdout
+
+
+@pytest.mark.parametrize("where", ["/proc/x", "file", "file/below"])
+def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_option(
+    tmp_path: Path, where: str
+) -> None:
+    project(tmp_path)
+    (tmp_path / "file").write_text("")
+    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--results", where)
+    assert ran.returncode == 2
+    assert "cannot be made: " in ran.stderr and "; keep results elsewhere: --results /another/folder" in ran.stderr
+    assert "RESULTS:" not in ran.stderr + ran.stdout

@@ -38,6 +38,7 @@ from .records import INTERRUPTED, UNJUDGED, EnvironmentRecord, RateFigures, Requ
 from .resume import CarriedVerdict
 from .run import RunFolder
 from .run_files import RECORDS
+from .started_as import StartedAs
 from .under_load_record import under_load_data
 from .why_record import WHY, why_data
 
@@ -67,7 +68,8 @@ class Recorder:
     def __init__(
         self, results: Path, run_id: str, environment: EnvironmentRecord, files: Sequence[str] = RECORDS
     ) -> None:
-        self.folder = RunFolder.create(results, run_id, files)
+        started = StartedAs.of(environment.extra)
+        self.folder = RunFolder.create(results, run_id, files, started.elsewhere if started else "")
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
         self._rows, self._unkept = KeptRows(), 0

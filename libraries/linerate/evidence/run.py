@@ -47,9 +47,7 @@ from .run_files import (
     sha256_of,
     summed_files,
 )
-
-ELSEWHERE = "keep results elsewhere: -v RESULTS:/another/folder"
-"""The other way out where the folder of results cannot be written."""
+from .started_as import elsewhere
 
 R = TypeVar("R")
 
@@ -70,17 +68,21 @@ class _Chain:
 
 
 class RunFolder:
-    """Writes one run's folder. Use as a context manager, or call :meth:`close`."""
+    """Writes one run's folder. Use as a context manager, or call :meth:`close`.
 
-    def __init__(self, path: Path, run_id: str) -> None:
+    *instead*: what to do where it cannot be written.
+    """
+
+    def __init__(self, path: Path, run_id: str, instead: str = "") -> None:
         self.path = path
         self.run_id = run_id
+        self._instead = instead or elsewhere()
         self._requirements = 0
         self._chains = dict.fromkeys(CHAINED, _Chain(first_link(run_id)))
         self._begun: dict[str, tuple[bytes, _Chain]] = {}
 
     @classmethod
-    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS) -> RunFolder:
+    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS, instead: str = "") -> RunFolder:
         """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty *files* of records.
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
@@ -102,9 +104,9 @@ class RunFolder:
                 sync_folder(folder)
         except OSError as error:
             raise TestbedError(
-                f"the run's folder {path} cannot be made: {system_words(error, path, ELSEWHERE)}"
+                f"the run's folder {path} cannot be made: {system_words(error, path, instead or elsewhere())}"
             ) from None
-        return cls(path, path.name)
+        return cls(path, path.name, instead)
 
     def __enter__(self) -> RunFolder:
         return self
@@ -182,17 +184,17 @@ class RunFolder:
         """
         manifest, sums = self.path / MANIFEST_FILE, self.path / SUMS
         # while it is there, the run is being closed: without it and without a manifest, the manifest was removed
-        write_beside(partial(manifest), manifest, b"", ELSEWHERE)
+        write_beside(partial(manifest), manifest, b"", self._instead)
         if environment is not None:
             self.write_environment(environment)
         listed = {name: sha256_of(self.path / name) for name in summed_files(self.path)}
         data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": listed}
         content = json_bytes(json.dumps(data, indent=2, ensure_ascii=False))
-        write_beside(partial(manifest), manifest, content, ELSEWHERE)
+        write_beside(partial(manifest), manifest, content, self._instead)
         digest = hashlib.sha256(content).hexdigest()
-        write_beside(partial(sums), sums, sums_content(listed, digest), ELSEWHERE)
-        put_in_place(partial(sums), sums, ELSEWHERE)
-        put_in_place(partial(manifest), manifest, ELSEWHERE)
+        write_beside(partial(sums), sums, sums_content(listed, digest), self._instead)
+        put_in_place(partial(sums), sums, self._instead)
+        put_in_place(partial(manifest), manifest, self._instead)
         return digest
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
@@ -200,7 +202,7 @@ class RunFolder:
         chain = self._after_interrupt(name)
         line, link = sealed(data, chain.link)
         self._begun[name] = line, _Chain(link, chain.size + len(line))
-        append_line(self.path / name, line, ELSEWHERE)
+        append_line(self.path / name, line, self._instead)
         self._after_interrupt(name)
 
     def _after_interrupt(self, name: str) -> _Chain:
@@ -218,12 +220,12 @@ class RunFolder:
         fresh, before = partial(path), self._after_interrupt(FILES)
         sums = {"bytes": len(content), "content_sha256": hashlib.sha256(content).hexdigest()}
         try:
-            write_beside(fresh, path, content, ELSEWHERE)
+            write_beside(fresh, path, content, self._instead)
             self._append(FILES, {"schema": FILE, "run": self.run_id, "name": name, **sums})
-            put_in_place(fresh, path, ELSEWHERE)
+            put_in_place(fresh, path, self._instead)
         except BaseException:  # an interrupt, too: the list of files and the folder must agree
             if self._after_interrupt(FILES) != before and fresh.exists():
-                put_in_place(fresh, path, ELSEWHERE)
+                put_in_place(fresh, path, self._instead)
             fresh.unlink(missing_ok=True)
             raise
 
