@@ -31,10 +31,10 @@ def one_paragraph() -> Iterator[None]:
 class CalmListener:
     """*listener*, whose errors are warnings, each kind once: what it writes follows from the records.
 
-    *what*: its work; *tidy*: removes what it left half written.
+    *what*: what its errors mean, in words; *tidy*: removes what it left half written.
     """
 
-    def __init__(self, listener: Any, what: str, tidy: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, listener: Any, what: str | Callable[[], str], tidy: Callable[[], None] = lambda: None) -> None:
         self.ROBOT_LISTENER_API_VERSION = listener.ROBOT_LISTENER_API_VERSION
         self._listener, self._what, self._tidy = listener, what, tidy
         self._warned: set[tuple[type, int | None]] = set()
@@ -54,6 +54,6 @@ class CalmListener:
                 kind = type(error), getattr(error, "errno", None)
                 if kind not in self._warned:
                     self._warned.add(kind)
-                    logger.warn(f"{self._what}: {in_words(error)}")
+                    logger.warn(f"{self._what if isinstance(self._what, str) else self._what()}: {in_words(error)}")
 
         return call

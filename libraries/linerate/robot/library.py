@@ -14,6 +14,7 @@ from robotlibcore import DynamicCore
 from .. import __version__
 from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence import allure
+from ..files import is_folder
 from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
@@ -32,6 +33,7 @@ from .traffic_generator import GeneratorKeywords
 from .verdict_tags import VerdictTags
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
+NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"
 
 
 class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
@@ -93,7 +95,8 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             self._shared.interruption,
             CalmListener(
                 allure.allure_listener(lambda: self._acceptance.allure_folder),
-                ALLURE_LACKS,
+                # Allure's is the first folder of all: without it there will be no run's either
+                lambda: ALLURE_LACKS if is_folder(self._acceptance.allure_folder) else NOTHING_KEPT,
                 lambda: allure.remove_half_written(self._acceptance.allure_folder),
             ),
             CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
