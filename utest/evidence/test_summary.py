@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.commands.main import main
+from linerate.errors import ConfigError
 from linerate.evidence.demand import Demand
 from linerate.evidence.margin import MarginRecord
 from linerate.evidence.recorder import Recorder
@@ -103,6 +104,16 @@ def test_the_command_gives_a_killed_run_the_forms_that_it_lacks(tmp_path: Path, 
     (run / "summary.txt").write_text("mine")
     assert main(["summary", str(run)]) == 0
     assert (run / "summary.txt").read_text() == "mine"
+
+
+def test_the_command_takes_a_folder_of_results_for_its_newest_execution(tmp_path: Path, capsys: Any) -> None:
+    left(tmp_path, name="20251121T050000Z-abc123")
+    runs = [left(tmp_path) for _ in range(3)]
+    assert main(["summary", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert [line.strip() for line in shown.splitlines() if "Evidence: " in line] == [f"Evidence: {run}" for run in runs]
+    with pytest.raises(ConfigError, match="is no run, no tag"):
+        main(["summary", str(tmp_path / "none")])
 
 
 def test_the_command_leaves_a_run_that_ended_alone(tmp_path: Path, capsys: Any) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..evidence.baselines import find_runs
 from ..evidence.run_files import SUMMARIES
 from ..evidence.summary import ExecutionSummary, summarise
 from ..evidence.summary_files import next_command, write_forms
@@ -27,15 +28,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"
         f" folder then gets the files that it lacks: {', '.join(SUMMARIES)}."
     )
-    parser.add_argument("run_folders", metavar="RUN", type=Path, nargs="+", help="folder of a run: results/<run id>")
+    parser.add_argument(
+        "run_names",
+        metavar="RUN",
+        nargs="+",
+        help="folder of a run: results/<run id>; folder of results: all runs of its newest execution; a tag or an id",
+    )
     parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed; default text")
     parser.add_argument("--output", metavar="FOLDER", type=Path, help=f"write {', '.join(SUMMARIES)} into it")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
-    runs = tuple(summarise(folder) for folder in arguments.run_folders)
-    first: Path = arguments.run_folders[0]
+    folders = [folder for name in arguments.run_names for folder in find_runs(name)]
+    runs, first = tuple(map(summarise, folders)), folders[0]
     found = ExecutionSummary(runs, next=next_command(first, runs))
     print(FORMATS[arguments.format](found), end="")
     if arguments.output is not None:
