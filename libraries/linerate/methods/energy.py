@@ -73,17 +73,21 @@ def energy(
     """
     threshold, unit = requirement.threshold.number, requirement.threshold.unit
 
-    def evidence_of(trial: Trial) -> Evidence:
+    def shown(trial: Trial) -> Energy | None:
+        """The energy of a trial that says something of the router, even if the meter leaves open what."""
         found = energy_of(trial, unit)
         spoilt = any(item.fault.excuses_router and item.frames is None for item in trial.problems)
-        if found is None or spoilt or found.low <= threshold < found.high or _shows_no_load(trial, unit):
-            return Evidence.NONE
-        good = found.high <= threshold
+        if found is None or spoilt or _shows_no_load(trial, unit):
+            return None
         # at a lower load a packet takes more energy: there only one within the threshold proves anything
         lower = any(not item.fault.excuses_router for item in trial.problems)
-        if lower and (requirement.load is not None or not good):
+        return None if lower and (requirement.load is not None or found.high > threshold) else found
+
+    def evidence_of(trial: Trial) -> Evidence:
+        found = shown(trial)
+        if found is None or found.low <= threshold < found.high:
             return Evidence.NONE
-        return Evidence.GOOD if good else Evidence.BAD
+        return Evidence.GOOD if found.high <= threshold else Evidence.BAD
 
     def mean_of(trials: Sequence[Trial]) -> Energy | None:
         found = [item for trial in trials if (item := energy_of(trial, unit)) is not None]
@@ -92,7 +96,7 @@ def energy(
         return Energy(*(fmean(getattr(item, name) for item in found) for name in ("value", "low", "high")))
 
     def counted(trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if evidence_of(trial) is not Evidence.NONE]
+        return [trial for trial in trials if shown(trial) is not None]
 
     def keeps(trials: Sequence[Trial]) -> bool:
         whole = mean_of(counted(trials))
@@ -106,6 +110,9 @@ def energy(
     whole = mean_of(usable)
     if whole is None:
         return Verdict(requirement, goal, Ruling.INCONCLUSIVE, spoilt_trials_reason(trials), trials, link_bps, figures)
+    contradiction = contradicts(ruling, goal, trials, rule)
+    if contradiction and whole.low <= threshold:
+        ruling = Ruling.INCONCLUSIVE
     if ruling is Ruling.INCONCLUSIVE:
         reason = spoilt_trials_reason(trials)
         if any(_shows_no_load(trial, unit) for trial in usable):
@@ -121,7 +128,10 @@ def energy(
         return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
     rate = fmean(trial.forwarded / trial.seconds for trial in usable)
     reason = f"{_text(whole, unit)}: {_power_text(figures)} while {si(rate, 'pps')} were forwarded in total; {meter}"
-    if contradicts(ruling, goal, trials, rule):
+    if ruling is Ruling.FAIL and whole.low <= threshold:
+        beyond = sum(evidence_of(trial) is Evidence.BAD for trial in usable)
+        reason += f"; {beyond} of {len(usable)} trials are certainly beyond {threshold:g}"
+    if contradiction:
         reason += "; the goal forgives bad trials, but not a mean beyond the threshold"
     if ruling is Ruling.PASS:
         reason += set_aside_text(trials, rule)
