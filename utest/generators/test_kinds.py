@@ -142,6 +142,7 @@ def plan(testbed: str) -> Plan:
     [
         ("netns-trafgen", "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", "latency"),
         ("netns-trafgen", "64b unidirectional recovers in ≤ 2 s", "live"),
+        ("netns-trafgen", "64b 5000-flows unidirectional ≥ 10 kpps", "unlisted"),
         ("netns-iperf3", "imix 1-flow unidirectional ≥ 10 kpps", "mixes"),
         ("netns-iperf3", "64b unidirectional ≥ 10 kpps", "flows"),
         ("netns-iperf3", "64b vlan 1-flow unidirectional ≥ 10 kpps", "headers"),

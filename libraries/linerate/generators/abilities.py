@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..traffic.profiles import Profile
+from .listing import MOST_FRAMES, listing
 
 WORDS = {
     "mixes": "sends no frames of several sizes",
     "flows": "sends one flow, or a few",
+    "unlisted": f"sends a list of at most {MOST_FRAMES} different frames in turn",
     "headers": "sends plain IPv4 and UDP only",
     "own_frames": "sends no captures and no streams of a file",
     "bidirectional": "sends in one direction only",
@@ -43,7 +45,8 @@ class Method(Enum):
 class Abilities:
     """What a generator can do; by default all that TRex can.
 
-    ``mixes``: frames of several sizes; ``flows``: any number; ``headers``: others than IPv4 and UDP; ``own_frames``:
+    ``mixes``: frames of several sizes; ``flows``: any number; ``unlisted``: more
+    different frames than a list has place for; ``headers``: others than IPv4 and UDP; ``own_frames``:
     captures and streams of a file; ``live``: a load that changes while it sends; ``own_counts``: it counts what it
     receives itself. Only a generator with these may carry the label of RFC 2544, or one that a switch has checked.
 
@@ -53,6 +56,7 @@ class Abilities:
 
     mixes: bool = True
     flows: bool = True
+    unlisted: bool = True
     headers: bool = True
     own_frames: bool = True
     bidirectional: bool = True
@@ -80,6 +84,7 @@ class Abilities:
             "bidirectional": bidirectional,
             "pairs": pairs > 1,
             "mixes": len(profile.frames) > 1 and not (self.fragments and profile.fragmented_datagram),
+            "unlisted": not _has_list(profile),
             "headers": not plain,
             "flows": not 1 <= profile.flows.count <= self.most_flows,
         }
@@ -88,3 +93,14 @@ class Abilities:
     def lacks_of(self, *names: str) -> tuple[str, ...]:
         """Those of *names* that are not there."""
         return tuple(name for name in names if not getattr(self, name))
+
+
+def _has_list(profile: Profile) -> bool:
+    """Whether the different frames of *profile* have a place in a list; those of a file have other needs."""
+    if profile.has_own_addresses:
+        return True
+    try:
+        listing([share for _, share in profile.shares()], [profile.flows.count] * len(profile.frames))
+    except ValueError:
+        return False
+    return True

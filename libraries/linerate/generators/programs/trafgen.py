@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from ...errors import TestbedError
@@ -19,6 +18,7 @@ from ...traffic.profiles import Profile
 from ..abilities import Abilities
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
+from ..listing import listing
 from ..site import Site
 from ..streams import Stream, profile_streams
 from .agent import COMMAND_LIMIT, STOPPED, Agent, Launch
@@ -27,9 +27,6 @@ from .counters import watch_sending, watched_span
 from .driver import LinuxPorts, Port, ProgramGenerator, longest
 from .outcome import Sent
 from .settings import NetnsProgramSettings, OwnMacSettings
-
-MOST_FRAMES = 4096
-"""Different frames that are written out for it: it sends them in turn."""
 
 BURST = 0.005
 """Seconds of the load by which the token bucket, for a machine that comes late to it, may be ahead of the load."""
@@ -135,28 +132,10 @@ def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[
 
     Raises ValueError where they are too many to be listed.
     """
-    shares = [Fraction(stream.share).limit_denominator(MOST_FRAMES) for stream in streams]
-    kept = all(math.isclose(found, stream.share, rel_tol=1e-9) for found, stream in zip(shares, streams, strict=True))
-    if sum(shares) != 1 or not kept:
-        rarest = min(stream.share for stream in streams)
-        raise ValueError(
-            f"a share of {100 * rarest:.2g} % of the frames has no place in a list; expected sizes whose shares are"
-            f" kept by at most {MOST_FRAMES} frames"
-        )
-    whole = math.lcm(*(share.denominator for share in shares))
-    weights = [int(share * whole) for share in shares]
-    turns = [_flows(stream) for stream in streams]
-    # a turn of all sizes, as often as every flow of each needs
-    rounds = math.lcm(
-        *(flows // math.gcd(flows, weight) for flows, weight in zip(turns, weights, strict=True) if weight)
-    )
-    if rounds * sum(weights) > MOST_FRAMES:
-        raise ValueError(
-            f"{rounds * sum(weights)} different frames are too many for a list; expected at most {MOST_FRAMES}, with"
-            " fewer flows or sizes"
-        )
+    own = listing([stream.share for stream in streams], [_flows(stream) for stream in streams])
+    weights = own.weights
     sent, found = [0] * len(streams), list[bytes]()
-    for step in range(rounds * sum(weights)):
+    for step in range(own.frames):
         due = [weight * (step + 1) / sum(weights) - count for weight, count in zip(weights, sent, strict=True)]
         place = due.index(max(due))
         found.append(_frame(streams[place], sent[place], mac, router_mac))
@@ -217,7 +196,14 @@ def connect(site: Site) -> Generator:
 TRAFGEN = GeneratorKind(
     "trafgen of netsniff-ng, on Linux interfaces",
     Abilities(
-        own_frames=False, latency=False, capture=False, live=False, bursts=False, own_counts=False, promiscuous=False
+        unlisted=False,
+        own_frames=False,
+        latency=False,
+        capture=False,
+        live=False,
+        bursts=False,
+        own_counts=False,
+        promiscuous=False,
     ),
     OwnMacSettings,
     connect,
