@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -61,6 +62,11 @@ class Reported(NamedTuple):
 def data_of(page: Path, pattern: str) -> list[Any]:
     found = re.findall(rf'd\("({pattern})","([^"]*)"\)', page.read_text(encoding="utf-8"))
     return [json.loads(base64.b64decode(text)) for _, text in found]
+
+
+def parsed(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def report(folder: Path, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -183,3 +189,27 @@ def test_a_killed_run_has_a_report_up_to_where_it_ended(tmp_path: Path, allure: 
     seen = look_at(tmp_path / "killed.html", tmp_path, test["id"])
     assert any(name == "Offered and forwarded rate" and width > 500 for name, width in seen.images), seen.images
     assert "INCOMPLETE" in (tmp_path / "killed.html").read_text(encoding="utf-8")
+
+
+def test_a_later_attempt_that_somebody_put_beside_a_failure_hides_nothing(reported: Reported, tmp_path: Path) -> None:
+    run = tmp_path / reported.run.name
+    shutil.copytree(reported.run, run)
+    allure = run / "allure"
+    (own,) = (
+        found for path in allure.glob("*-result.json") if (found := json.loads(path.read_text()))["name"] == "Fails"
+    )
+    later = {"status": "passed", "statusDetails": {}, "start": own["start"] + 60_000, "stop": own["stop"] + 60_000}
+    (allure / "planted-result.json").write_text(json.dumps({**own, **later, "uuid": "planted"}))
+    (allure / "odd-result.json").write_text(json.dumps({**own, "status": 7, "steps": [{"parameters": 7}]}))
+    (allure / "odd-container.json").write_text(json.dumps({"uuid": "c", "children": [own["uuid"]], "befores": [7]}))
+    (allure / "categories.json").write_text("[]")
+    # as of a run whose results have no sums
+    (run / "derived.sha256").unlink()
+    done = report(tmp_path, run, "--output", "planted.html")
+    assert done.returncode == 0, done.stderr
+    (counts,) = data_of(tmp_path / "planted.html", "widgets/statistic.json")
+    assert {key: counts.get(key, 0) for key in ("total", "passed", "failed", "broken", "retries")} == {
+        **{"total": 4, "passed": 2, "failed": 1, "broken": 1, "retries": 0}
+    }
+    tests = {test["name"]: test for test in data_of(tmp_path / "planted.html", 'data/test-results/[^"]+')}
+    assert [item["name"] for item in tests["Fails"]["categories"]] == ["The router does not keep the SLA"]

@@ -40,6 +40,12 @@ def has_sum(folder: Path, name: str) -> bool:
     return name in _listed(_sums_text(folder))
 
 
+def allure_sums(folder: Path) -> dict[str, str]:
+    """The sums of Allure's results there by their names in ``allure/``; empty where the execution made none."""
+    found = _listed(_sums_text(folder))
+    return {name.removeprefix("allure/"): digest for name, digest in found.items() if name.startswith("allure/")}
+
+
 def _write_sums(folder: Path, sums: Mapping[str, str]) -> None:
     write_whole(folder / DERIVED_SUMS, _sums_content(sums), fresh=partial(folder / DERIVED_SUMS))
 

@@ -20,7 +20,7 @@ from ..visible import visible
 from .allure import CATEGORIES, write_environment
 from .allure_program import run_allure
 from .recorder import EXECUTOR
-from .report_page import mend_page
+from .report_page import check_counts, mend_page
 from .report_results import write_results
 from .reported_run import ReportedRun, history_point
 from .run import read_run
@@ -82,14 +82,18 @@ def make_report(executions: Sequence[Sequence[ReportedRun]], node: Node, output:
     with work as name:
         folder = Path(name)
         (folder / "results").mkdir()
-        ids = write_results(shown, folder / "results")
-        write_environment(folder / "results", _environment(shown))
+        others = [run for runs in older for run in runs]
+        ids, notes = write_results(shown, folder / "results", others)
+        left_out = {"left out": "; ".join(notes)} if notes else {}
+        write_environment(folder / "results", {**_environment(shown), **left_out})
         _write_json(folder / "results" / "executor.json", _executor(shown))
         lines = [json.dumps(history_point(runs), ensure_ascii=False) + "\n" for runs in older if runs]
         write_whole(folder / "history.jsonl", "".join(lines))
         _write_json(folder / "allurerc.json", _settings(_title(shown)))
         run_allure(node, folder / "results", folder / "allurerc.json", folder / "made")
-        page = mend_page(_page(folder / "made"), {"widgets/quality-gate.json": {"default": _gate(shown, ids)}})
+        made = _page(folder / "made")
+        check_counts(made, ids)
+        page = mend_page(made, {"widgets/quality-gate.json": {"default": _gate(shown, ids)}})
     write_whole(output, page, "name another file by --output", fresh=partial(output))
     return len(page.encode())
 

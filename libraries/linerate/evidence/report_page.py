@@ -11,16 +11,20 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import TestbedError
+from .listener_leavings import STATUSES
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline' data:; img-src data: blob:;"
     " font-src data:; media-src data: blob:; connect-src data: blob:; frame-src data: blob:; form-action 'none'"
 )
 """Content Security Policy of the page; frames with attachments inherit it."""
+
+COUNTS = "widgets/statistic.json"
+"""The page's data with how many tests there are of each status."""
 
 _SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.DOTALL)
 _SOURCE = re.compile(r"\bsrc\s*=\s*[\"']?([^\"'\s>]*)")
@@ -60,6 +64,17 @@ def mend_page(page: str, data: Mapping[str, Any]) -> str:
     if found := _OUTSIDE.search(head):
         raise TestbedError(f"Allure's page asks for something outside of it: {found[0]}")
     return mended
+
+
+def check_counts(page: str, ids: Mapping[str, Collection[str]]) -> None:
+    """Raise TestbedError unless the *page* counts as many tests of each status as *ids* has, and none as repeated."""
+    found = re.search(rf'd\("{re.escape(COUNTS)}","([^"]*)"\)', page)
+    counts = json.loads(base64.b64decode(found[1])) if found else {}
+    expected = {status: len(tests) for status, tests in ids.items() if tests}
+    if {name: counts.get(name, 0) for name in (*STATUSES, "unknown")} != {
+        name: expected.get(name, 0) for name in (*STATUSES, "unknown")
+    } or counts.get("retries"):
+        raise TestbedError(f"Allure's page counts {counts} where the records and what Allure left are {expected}")
 
 
 def _with_data(page: str, name: str, value: Any) -> str:

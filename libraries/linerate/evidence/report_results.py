@@ -6,33 +6,30 @@ A run that was killed has no results of the listener: its tests are made of the 
 from __future__ import annotations
 
 import json
+import math
 import re
-import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from ..files import write_whole
-from ..json_text import parse_json
+from ..units import counted
 from ..visible import visible_data
+from .listener_leavings import LeftBehind
 from .plots import svg_image
 from .quantity_plots import plot_name, sentence_plot
 from .records import TrialRecord
 from .reported_run import RecordedTest, ReportedRun, md5_of, rank
+from .run_files import DERIVED_SUMS
 from .sentence_rows import SentenceRow
-from .tables import html_page, trials_table
+from .tables import trials_table
 from .why_record import WHY
 
 NO_TESTBED = "no testbed was opened"
 SEVERITIES = ("blocker", "critical", "normal", "minor", "trivial")
-LARGEST_ATTACHMENT = 2 << 20
-"""Bytes; what is larger is left out, and said so."""
-
-_LARGEST_RESULT = 16 << 20
-_ATTACHMENT = re.compile(r"[\w-]{1,80}-attachment(\.\w{1,8})?")
 _NOT_OF_A_TEST = ("parentSuite", "suite", "subSuite", "severity")
 _ALLURE_LABEL = re.compile(r"@?allure\.label\.severity[:=](\w+)|severity:(\w+)", re.IGNORECASE)
 
@@ -44,124 +41,120 @@ class _Traffic(NamedTuple):
     mean_size: float
 
 
-class LeftBehind:
-    """What Allure's listener left of an execution: results by the test's long name, and the suites' fixtures."""
+def write_results(
+    shown: Sequence[ReportedRun], folder: Path, others: Sequence[ReportedRun] = ()
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Write Allure's results of the runs *shown* into *folder*; the ids of the page's tests by status, and notes.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.results: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        # a test may be there twice: early, and as its suite wrote it
-        once = {found["uuid"]: found for found in self._read("*-result.json")}
-        for found in sorted(once.values(), key=lambda data: str(data.get("start"))):
-            self.results[str(found.get("fullName"))].append(found)
-        self.containers = list(self._read("*-container.json"))
-        self.notes: list[str] = []
-
-    def _read(self, pattern: str) -> Iterator[dict[str, Any]]:
-        for path in sorted(self._folder.glob(pattern)):
-            try:
-                if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST_RESULT:
-                    continue
-                data = parse_json(path.read_bytes())
-            except (OSError, ValueError):
-                continue  # a process was killed in it
-            if isinstance(data, dict) and isinstance(data.get("uuid"), str):
-                yield data
-
-    def take(self, long_name: str) -> dict[str, Any] | None:
-        """The next result of the test, in the order of time; None: it left none."""
-        return self.results[long_name].pop(0) if self.results.get(long_name) else None
-
-    def rest(self) -> list[dict[str, Any]]:
-        """The tests that nothing was recorded of: no testbed was opened, or they have no sentence."""
-        return [found for name in list(self.results) for found in self.results.pop(name)]
-
-    def copy_attachments(self, data: Any, to: Path) -> None:
-        """Copy the files that *data* names. A file that is too large is replaced by a text that says so."""
-        for source in set(_sources(data)):
-            path = self._folder / source
-            if not _ATTACHMENT.fullmatch(source) or path.is_symlink() or not path.is_file():
-                continue
-            if (size := path.stat().st_size) > LARGEST_ATTACHMENT:
-                words = f"left out of the report: {size} bytes; it is {path}\n"
-                write_whole(to / source, html_page("left out", words) if source.endswith(".html") else words)
-            else:
-                shutil.copyfile(path, to / source, follow_symlinks=False)
-
-
-def write_results(shown: Sequence[ReportedRun], folder: Path) -> dict[str, list[str]]:
-    """Write Allure's results of the runs into *folder*; the ids of the page's tests by status.
-
-    Raises TestbedError if a file cannot be written.
+    *others*: those of the same executions that are not shown. Each result is a test of its own: none is another one's
+    retry, whose status Allure would not count. Raises TestbedError if a file cannot be written.
     """
-    left: dict[Path, LeftBehind] = {}
+    executions: dict[Path, list[ReportedRun]] = defaultdict(list)
+    for found in sorted((*shown, *others), key=lambda run: run.started):
+        executions[found.execution].append(found)
     ids: dict[str, list[str]] = defaultdict(list)
-    written: set[str] = set()
-    for found in shown:
-        leavings = left.setdefault(found.execution, LeftBehind(found.execution / "allure"))
+    notes: list[str] = []
+    shown_ids = {id(run) for run in shown}
+    for execution, runs in executions.items():
+        if not any(id(run) in shown_ids for run in runs):
+            continue
+        left = LeftBehind(execution)
+        results = list(_execution_results(runs, shown_ids, left, folder))
+        uuids: dict[str, str] = {}
+        for old, result in results:
+            _write(folder / f"{uuid4()}-result.json", result)
+            ids[result["status"]].append(md5_of(result["uuid"]))
+            if old is not None:
+                uuids.setdefault(old, result["uuid"])
+        for container in left.containers:
+            children = [uuids[child] for child in dict.fromkeys(container["children"]) if child in uuids]
+            if children:
+                data = {**left.copied(container, folder), "uuid": str(uuid4()), "children": children}
+                _write(folder / f"{uuid4()}-container.json", data)
+        if left.strange:
+            several = counted(len(left.strange), "file")
+            notes.append(f"{several} of {execution.name}/allure left out: not as {DERIVED_SUMS} has them")
+    return ids, notes
+
+
+def _execution_results(
+    runs: Sequence[ReportedRun], shown: Collection[int], left: LeftBehind, folder: Path
+) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """The results of an execution's *runs*, those *shown* by their ids, with the listener's own uuid of each."""
+    for found in runs:
         for test in found.tests:
-            base = leavings.take(test.long_name)
-            result = _test_result(test, base, folder)
-            leavings.copy_attachments(base, folder)
-            ids[_write_result(result, folder)].append(md5_of(result["uuid"]))
-            written.add(result["uuid"])
-    for execution, leavings in left.items():
-        for data in leavings.rest():
-            result = _unrecorded(data, [found for found in shown if found.execution == execution])
-            leavings.copy_attachments(data, folder)
-            ids[_write_result(result, folder)].append(md5_of(result["uuid"]))
-            written.add(result["uuid"])
-        for container in leavings.containers:
-            children = container.get("children")
-            if written.intersection(map(str, children if isinstance(children, list) else ())):
-                leavings.copy_attachments(container, folder)
-                _write(folder / f"{uuid4()}-container.json", container)
-    return ids
+            start, stop = test.times
+            # of a test without a verdict nobody wrote down when it ended
+            base = left.take(test.long_name, start, stop if test.rows else math.inf)
+            if id(found) in shown:
+                old = base["uuid"] if base else None
+                yield old, _test_result(test, left.copied(base, folder), folder)
+    suites = {run.summary.suite for run in runs if id(run) not in shown}
+    suites -= {run.summary.suite for run in runs if id(run) in shown}
+    recorded = {test.long_name for run in runs for test in run.tests}
+    for number, data in enumerate(left.rest(recorded)):
+        if ".".join(data["titlePath"]) not in suites:
+            result = _unrecorded(left.copied(data, folder), [run for run in runs if id(run) in shown])
+            case = md5_of(json.dumps([runs[0].execution.name, number, data.get("fullName", "")]))
+            yield data["uuid"], {**result, "testCaseId": case, "historyId": case}
 
 
 def _test_result(test: RecordedTest, base: Mapping[str, Any] | None, folder: Path) -> dict[str, Any]:
     """The result of *test*, with the steps of the listener's *base*; without one its own tables and pictures."""
     run, (start, stop) = test.run, test.times
     result: dict[str, Any] = {
-        "uuid": str(uuid4()),
         "start": start,
         "stop": stop,
-        "status": test.status,
         "labels": [{"name": "framework", "value": "robotframework"}, {"name": "host", "value": run.host}],
         **(base or {}),
+        **_outcome(test, base),
     }
-    if base is None or rank(test.status) > rank(result["status"]):
-        # the listener's folder has no chain, as the records have
-        result.update(status=test.status, statusDetails={"message": test.message})
     if base is None:
         words = f"<p>{escape(test.documentation)}</p>" if test.documentation else ""
         result["descriptionHtml"] = words + "".join(_drawn(run, row) for row in test.rows)
         result["attachments"] = [item for row in test.rows for item in _attachments(run, row, folder)]
         result["labels"] += [{"name": "tag", "value": tag} for tag in test.tags]
-    given = result.get("links")
     return {
         **result,
+        "uuid": str(uuid4()),
         "name": test.name,
         "fullName": test.long_name,
         "testCaseId": test.case_id,
         "historyId": test.case_id,
         "titlePath": list(run.key),
         "labels": _labels(result, run.key, test.tags),
-        "links": [*test.links(), *(given if isinstance(given, list) else ())],
+        "links": [*test.links(), *result.get("links", ())],
         "parameters": list(test.parameters()),
     }
 
 
+def _outcome(test: RecordedTest, base: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Status and message: the records', but what failed outside of its sentences.
+
+    The listener's folder has no chain, as the records have.
+    """
+    if base is None:
+        return {"status": test.status, "statusDetails": {"message": test.message}}
+    worse = rank(base["status"]) > rank(test.status)
+    given = base["statusDetails"].get("message", "")
+    details = dict(base["statusDetails"])
+    if worse or test.status == base["status"]:
+        # Robot has a mark before them, and may have several
+        missing = [words for words in test.failures if words not in given]
+        details["message"] = "\n".join([*missing, *([given] if given else [])])
+    else:
+        details = {"message": test.message}
+    return {"status": base["status"] if worse else test.status, "statusDetails": details}
+
+
 def _unrecorded(data: Mapping[str, Any], runs: Sequence[ReportedRun]) -> dict[str, Any]:
     """The result of a test that nothing was recorded of, beside those of its suite among *runs*, if that was opened."""
-    path = data.get("titlePath")
-    suite = ".".join(map(str, path)) if isinstance(path, list) else ""
+    suite = ".".join(data["titlePath"])
     found = next((run for run in runs if run.summary.suite == suite), None)
-    if found is None:
-        return {**data, "labels": _labels(data, (NO_TESTBED, "", suite.rpartition(".")[2]), ())}
-    case = RecordedTest(found, str(data.get("name")), ()).case_id
-    labels = _labels(data, found.key, ())
-    return {**data, "testCaseId": case, "historyId": case, "titlePath": list(found.key), "labels": labels}
+    key = found.key if found else (NO_TESTBED, "", suite.rpartition(".")[2])
+    path = {"titlePath": list(found.key)} if found else {}
+    parameters = [{"name": "recorded", "value": "nothing: no sentence was judged", "excluded": True}]
+    return {**data, **path, "uuid": str(uuid4()), "labels": _labels(data, key, ()), "parameters": parameters}
 
 
 def _labels(data: Mapping[str, Any], key: Sequence[str], tags: Sequence[str]) -> list[Any]:
@@ -232,22 +225,6 @@ def _attachments(found: ReportedRun, row: SentenceRow, folder: Path) -> Iterator
         file = f"{uuid4()}-attachment.{ending}"
         write_whole(folder / file, text)
         yield {"name": name, "source": file, "type": kind}
-
-
-def _sources(data: Any) -> Iterator[str]:
-    """Every ``source`` of an attachment in *data*."""
-    if isinstance(data, dict):
-        if isinstance(data.get("source"), str):
-            yield data["source"]
-        data = list(data.values())
-    if isinstance(data, list):
-        for item in data:
-            yield from _sources(item)
-
-
-def _write_result(result: Mapping[str, Any], folder: Path) -> str:
-    _write(folder / f"{uuid4()}-result.json", result)
-    return str(result.get("status"))
 
 
 def _write(path: Path, data: Any) -> None:

@@ -99,10 +99,19 @@ class RecordedTest:
         return max((STATUS[verdict] for verdict in verdicts), key=rank, default="unknown")
 
     @property
+    def failures(self) -> list[str]:
+        """The messages of its verdicts that are no PASS."""
+        return [words for words, passed in self._messages if not passed]
+
+    @property
+    def _messages(self) -> list[tuple[str, bool]]:
+        found = [(row.record.message, row.record.verdict == "PASS") for row in self.rows]
+        return found + ([(f"INCONCLUSIVE: {self.ended}; it has no verdict", False)] if self.ended else [])
+
+    @property
     def message(self) -> str:
         """The messages of its verdicts, numbered if there are several."""
-        words = [row.record.message for row in self.rows]
-        words += [f"INCONCLUSIVE: {self.ended}; it has no verdict"] if self.ended else []
+        words = [words for words, _ in self._messages]
         return words[0] if len(words) == 1 else "\n".join(f"{number}) {text}" for number, text in enumerate(words, 1))
 
     @property
