@@ -40,7 +40,7 @@ _CSV_HEADS = (
     *("published_change_percent", "published_proven", "explanation", "gaps"),
     *("l1_gbps", "l2_gbps", "received_percent", "cpu_seconds_per_mframe"),
     *(f"fit_{link / 1e9:g}g" for link in LINES.values()),
-    *("at_least", "change_bound"),
+    *("at_least", "change_bound", "why_not_proven"),
 )
 
 
@@ -103,7 +103,7 @@ def _against(cell: Cell, study: Study) -> str:
     if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
         # a part of the mean is the sender's, so that per cent of it would say little
         words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}{cell.compared.sureness}"
-    if cell.compared and cell.drift:
+    if cell.compared and cell.drift and not cell.compared.drift_decides:
         words += f"; the baseline drifted by {cell.drift.change}"
     if baseline != study.baseline:
         words += f" (against {baseline})"
@@ -274,6 +274,7 @@ def _csv_rows(found: StudyResults) -> Iterator[tuple[object, ...]]:
             *_sent(senders.get((cell.row, cell.variant))),
             cell.at_least,
             cell.compared.bound.strip() if cell.compared else None,
+            cell.compared.why_not if cell.compared else None,
         )
 
 
