@@ -31,6 +31,9 @@ MOST_GRACE = 5.0
 LONGEST_ANSWER = 64 << 20
 """Bytes."""
 
+LOOK = 0.2
+"""Seconds between two looks for processes that are left."""
+
 END_LIMIT = 4.0
 """Seconds for the guard to end what a profile left."""
 
@@ -136,11 +139,14 @@ def _end(process: children.Child[bytes], mark: str) -> None:
 
 
 def _kill_marked(mark: str) -> None:
-    until = time.monotonic() + END_LIMIT
-    while time.monotonic() < until:
+    """Kill all processes with *mark*, until two looks in a row find none: one that just begins shows no environment."""
+    until, clean = time.monotonic() + END_LIMIT, 0
+    while time.monotonic() < until and clean < 2:
         found = [item for item in psutil.process_iter() if environment_variable(item, MARK) == mark]
         for process in found:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        if not psutil.wait_procs(found, 0.2)[1] and not found:
-            return
+        psutil.wait_procs(found, LOOK)
+        clean = 0 if found else clean + 1
+        if clean == 1:
+            time.sleep(LOOK)
