@@ -20,10 +20,16 @@ from ...counts.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Ou
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import FCS
+from ..abilities import Abilities
 from ..base import Direction, GeneratorPort, Probe
 from .agent import Agent, Launch, start_together
 from .counters import read_counters, read_facts
 from .outcome import Sent, flat, others_of, outcome_of, without
+
+ABILITIES = Abilities(
+    own_frames=False, latency=False, capture=False, live=False, bursts=False, own_counts=False, promiscuous=False
+)
+"""The most that a program of a host can do."""
 
 DRAIN = 2.0
 """Seconds at most for residual frames after the last was sent (RFC 2544 23)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from ipaddress import IPv4Address
 from itertools import count
 from typing import Any
@@ -17,14 +17,13 @@ from typing import Any
 from ...errors import TestbedError
 from ...traffic.profiles import ETHERNET, IP, TRANSPORT, Flows, Profile
 from ...units import FCS
-from ..abilities import Abilities
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..site import Site
 from .agent import COMMAND_LIMIT, STOPPED, Agent, Launch
 from .claiming import checked, claim_ports
 from .counters import Span, read_facts, watch_sending, watched_span
-from .driver import LinuxPorts, Port, ProgramGenerator, longest
+from .driver import ABILITIES, LinuxPorts, Port, ProgramGenerator, longest
 from .outcome import Sent
 from .settings import ApartSettings, NetnsProgramSettings
 
@@ -277,20 +276,7 @@ def connect(site: Site) -> Generator:
 
 IPERF3 = GeneratorKind(
     "iperf3 with UDP, from sockets of Linux hosts or namespaces",
-    Abilities(
-        mixes=False,
-        flows=False,
-        headers=False,
-        own_frames=False,
-        latency=False,
-        capture=False,
-        live=False,
-        bursts=False,
-        own_counts=False,
-        promiscuous=False,
-        most_flows=STREAMS,
-        fragments=True,
-    ),
+    replace(ABILITIES, mixes=False, flows=False, headers=False, most_flows=STREAMS, fragments=True),
     ApartSettings,
     connect,
     NetnsProgramSettings,

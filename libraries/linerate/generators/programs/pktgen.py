@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -17,14 +18,13 @@ from ...counts.foreign import Heard
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import FCS
-from ..abilities import Abilities
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..site import Site
 from .agent import STOPPED, Agent, Launch, Ran
 from .claiming import checked, claim_ports
 from .counters import read_facts
-from .driver import DRAIN, Port, ProgramGenerator, longest
+from .driver import ABILITIES, DRAIN, Port, ProgramGenerator, longest
 from .outcome import Sent
 from .settings import OwnMacSettings
 
@@ -176,20 +176,7 @@ def connect(site: Site) -> Generator:
 
 PKTGEN = GeneratorKind(
     "pkt-gen of netmap, on cards of FreeBSD or Linux hosts",
-    Abilities(
-        mixes=False,
-        flows=False,
-        headers=False,
-        own_frames=False,
-        bidirectional=False,
-        pairs=False,
-        latency=False,
-        capture=False,
-        live=False,
-        bursts=False,
-        own_counts=False,
-        promiscuous=False,
-    ),
+    replace(ABILITIES, mixes=False, flows=False, headers=False, bidirectional=False, pairs=False),
     PktGenSettings,
     connect,
 )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...errors import TestbedError
 from ...traffic.ip_header import ipv4_checksum
 from ...traffic.profiles import Profile
-from ..abilities import Abilities
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..listing import listing
@@ -24,7 +24,7 @@ from ..streams import Stream, profile_streams
 from .agent import COMMAND_LIMIT, STOPPED, Agent, Launch
 from .claiming import checked, claim_ports
 from .counters import watch_sending, watched_span
-from .driver import LinuxPorts, Port, ProgramGenerator, longest
+from .driver import ABILITIES, LinuxPorts, Port, ProgramGenerator, longest
 from .outcome import Sent
 from .settings import NetnsProgramSettings, OwnMacSettings
 
@@ -195,16 +195,7 @@ def connect(site: Site) -> Generator:
 
 TRAFGEN = GeneratorKind(
     "trafgen of netsniff-ng, on Linux interfaces",
-    Abilities(
-        unlisted=False,
-        own_frames=False,
-        latency=False,
-        capture=False,
-        live=False,
-        bursts=False,
-        own_counts=False,
-        promiscuous=False,
-    ),
+    replace(ABILITIES, unlisted=False),
     OwnMacSettings,
     connect,
     NetnsProgramSettings,
