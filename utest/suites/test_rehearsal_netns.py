@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support import robot_run
+from support.command_line import linerate
 from support.paths import ROOT
 from support.patience import wait_until
 
@@ -91,15 +92,3 @@ def test_what_a_killed_run_left_on_a_real_kernel_is_shown_and_undone(tmp_path: P
     assert "nothing: no run has left a change" in linerate(tmp_path, "restore", *where, "--dry-run").stdout
     refused = linerate(tmp_path, "restore", "netns", *where[1:])
     assert refused.returncode == 2 and "ends with each run, and nothing stays on it" in refused.stderr
-
-
-def linerate(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "linerate", *words],
-        cwd=folder,
-        env=robot_run.environment(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
