@@ -1,0 +1,89 @@
+"""The commands as a caller sees them: help, exit status and first words of each call; and all keywords of suites."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from robot.libdoc import LibraryDocumentation
+
+from linerate import __version__
+from linerate.commands.ending import finish
+from linerate.commands.main import main
+from linerate_bench.__main__ import main as bench
+from support.made_runs import FORWARDS, LOAD, Sentence, around, made_run
+from support.paths import ROOT
+
+CALLS = Path(__file__).parent / "recorded" / "calls.txt"
+GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
+WORSE = Sentence(LOAD, margin=(1.001, 1.006)), Sentence(FORWARDS, around(5.1e6, 2))
+FAIL, OPEN = (GOOD[0], Sentence(LOAD, verdict="FAIL")), (GOOD[1], Sentence(LOAD, verdict="INCONCLUSIVE"))
+
+
+def texts() -> Mapping[str, str]:
+    """Return the help of each command, the outcome of each call, and the keywords."""
+    files, rows = {"keywords.txt": _keywords()}, []
+    with _project() as folder:
+        for line in CALLS.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#"):
+                status, output, errors = _call(line.split(), folder)
+                if line.endswith("--help"):
+                    files[f"help/{line.replace(' ', '-').replace('---help', '').strip('-')}.txt"] = output + errors
+                rows.append(f"{line} -> {status} | {_first(output)} | {_first(errors)}".rstrip(" |"))
+    return {**files, "calls.txt": "".join(f"{row}\n" for row in rows)}
+
+
+@contextmanager
+def _project() -> Iterator[Path]:
+    """Make the folder in which the calls are, and go into it."""
+    with tempfile.TemporaryDirectory() as name, chdir(name):
+        folder = Path(name)
+        homes = dict.fromkeys(("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"), name)
+        with mock.patch.dict(os.environ, {"PATH": os.environ["PATH"], "COLUMNS": "80", **homes}, clear=True):
+            _call(["init"], folder)
+            for run, sentences in (("pass", GOOD), ("worse", WORSE), ("fail", FAIL), ("open", OPEN), ("altered", FAIL)):
+                made_run(folder, run, *sentences)
+            made_run(folder, "unfinished", *GOOD, closed=False, unjudged=FORWARDS)
+            made_run(folder, "simulated", *GOOD, simulated=True)
+            records = folder / "altered" / "requirements.jsonl"
+            records.write_text(records.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
+            (folder / "broken.yaml").write_text("platform: [\n", encoding="utf-8")
+            (folder / "wrong.robot").write_text("*** Test Cases ***\nA\n    64b sideways ≥ 5 Mpps\n", encoding="utf-8")
+            (folder / "empty").mkdir()
+            yield folder
+
+
+def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:
+    """Return exit status, output and errors of a call, without what differs from machine to machine."""
+    output, errors = io.StringIO(), io.StringIO()
+    # the bench is a process of its own for a user
+    own_process = mock.patch("linerate.commands.bench.run", bench)
+    with own_process, redirect_stdout(output), redirect_stderr(errors), pytest.raises(SystemExit) as end:
+        finish(lambda: main(words))
+    return end.value.code, _common(output.getvalue(), folder), _common(errors.getvalue(), folder)
+
+
+def _common(text: str, folder: Path) -> str:
+    for own, name in ((str(folder), "FOLDER"), (str(ROOT), "ROOT"), (__version__, "VERSION")):
+        text = text.replace(own, name)
+    return re.sub(r"bytes \d+ to \d+", "bytes N to N", text)
+
+
+def _first(text: str) -> str:
+    """Return the first line that says something; of wrong arguments it is below the usage."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if re.match(r"[a-z_ -]+: error: ", line)), lines[0] if lines else "")
+
+
+def _keywords() -> str:
+    """Return each keyword with its arguments and tags, by resource."""
+    sources = [*map(str, sorted((ROOT / "resources").glob("*.resource"))), "linerate.robot.Linerate"]
+    found = [(Path(source).name, word) for source in sources for word in sorted(LibraryDocumentation(source).keywords)]
+    return "".join(f"{source}: {word.name} | {word.args} | {', '.join(word.tags)}\n" for source, word in found)

@@ -1,0 +1,328 @@
+"""Ruling and number of trials of made-up routers, half of them near a PASS. Rows: seed, ruling's letter, trials."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from golden import net
+from linerate.counts.latency import LatencyCount
+from linerate.counts.step_down import CountSnapshot, StepDown
+from linerate.counts.telemetry import NodeRuntime, Telemetry
+from linerate.counts.trial import HIDDEN, DirectionCount, Fault, Load, Outcome, Problem
+from linerate.methods import cost as cost_method
+from linerate.methods import saturate as saturate_method
+from linerate.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
+from linerate.methods.latency import latency
+from linerate.methods.recovery import recovery
+from linerate.methods.sequential import TrialConditions
+from linerate.methods.verify import verify
+from linerate.sla.goals import Goal, read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Verdict
+from linerate.stats import interval
+from linerate.traffic.catalogue import Catalogue
+from support.paths import VARIABLES
+
+SEEDS = 40_000
+
+LINK_BPS = 10e9
+
+SENTENCES: Mapping[str, tuple[str, tuple[float, ...]]] = {
+    "throughput": ("≥ {} Mpps{scope}", (0.01, 1, 5, 7.44, 14.88)),
+    "loss": ("loses ≤ {}%{scope} at 1 Mpps{each}", (0.1, 0.5, 2)),
+    "forwards": ("forwards ≥ {} Mpps{scope}", (0.01, 0.99, 1, 5)),
+    "energy": ("costs ≤ {} µJ/packet{at}", (8, 20, 25)),
+    "energy above idle": ("costs ≤ {} µJ/packet above idle{at}", (8, 20, 25)),
+    "latency": ("latency {statistic} ≤ {} µs at 1 Mpps{each}", (30, 70, 100, 150, 300, 700)),
+    "pdv": ("pdv {statistic} ≤ {} µs at 1 Mpps{each}", (30, 70, 100, 150, 300, 700)),
+    "cycles": ("costs ≤ {} cycles/packet{without}{at}", (300,)),
+    "soak": ("≥ {} Mpps{scope} for {time} s", (1, 5)),
+    "recovery": ("recovers in ≤ {} s at 6 Mpps{each}", (0.5, 1, 2)),
+}
+"""By kind: the words of its sentences after the direction, and their limits."""
+
+ORDER = (*list(SENTENCES)[:-1], "throughput", "loss", "forwards", "latency", "soak", *SENTENCES)
+"""The kinds of the seeds, in turn."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Frames of a made-up router. ``directions``: intended, offered, forwarded, backlog (None: unknown), foreign."""
+
+    took: float
+    directions: tuple[tuple[int, int, int, int | None, int], ...]
+    fault: tuple[str, int | None, bool] | None
+    """Name, frames that it explains (None: any number), and whether it concerns the first direction only."""
+    watts: float
+    probes: tuple[tuple[int, int, int, Mapping[int, int]], ...]
+    """Of each direction: probe frames sent, received, and out of order, and the histogram in µs."""
+
+
+class Router:
+    """A made-up router, with its testbed. *limit*: that of its sentence, per direction or of all together."""
+
+    def __init__(self, r: random.Random, kind: str, limit: float, pps: float, directions: int) -> None:
+        near = r.random() < 0.5
+        self.random, self.kind, self.directions = r, kind, directions
+
+        def pick(usual: Any, *others: Any) -> Any:
+            return usual if r.random() < (0.85 if near else 0.5) else r.choice(others)
+
+        allowed = limit / 100 if kind == "loss" else 0.0
+        self.loss = (
+            r.choice((0, 0.9, 0.99, 1, 1.002)) * allowed if near else pick(0, 1e-7, 1e-4, 4e-3, 0.006, 0.06, 0.3)
+        )
+        self.spread = pick(0, 0.5, 3) * (self.loss != allowed or not near)
+        self.bursts = r.choice((0, 0.03, 0.1, 0.2, 0.3)) if near else r.choice((0, 0, 0.05, 0.2, 0.6))
+        self.burst = allowed + r.choice((1e-6, 0.05, 0.0501, 0.5, *(r.uniform(0.002, 0.02) for _ in range(4))))
+        self.share, self.together, self.bad = r.choice((0.1, 0.3, 1)), r.random() < 0.4, False
+        """How often a trial has what is wrong with the testbed, or whether just those have it that lose a burst."""
+        self.sent = pick(1, 0.9999, 0.9985, 0.997, 0.9, 0.4, 1.001, 1.004, 1.02)
+        self.slow, self.uncertain = pick(1, 1.0005, 1.002, 1.02, 1.3, 0.9), pick(0, 0.0005, 0.001, 0.003, 0.01)
+        self.fault = pick(None, *Fault.__members__)
+        self.foreign, self.backlog = pick(0, 10, 900, 5000), pick(0, None, 1000, 9000, 40_000)
+        if kind == "forwards" and near:
+            self.backlog = r.choice((0, 0, 500, 2000, 4000))
+        self.hidden, self.cpu = pick(0, 3, 4000), pick(0, 50, 96)
+        near_limit = r.choice((0.9, 0.997, 0.9999, 1, 1.0001, 1.001, 1.003, 1.1) if near else (0.4, 0.8, 1.2, 3))
+        self.capacity = limit * near_limit if kind == "forwards" else 15e6
+        self.idle = 9.0
+        self.watts = limit * 1e-6 * pps * directions * near_limit + self.idle * (kind == "energy above idle")
+        self.jitter, self.watts_uncertain = pick(0, 0.02, 0.1), pick(0, 0.02, 0.2) * self.watts
+        self.late, self.reordered = r.choice((20, 60, 90, 100, 200)), pick(0, 2)
+        self.probes, self.probes_lost = pick(20_000, 50, 3000), pick(0, 1, 40)
+        self.cycles, self.silent, self.late_answer = round(limit * near_limit), pick(False, True), pick(0.0, 3.0)
+        self.overload = pick(0.2, 0.001)
+
+    def _now(self, wrong: Any, usual: Any) -> Any:
+        return wrong if wrong != usual and (self.bad if self.together else self.random.random() < self.share) else usual
+
+    def trial(self, pps: float, seconds: float) -> Trial:
+        """Return what this trial of *seconds* at *pps* frames/s of each port shows."""
+        r, rows = self.random, []
+        self.bad = r.random() < self.bursts
+        sent = self._now(self.sent, 1)
+        capacity = round(self.capacity * (1 + self.jitter / 20 * (r.random() - 0.5)) * seconds)
+        for _ in range(self.directions):
+            intended = round(pps * seconds)
+            offered = round(intended * sent)
+            loss = self.loss * (1 + self.spread * (2 * r.random() - 1))
+            lost = max(0, round(offered * (self.burst if self.bad and r.random() < 0.7 else loss)))
+            more = 3 if r.random() < 0.02 else 0
+            backlog = r.randrange(self.backlog + 1) if self.backlog else self.backlog
+            rows.append((intended, offered, min(offered - lost, capacity) + more, backlog, self._now(self.foreign, 0)))
+        fault = self._now(self.fault, None)
+        problem = fault and (fault, r.choice((None, None, 5, 9000)), r.random() < 0.5)
+        watts = self.watts * (1 + self.jitter * (2 * r.random() - 1))
+        probes = tuple(self._probes() for _ in rows) if self.kind in ("latency", "pdv") else ()
+        return Trial(seconds * self._now(self.slow, 1), tuple(rows), problem, watts, probes)
+
+    def _probes(self) -> tuple[int, int, int, Mapping[int, int]]:
+        r = self.random
+        sent = self._now(self.probes, 20_000)
+        received = sent - self._now(self.probes_lost, 0)
+        late = min(received, r.choice((1, 20, 200, 400)) if self.bad else 0)
+        early = (received - late) // 2 if self.spread else 0
+        return sent, received, self.reordered, {20: early, self.late: received - early - late, 500: late}
+
+    def reading(self) -> tuple[int, int, float]:
+        """Return packets and cycles of each, and the seconds by which the answer is late."""
+        cycles = round(self.cycles * (1 + self.jitter * (2 * self.random.random() - 1) + 10 * self.burst * self.bad))
+        packets = self.random.choice((1_000_000, 999_000, 500_000))
+        return 0 if self._now(self.silent, False) else packets, cycles, self._now(self.late_answer, 0.0)
+
+    def after_overload(self, limit: float) -> tuple[float, float, float]:
+        """Return the seconds that a tenth is lost after an overload, the ratio lost always, and the overload's."""
+        lag = limit * self.random.choice((0, 0.5, 0.9, 0.98, 1.02, 1.5) if self.bursts else (0, 0.5))
+        return lag, self._now(self.burst / 4, self.loss / 100), self._now(self.overload, 0.2)
+
+
+def made_up(seed: int) -> tuple[str, str, str, float, Router]:
+    """Return kind of sentence, sentence, goal, load (frames/s into each port) and router of *seed*."""
+    r, kind = random.Random(seed), ORDER[seed % len(ORDER)]
+    both = r.random() < 0.5
+    form, limits = SENTENCES[kind]
+    limit, each, scope = r.choice(limits), " each way" * both, r.choice((" each way", " in total")) if both else ""
+    parts = {
+        "scope": scope,
+        "each": each,
+        "at": r.choice(("", f" at 1 Mpps{each}")),
+        "without": r.choice(("", " without input")),
+        "time": r.choice((30, 60, 90)),
+        "statistic": r.choice(("p50", "p99", "p99.9", "max", "mean")),
+    }
+    goal = r.choices(("quick", "standard", "rfc2544"), (10, 10, 2))[0]
+    directions = 1 + both
+    rate = limit * 1e6 / (directions if scope == " in total" else 1)
+    pps = {"throughput": rate, "soak": rate, "forwards": rate * r.choice((1, 1.0001, 1.02, 3)), "recovery": 6e6}
+    load = pps.get(kind, 1e6)
+    router = Router(r, kind, rate if kind == "forwards" else limit, load, directions)
+    return kind, f"64b {'bi' if both else 'uni'}directional {form.format(limit, **parts)}", goal, load, router
+
+
+def row(seed: int) -> tuple[str, str]:
+    """Return the kind of sentence of *seed*, and its row."""
+    kind, sentence, goal, pps, router = made_up(seed)
+    ruling, trials = _decided(kind, sentence, goal, pps, router)
+    return kind, f"{seed} {ruling[0]} {trials}"
+
+
+def texts() -> Mapping[str, str]:
+    """Return a file for each kind of sentence."""
+    rows: dict[str, list[str]] = {kind: [] for kind in SENTENCES}
+    for kind, line in map(row, range(SEEDS)):
+        rows[kind].append(f"{line}\n")
+    return {f"{kind.replace(' ', '_')}.txt": "".join(lines) for kind, lines in rows.items()}
+
+
+def differences(seeds: Iterable[int]) -> list[str]:
+    """Return the rows of *seeds* that are not the recorded ones."""
+    recorded = {line for text in net.recorded("decisions").values() for line in text.splitlines()}
+    return [f"{kind}: {line}" for kind, line in map(row, seeds) if line not in recorded]
+
+
+# -- today's rule: nothing above knows it ------------------------------------------------------------------------------
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return Catalogue.read(VARIABLES / "profiles")
+
+
+@cache
+def _goal(name: str) -> Goal:
+    return read_goal(VARIABLES / "goals", name)
+
+
+def _decided(kind: str, sentence: str, goal_name: str, pps: float, router: Router) -> tuple[str, int]:
+    """Return ruling and number of trials."""
+    requirement, goal, load, conditions = parse(sentence, _catalogue()), _goal(goal_name), Load(pps), TrialConditions()
+    number, measure = requirement.threshold.number, _measure(router)
+    load = requirement.threshold_load(LINK_BPS) if kind in ("throughput", "soak") else load
+    if requirement.duration_sum:
+        goal = goal.as_soak(requirement.duration_sum)
+    verdict: Verdict
+    match kind:
+        case "loss":
+            verdict = verify(requirement, load, goal.with_loss_ratio(number / 100), measure, LINK_BPS, conditions)
+        case "throughput" | "soak":
+            verdict = verify(requirement, load, goal, measure, LINK_BPS, conditions)
+        case "forwards":
+            # an interval of the mean decides nothing, and takes most of the time
+            with mock.patch.object(saturate_method, "interval", lambda rates, share: interval(rates[:1], share)):
+                verdict = saturate_method.saturate(requirement, load, goal, measure, LINK_BPS, conditions)
+        case "energy" | "energy above idle":
+            verdict = energy(requirement, load, goal, measure, "a meter", LINK_BPS, conditions)
+        case "latency" | "pdv":
+            verdict = latency(requirement, load, goal, measure, LINK_BPS, conditions)
+        case "recovery":
+            verdict = recovery(requirement, load, goal, _step_down(router, number), LINK_BPS, conditions)
+        case _:
+            during, counters = _runtime(router, goal.final_trial_duration)
+            with mock.patch.object(cost_method, "time", SimpleNamespace(monotonic=lambda: 0.0)):
+                verdict = cost_method.cost(requirement, load, goal, during, counters, LINK_BPS, conditions)
+    return verdict.ruling.value, len(verdict.trials)
+
+
+def _measure(router: Router) -> Callable[[Load, float], Outcome]:
+    def measure(load: Load, seconds: float) -> Outcome:
+        made = router.trial(load.pps, seconds)
+        rows = tuple(
+            DirectionCount(port, 1 - port, intended, offered, forwarded, backlog=backlog, foreign=foreign)
+            for port, (intended, offered, forwarded, backlog, foreign) in enumerate(made.directions)
+        )
+        problems: tuple[Problem, ...] = ()
+        if made.fault:
+            name, frames, first = made.fault
+            problems = (Problem(Fault[name], "made up", frames, ((0, 1),) if first else ()),)
+        power = {POWER: made.watts, UNCERTAINTY: router.watts_uncertain, IDLE_POWER: router.idle}
+        readings = {**power, ABOVE_IDLE_UNCERTAINTY: 1.5 * router.watts_uncertain, "cpu_util": float(router.cpu)}
+        readings |= {"elapsed_uncertainty": router.uncertain, f"{HIDDEN}1": float(router.hidden)}
+        probes = tuple(
+            LatencyCount(port, 1 - port, sent, received, 50.0, max(histogram), 10.0, histogram, out_of_order=disorder)
+            for port, (sent, received, disorder, histogram) in enumerate(made.probes)
+        )
+        return Outcome(load, seconds, made.took, 0.0, rows, problems, readings, probes)
+
+    return measure
+
+
+def _runtime(router: Router, seconds: float) -> tuple[Any, cost_method.RuntimeCounters]:
+    measured = _measure(router)
+    packets, cycles, late = 0, 0, 0.0
+
+    def measure(load: Load, sent: float, during: Callable[[Callable[[float], None]], None]) -> Outcome:
+        nonlocal packets, cycles, late
+        outcome = measured(load, sent)
+        packets, cycles, late = router.reading()
+        during(lambda wait: None)
+        return Outcome(
+            load,
+            sent,
+            outcome.elapsed,
+            0.0,
+            outcome.directions,
+            outcome.problems,
+            {"during_ended": seconds + 0.05 + late},
+        )
+
+    def read() -> Telemetry:
+        rows = (("dpdk-input", "polling", 10**6, 100), ("ip4-lookup", "active", packets // 64, cycles - 100))
+        nodes = (NodeRuntime("vpp_wk_0", name, state, calls, packets, 0, each, 64) for name, state, calls, each in rows)
+        return Telemetry(1.0, {}, runtime=tuple(nodes), since_clear=seconds)
+
+    return measure, cost_method.RuntimeCounters(lambda: None, read)
+
+
+def _step_down(router: Router, limit: float) -> Callable[[Load, float, Load, float, float], StepDown]:
+    measured = _measure(router)
+
+    def step_down(first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        lag, always, overload = router.after_overload(limit)
+        made, whole = (
+            stepped(first, seconds, second, after, every, router.directions, lag, always, overload),
+            seconds + after,
+        )
+        outcome = measured(first, whole)
+        counts = replace(made.outcome, elapsed=outcome.elapsed, problems=outcome.problems)
+        return replace(made, outcome=counts)
+
+    return step_down
+
+
+def stepped(
+    first: Load,
+    seconds: float,
+    second: Load,
+    after: float,
+    every: float,
+    directions: int,
+    lag: float,
+    always: float,
+    overload: float,
+) -> StepDown:
+    """Return counts of an overload of which the ratio *overload* is lost, and then a tenth for *lag* s.
+
+    *always*: the ratio that is lost of the second load at any time. Without an overload no more than that is lost.
+    """
+    overloaded = first.pps > second.pps
+
+    def at(time: float) -> CountSnapshot:
+        before, later = seconds + min(time, 0), max(time, 0)
+        lost = always * second.pps * later
+        if overloaded:
+            lost += overload * first.pps * before + 0.1 * second.pps * min(later, lag)
+        offered = first.pps * before + second.pps * later
+        return CountSnapshot((int(offered),) * directions, (int(offered - lost),) * directions)
+
+    end, whole = at(after), seconds + after
+    rows = (DirectionCount(at, 1 - at, end.offered[at], end.offered[at], end.forwarded[at]) for at in range(directions))
+    samples = tuple(at(every * number) for number in range(1, int(after / every)))
+    outcome = Outcome(first, whole, whole, 0.0, tuple(rows))
+    return StepDown(outcome, second, at(-0.01), at(0.01), samples, (second.pps * 0.999, second.pps * 1.001))

@@ -1,0 +1,237 @@
+"""The documents about runs as plain text: what the commands print and write, and the tables of Robot's log.
+
+Simulated runs: one without a failure, one with PASS, FAIL and INCONCLUSIVE, the same on a worse testbed, one of
+characterisations, one of a study. Made runs, as no simulated figure spreads: comparison, trend, sheet to sign.
+Left out: what :data:`VARYING` and :data:`MOMENT` name; pictures; cycles per packet, recovery and the router under
+load, which depend on real time; the report, whose page Allure makes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+from golden import studies
+from golden.runs import run_of, scratch
+from support import history_runs, made_runs, signoff_runs
+from support.command_line import linerate as command
+from support.paths import ROOT
+
+HEAD = f"""\
+*** Settings ***
+Resource    {ROOT}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
+Suite Teardown    Close Testbed
+"""
+
+SUITE = f"""{HEAD}
+*** Variables ***
+${{LOST}}    ${{0}}
+
+*** Test Cases ***
+Carries
+    IF    ${{LOST}}    Cause Fault    one-way loss    share=${{LOST}}    port=0    start=0
+    64b 1-flow unidirectional ≥ 4.7 Mpps
+Carries Less
+    64b 1-flow unidirectional ≥ 6 Mpps
+Carries Nearly
+    64b 1-flow bidirectional ≥ 34% line rate in total
+Forwards
+    imix bidirectional forwards ≥ 90% line rate each way
+Forwards Less
+    64b 1-flow unidirectional forwards ≥ 6 Mpps
+Loses Half
+    64b 1-flow unidirectional loses ≤ 55 % at 10 Mpps
+Loses Too Much
+    64b 1-flow unidirectional loses ≤ 1 % at 6 Mpps
+In Time
+    64b unidirectional latency p99 ≤ 1 ms at 1 Mpps
+Late
+    64b unidirectional latency p99 ≤ 1 µs at 1 Mpps
+Varies
+    64b unidirectional pdv p99 ≤ 0.1 µs at 1 Mpps
+A Packet Takes Energy
+    64b unidirectional costs ≤ 1 µJ/packet
+A Cable Loses
+    Cause Fault    one-way loss    share=0.1    port=1    of=cable
+    64b 1-flow bidirectional ≥ 0.1 Mpps each way
+An Answer Is Lost
+    Cause Fault    lost reply    start=2    at=0.3
+    64b 1-flow unidirectional ≥ 1 Mpps
+Links Flap
+    Cause Fault    link flap    at=0.5    for=0.2    every=True
+    64b 1-flow unidirectional ≥ 1 Mpps
+"""
+
+OTHER = f"""{HEAD}
+*** Test Cases ***
+Carries More
+    64b 1-flow unidirectional ≥ 33% line rate
+Forwards Less
+    64b 1-flow unidirectional forwards ≥ 6 Mpps
+Was Never Sent
+    1514b 1-flow unidirectional ≥ 10% line rate
+"""
+
+VARYING = (
+    (r"/[^\s'\"]*/\d{8}T\d{6}Z-[0-9a-f]{6}(-\d+)?|\d{8}T\d{6}Z-[0-9a-f]{6}(-\d+)?", "<run>"),
+    (r"/[^\s'\"]*/golden-\w+", "<folder>"),
+    (re.escape(str(ROOT)), "<project>"),
+    (r"\b[0-9a-f]{64}\b", "<sum>"),
+    (r"20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z| UTC)?", "<time>"),
+    (r"bytes \d+ to \d+ of", "bytes <from> to <to> of"),
+    (r"127\.0\.0\.1:\d+", "<address>"),
+    (r"up for [^;\n]*", "up for <duration>"),
+    (r"\btime=\"[^\"]*\"", 'time="<duration>"'),
+    (r"(?m)\| \d+\.\d{3} (?=\| [^|\n]*$)", "| <duration> "),
+    (r"(?i)linerate( \d+\.\d+\.\d+)?( \(commit [^)]*\))?", "<program>"),
+    (r"\| (<program>|generator\.(client python|pyzmq|scapy)) \| .*", r"| \1 | <version>"),
+    (r"Machine of the run: [\s\S]*?\.\n", "Machine of the run: <host>\n"),
+    (r"\| name \| .*(\n\| .*)*?\n\| python_implementation \| .*", "| <host>"),
+)
+"""What differs from run to run, from host to host or from release to release, and the word in its place."""
+
+MOMENT = (
+    (r"\| [^\n]*(\| a link was down)", r"| <figures> \1"),
+    (r"(\d\.\d{4})\d+", r"\1"),
+    (r"((?:\d[, \u00a0\u202f]?){3,})\d\d\b", r"\1.."),
+)
+"""What the moment of sending decides: figures of a trial with a fault, decimals after the fourth, last two digits."""
+
+
+def texts() -> dict[str, str]:
+    """Return each document by file name."""
+    simulated = {name: _stable(text, *VARYING, *MOMENT) for name, text in _of_suites()}
+    return simulated | {name: _stable(text, *VARYING) for name, text in (*_of_made_runs(), *_of_project())}
+
+
+@cache
+def _written(name: str, text: str) -> Path:
+    """Return a file of this *name*, with *text*, in the scratch folder."""
+    path = scratch() / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _of_suites() -> Iterator[tuple[str, str]]:
+    passed = run_of(ROOT / "tests" / "netgate6100.robot")
+    searched = run_of(ROOT / "tests" / "characterise_netgate6100.robot")
+    suite, options = _written("mixed.robot", SUITE), ("-v", "MARGIN:on", "-v", "TELEMETRY:never")
+    mixed, worse = run_of(suite, *options), run_of(suite, *options, "-v", "LOST:0.05")
+    altered, other, store = scratch() / mixed.name, _written("other.robot", OTHER), str(scratch() / "history.db")
+    shutil.copytree(mixed, altered)
+    verdicts = altered / "requirements.jsonl"
+    verdicts.write_text(verdicts.read_text(encoding="utf-8").replace("FAIL", "PASS"), encoding="utf-8")
+    for name, run in (("passed", passed), ("searched", searched), ("mixed", mixed)):
+        yield f"summary-{name}.txt", _printed("summary", run)
+        yield f"log-{name}.txt", _log_tables(run)
+    for form in ("html", "csv", "markdown"):
+        yield f"summary-{form}.txt", _printed("summary", mixed, "--format", form)
+    yield "characterisation.txt", "\n".join(map(_file, sorted((searched / "characterisation").glob("*.html"))))
+    yield "compare.txt", _printed("compare", mixed, worse)
+    yield "compare-markdown.txt", _printed("compare", mixed, worse, "--markdown")
+    yield "compare-none.txt", _printed("compare", passed, worse)
+    yield "gate-passed.txt", _printed("gate", passed)
+    yield "gate-mixed.txt", _printed("gate", mixed)
+    junit = scratch() / "junit.xml"
+    yield "gate-worse.txt", _printed("gate", worse, "--baseline", mixed, "--junit", junit)
+    yield "gate-junit.txt", junit.read_text(encoding="utf-8")
+    yield "gate-markdown.txt", _printed("gate", worse, "--baseline", mixed, "--markdown")
+    yield "verify.txt", _printed("verify", mixed, altered)
+    yield "rejudge.txt", _printed("rejudge", mixed)
+    yield "rejudge-goal.txt", _printed("rejudge", mixed, "--goal", "standard", "--project", ROOT)
+    yield "rejudge-suite.txt", _printed("rejudge", passed, "--suite", other, "--project", ROOT)
+    yield "signoff-refused.txt", _printed("signoff", passed, "--html-only", "--output", scratch())
+    for name, run in (("passed", passed), ("mixed", mixed)):
+        folder = scratch() / f"sheet-{name}"
+        told = _printed("signoff", run, "--draft", "--html-only", "--output", folder)
+        yield f"signoff-{name}.txt", f"{told}\n{_file(folder / 'signoff-draft.html')}"
+    yield "history-import.txt", _printed("history", "import", passed, mixed, "--store", store)
+    yield "history-list.txt", _printed("history", "list", "--store", store)
+    yield "history-trend.txt", _printed("history", "trend", "--store", store)
+    yield "study.txt", _printed("study", "report", studies.run_of(studies.SHORTEST))
+
+
+def _of_made_runs() -> Iterator[tuple[str, str]]:
+    made, store = scratch() / "made", str(scratch() / "made.db")
+    for number, (name, mean) in enumerate((("before", 1.0), ("after", 0.95))):
+        sentences = [
+            made_runs.Sentence(
+                sentence, made_runs.around(demand.number * (mean if demand.at_least else 1 / mean), number)
+            )
+            for sentence, demand in made_runs.DEMANDS.items()
+        ]
+        made_runs.made_run(made, name, *sentences)
+    yield "compare-made.txt", _printed("compare", made / "before", made / "after", "--ministat")
+    runs = history_runs.two_releases(scratch() / "releases")
+    _printed("history", "import", *runs, "--store", store)
+    csv = scratch() / "trend.csv"
+    yield "history-made.txt", _printed("history", "trend", "--store", store, "--csv", csv)
+    yield "history-made.csv.txt", csv.read_text(encoding="utf-8")
+    run = signoff_runs.left_run(scratch() / "signed", "PASS", "FAIL", "INCONCLUSIVE")
+    waiver = signoff_runs.waivers(scratch(), signoff_runs.waiver(signoff_runs.LOSES))
+    told = _printed("signoff", run, "--html-only", "--waivers", waiver, "--output", made)
+    yield "signoff-made.txt", f"{told}\n{_file(made / 'signoff.html')}"
+
+
+def _of_project() -> Iterator[tuple[str, str]]:
+    yield "check.txt", _printed("check", "--project", ROOT)
+    bench = ("simulated", "--platform", "netgate6100", "--listen", "0")
+    yield "doctor.txt", _printed("doctor", *bench, "--traffic")
+    yield "doctor-dry-run.txt", _printed("doctor", *bench, "--dry-run")
+
+
+def _printed(*words: str | Path) -> str:
+    """Return what a command prints, its errors and its exit status."""
+    done = command(scratch(), *map(str, words), cwd=ROOT)
+    return f"{done.stdout}{done.stderr}exit status {done.returncode}\n"
+
+
+def _file(path: Path) -> str:
+    return _plain(path.read_text(encoding="utf-8"))
+
+
+def _log_tables(run: Path) -> str:
+    """Return the tables that the run wrote into Robot's log, in their order."""
+    messages = ElementTree.parse(run.parents[1] / "out" / "output.xml").iter("msg")
+    return "\n".join(_plain(message.text or "") for message in messages if "<table" in (message.text or ""))
+
+
+_SEPARATORS = {"tr": "\n", "td": " | ", "th": " | ", "br": " ", "span": "", "b": "", "a": "", "code": ""}
+"""What stands before a tag's text; of other tags: a new line."""
+
+
+class _Text(HTMLParser):
+    """Collects the text outside of styles and pictures: a line for each row of a table, its cells with bars between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self._hidden = "", 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._hidden += tag in ("style", "svg", "script", "title")
+        self.text += _SEPARATORS.get(tag, "\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in ("style", "svg", "script", "title")
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._hidden else " ".join(data.split())
+
+
+def _plain(html: str) -> str:
+    """Return the text of an HTML page, without empty lines."""
+    parser = _Text()
+    parser.feed(html)
+    return "".join(f"{line.strip()}\n" for line in parser.text.splitlines() if line.strip(" |"))
+
+
+def _stable(text: str, *replacements: tuple[str, str]) -> str:
+    for pattern, replacement in replacements:
+        text = re.sub(pattern, replacement, text)
+    return text

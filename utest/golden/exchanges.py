@@ -1,0 +1,86 @@
+"""What is said between TRex's clients and servers: answers to recorded calls, and the calls that the driver makes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from bench.server.test_replay import OFFICIAL, PYPI, Replay, recorded, shape
+from golden import net
+from linerate.counts.trial import Load
+from linerate.generators.base import Probe, directions_of
+from linerate.generators.trex.client_folders import client_folder
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate_bench.server.rpc import Dispatcher, is_zipped, unzip_message
+from support.known_router import CATALOGUE
+from support.server_support import Client, FakeBackend, serving
+
+HANDLES = {"api_h", "handler"}
+SHIPPED = "calls-shipped-v3.08.txt"
+
+
+def texts() -> Mapping[str, str]:
+    """Return the answers to each recording, and the driver's calls with each client.
+
+    Where ``TREX_HOME`` names no client that a server ships, its calls are those that are recorded.
+    """
+    home = os.environ.get("TREX_HOME", "")
+    files = {"answers-official-v3.08.txt": answers(OFFICIAL), "answers-pypi-0.3.txt": answers(PYPI)}
+    files["calls-pypi-0.3.txt"] = calls("pypi")
+    files[SHIPPED] = calls(home) if client_folder(Path(home or os.devnull)) else net.recorded("exchanges")[SHIPPED]
+    return files
+
+
+class Answers(Replay):
+    """A replay that keeps each call with the shape of its answer."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self.rows: dict[str, None] = {}
+
+    def _compare(self, call: dict[str, Any], answer: dict[str, Any]) -> None:
+        super()._compare(call, answer)
+        form = shape(answer.get("result", answer.get("error")))
+        # which events there are by then is a matter of time
+        form = {**form, "data": []} if call["method"] == "get_async_events" else form
+        self.rows[f"{_called(call)} -> {json.dumps(form, sort_keys=True)}"] = None
+
+
+def _called(call: Mapping[str, Any]) -> str:
+    return f"{call['method']}({', '.join(sorted((call.get('params') or {}).keys() - HANDLES))})"
+
+
+def answers(name: str) -> str:
+    """Return each method of a recording with its parameters and the shape of the answer here, then the differences."""
+    with serving(FakeBackend(speed=50)) as server, contextlib.closing(Client(server)) as client:
+        replay, recording = Answers(client), recorded(name)
+        replay.prepare(recording)
+        replay.play(recording)
+    return "\n".join([*replay.rows, *dict.fromkeys(replay.problems or ["no difference"])]) + "\n"
+
+
+def calls(client: str) -> str:
+    """Return the calls of one session with *client* by phase, each once: how often it polls is a matter of time."""
+    phase, rows, handle = ["open"], dict[str, None](), Dispatcher.handle
+
+    def kept(dispatcher: Dispatcher, *frames: bytes) -> bytes:
+        request = json.loads(unzip_message(frames[0]) if is_zipped(frames[0]) else frames[0])
+        for call in request if isinstance(request, list) else [request]:
+            rows[f"{phase[0]}: {_called(call)}"] = None
+        return handle(dispatcher, *frames)
+
+    with mock.patch.object(Dispatcher, "handle", kept), serving(FakeBackend()) as server:
+        settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, username="tester", client=client)
+        with contextlib.closing(TrexGenerator(settings)) as generator:
+            for trial, probe in (("trial", None), ("latency trial", Probe(1000))):
+                phase[0] = f"put for the {trial}"
+                generator.prepare(CATALOGUE.profile(["64b"]), directions_of((0, 1), bidirectional=False), probe)
+                phase[0] = trial
+                generator.measure(Load(10_000), 0.2)
+            phase[0] = "close"
+    return "".join(f"{row}\n" for row in rows)

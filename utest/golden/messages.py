@@ -1,0 +1,627 @@
+"""Messages of scripted verdicts, one for each branch of a message: what the user reads, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from golden.decisions import stepped
+from linerate.counts.causes import Cause, Stage
+from linerate.counts.explanation import Why
+from linerate.counts.latency import LatencyCount
+from linerate.counts.ledger import DirectionAccount, Drop, Ledger
+from linerate.counts.ledger_phrases import where_lost
+from linerate.counts.neighbours import NeighbourEntry
+from linerate.counts.pause_names import Pauses
+from linerate.counts.router_facts import Placement
+from linerate.counts.step_down import StepDown
+from linerate.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from linerate.counts.trial import (
+    HIDDEN,
+    HOST_COUNTS,
+    DirectionCount,
+    Fault,
+    Load,
+    Outcome,
+    Problem,
+    Tolerance,
+    assess_trial,
+)
+from linerate.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
+from linerate.errors import TestbedError
+from linerate.generators.base import Direction, GeneratorPort
+from linerate.generators.streams import profile_streams
+from linerate.methods import cost as cost_method
+from linerate.methods.budget import duration_text
+from linerate.methods.ceiling import find_ceiling
+from linerate.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
+from linerate.methods.margin import search_margin
+from linerate.methods.trials import CharacterisationTerms, Deadline
+from linerate.routers.explain import explain
+from linerate.routers.explain_workers import BRIDGE, IDENT
+from linerate.routers.linux_load import THROTTLED
+from linerate.routers.linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS
+from linerate.session.bypass import check_router_bypassed
+from linerate.session.explaining import explained
+from linerate.session.judging import Judge
+from linerate.session.router_watch import RouterWatch
+from linerate.session.seen_frames import SeenFrames
+from linerate.sla.goals import read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.trial_weight import why_weighed
+from linerate.sla.verdict import Evidence
+from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
+from support.lossy_verdict import PLAN
+from support.paths import VARIABLES
+from support.pure_router import EVERY_TRIAL, PureRouter
+from support.why_evidence import FORWARDED, OFFERED, SPREAD, TRIED, facts, ledger, load, nic
+
+LINK_BPS = 10e9
+INTERFACES = {port: f"eth{port + 1}" for port in range(4)}
+TRAFFIC = {"uni": "64b unidirectional", "bi": "64b bidirectional", "pairs": "64b unidirectional on 2 pairs"}
+
+
+@dataclass(frozen=True)
+class T:
+    """A scripted trial; of tuples the last entry is that of all further directions."""
+
+    lost: tuple[float, ...] = (0,)
+    """Frames from 1 on, below it a share of those sent."""
+    sent: float = 1.0
+    slow: float = 1.0
+    faults: tuple[Problem, ...] = ()
+    backlog: int | None = 0
+    foreign: int = 0
+    readings: Mapping[str, float] = field(default_factory=dict)
+    probes: tuple[LatencyCount, ...] = ()
+    cycles: tuple[float, ...] = (200.0,)
+    """Per packet, of each of VPP's workers."""
+    late: float = 0.0
+    """Seconds by which the router answers late while frames flow."""
+    covered: float = 0.0
+    """Seconds of 'show runtime' beyond those of the trial."""
+    overload: tuple[float, float, float] = (0.0, 0.0, 0.2)
+    """Of :func:`stepped`."""
+    step: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the counts of an overload."""
+
+
+class Bench:
+    """A session without a testbed, whose trials are *script*; the last one repeats. *more*: what else is not usual."""
+
+    def __init__(self, requirement: Any, script: tuple[T, ...], more: Mapping[str, Any]) -> None:
+        self.requirement, self.script, self.more = requirement, script, more
+        self.numbers, self.readings, self.trial, self.waited = count(), -1, script[0], 0.0
+        self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
+        goal = read_goal(VARIABLES / "goals", more.get("goal", "quick"))
+        plan, limits, watch = replace(PLAN, goal=goal), more.get("limits"), RouterWatch(self, 1.0, tuple)  # type: ignore[arg-type]
+        watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
+        signs = ("made up",) if more.get("simulated", True) else ()
+        self.session: Any = SimpleNamespace(
+            plan=SimpleNamespace(goal=goal, goal_for=plan.goal_for, uncounted=more.get("uncounted", "")),
+            router=SimpleNamespace(watch=watch, driver=self),
+            generator=SimpleNamespace(ceilings=(limits,) * bool(limits), headroom=limits, simulation_signs=signs),
+            traffic=self,
+            power=SimpleNamespace(of_sentence=lambda: self.measure, text="measured by a meter"),
+            testbed=SimpleNamespace(problems=lambda: more.get("ended", ())),
+            interfaces=INTERFACES,
+            simulated=bool(signs),
+            link_bps=LINK_BPS,
+            tolerance=Tolerance(),
+            clock_speed=1.0,
+        )
+
+    def load_for(self, requirement: Any) -> Load:
+        """Return the load of the sentence, by default that of a generator of 1 Mpps."""
+        named = requirement.named_load(LINK_BPS)
+        threshold = requirement.threshold_load(LINK_BPS) if requirement.quantity.value == "throughput" else None
+        return threshold or named or Load(self.more.get("pps", 1e6))
+
+    def _next(self) -> T:
+        number = next(self.numbers)
+        if number == self.more.get("breaks"):
+            raise TestbedError("the generator went away")
+        self.trial = self.script[min(number, len(self.script) - 1)]
+        return self.trial
+
+    def measure(
+        self, load: Load, seconds: float, during: Callable[[Callable[[float], None]], None] | None = None
+    ) -> Outcome:
+        """Send a trial; the router counts its frames."""
+        trial, rows, intended = self._next(), [], round(load.pps * seconds)
+        if during:
+            during(self._wait)
+        for at in range(self.requirement.directions):
+            lost, offered = trial.lost[min(at, len(trial.lost) - 1)], round(trial.sent * intended)
+            gone = round(lost if abs(lost) >= 1 else lost * offered)
+            tx, rx = (at, at ^ 1) if self.requirement.bidirectional else (2 * at, 2 * at + 1)
+            came = offered - gone
+            rows.append(DirectionCount(tx, rx, intended, offered, came, backlog=trial.backlog, foreign=trial.foreign))
+            self.received[tx] += came if self.more.get("drops") else offered
+            self.sent[rx] += came - self.more.get("copies", 0)
+            self.lost += gone
+        readings = {**trial.readings, **({"during_ended": self.waited + 0.05 + trial.late} if during else {})}
+        probes = trial.probes[: len(rows)]
+        return Outcome(load, seconds, seconds * trial.slow, 0.0, tuple(rows), trial.faults, readings, probes)
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """Send an overload and what follows."""
+        trial = self._next()
+        made = stepped(first, seconds, second, after, every, self.requirement.directions, *trial.overload)
+        for row in made.outcome.directions:
+            self.received[row.tx_port] += row.offered
+            self.sent[row.rx_port] += row.forwarded
+        return replace(made, **{"outcome": replace(made.outcome, problems=trial.faults), **trial.step})
+
+    def duplicates(self, requirement: object, seconds: float) -> tuple[int, int]:
+        """Return how many probe frames came back, and came twice."""
+        if "probed" not in self.more:
+            raise TestbedError("no probe frames can be sent")
+        probed: tuple[int, int] = self.more["probed"]
+        return probed
+
+    def _wait(self, seconds: float) -> None:
+        self.waited = seconds
+
+    def clear(self) -> None:
+        """Clear the runtime counters."""
+
+    def read(self) -> Telemetry:
+        """Read the router; from reading ``silent`` on it does not answer."""
+        self.readings += 1
+        if self.readings >= self.more.get("silent", 99):
+            raise TestbedError("no answer")
+        causes = (Cause(Stage.ARRIVING, "rx-miss", "eth1", self.lost),) if self.more.get("drops") else ()
+        after = self.readings > 0
+        nodes = (
+            NodeRuntime(f"vpp_wk_{worker}", name, state, 10_000, 1_000_000, 0, clocks, 100)
+            for worker, cycles in enumerate(self.trial.cycles)
+            for name, state, clocks in (("dpdk-input", "polling", 50), ("ip4-lookup", "active", cycles - 50))
+        )
+        return Telemetry(
+            self.more["uptimes"][self.readings] if "uptimes" in self.more else None,
+            {name: InterfaceCounters(self.received[port], 0, self.sent[port]) for port, name in INTERFACES.items()},
+            runtime=tuple(nodes) if self.trial.cycles[0] else (),
+            since_clear=self.waited + self.trial.covered,
+            causes=(*causes, *self.more.get("causes", ())) if after else causes,
+            pauses=self.more.get("pauses", {}) if after else {},
+        )
+
+    def neighbours(self, sides: object) -> tuple[NeighbourEntry, ...]:
+        """Return the router's entries of the generator's ports."""
+        entries: tuple[NeighbourEntry, ...] = self.more["neighbours"]
+        return entries
+
+
+def judged(sentence: str, *script: T, **more: Any) -> str:
+    """Return the message of a verdict. The first word of *sentence* is one of TRAFFIC."""
+    first, _, rest = sentence.partition(" ")
+    requirement = parse(f"{TRAFFIC[first]} {rest}", CATALOGUE)
+    judge = Judge(Bench(requirement, script or (T(),), more).session, wait=lambda seconds: None)
+    with mock.patch.object(cost_method, "time", SimpleNamespace(monotonic=lambda: 0.0)):
+        verdict = judge.judge(requirement)
+    return explained(verdict, more.get("facts"), more.get("under_load")).message
+
+
+def fault(name: str, frames: int | None = None) -> tuple[Problem, ...]:
+    """Return the fault *name*, which explains so many lost *frames* (None: any number)."""
+    return (Problem(Fault[name], "made up", frames),)
+
+
+GOOD, BURST, LINK, SLOW = T(), T((9,)), T(faults=fault("LINK_DOWN")), T(sent=0.9)
+OFTEN = (GOOD, GOOD, *(GOOD, BURST) * 7)
+
+
+def _throughput() -> Mapping[str, str]:
+    rate, each = "uni ≥ 1 Mpps", "bi ≥ 1 Mpps each way"
+    hidden, crc = T(readings={f"{HIDDEN}1": 9.0}), (Cause(Stage.ARRIVING, "rx_crc_errors", "eth1", 70),)
+    gone = NeighbourEntry("eth2", "100.65.2.2", "02:00:00:00:00:02")
+    wrong = replace(gone, mac="02:00:00:00:00:09", fix="SET IT", found_at="eth9")
+    paused, lag = {"eth2": Pauses(1000, 2)}, {"elapsed_uncertainty": 0.003}
+    return {
+        "pass": judged(rate),
+        "pass at line rate": judged("uni ≥ 100% line rate"),
+        "pass with bad trials": judged(each, T((9, 3)), T((0, 8)), GOOD, drops=True),
+        "pass in total": judged("bi loses ≤ 0.5% in total at 1 Mpps each way", T((4000, 3)), goal="standard"),
+        "pass of pairs": judged("pairs ≥ 1 Mpps each way", T((0, 5)), GOOD),
+        "pass with trials set aside": judged(rate, LINK, SLOW, hidden, GOOD),
+        "pass with excused loss": judged(
+            rate, T((9,), faults=fault("LINK_DOWN", 3)), T((20,), faults=fault("SURPLUS", 20)), GOOD
+        ),
+        "pass with loss beyond the load": judged(rate, T((5,), sent=1.00001)),
+        "pass with more asked": judged(rate, T(readings=lag), goal="rfc2544"),
+        "pass with a backlog": judged(rate, T(backlog=5000)),
+        "pass with an unknown backlog": judged("uni ≥ 10 kpps", T(backlog=None)),
+        "pass with an unknown small backlog": judged(rate, T(backlog=None)),
+        "pass with longer trials": judged(rate, T(backlog=9000), goal="standard"),
+        "backlog too long": judged(rate, T(backlog=9000)),
+        "pass with foreign frames": judged(rate, T(foreign=5)),
+        "pass after a scout's loss": judged(rate, BURST, GOOD, goal="rfc2544"),
+        "pass counted by the host": judged(rate, T(readings={HOST_COUNTS: 1.0}), goal="rfc2544"),
+        "pass of a soak": judged(f"{rate} for 30 s", GOOD, BURST, GOOD),
+        "pass with pauses": judged(rate, pauses=paused),
+        "pass with damaged frames": judged(rate, causes=crc),
+        "pass, then no answer": judged(rate, silent=1),
+        "pass by loss, then no answer": judged(rate, BURST, GOOD, silent=2),
+        "frames twice": judged(rate, T((200,)), GOOD, copies=3000),
+        "frames twice behind drops": judged(rate, causes=(Cause(Stage.PASSING, "error", "", 5),), copies=3000),
+        "no probes of copies": judged(rate, BURST, GOOD, uncounted="NOT COUNTED", probed=(0, 0)),
+        "no probes": judged(rate, BURST, GOOD, uncounted="NOT COUNTED"),
+        "probes came twice": judged(rate, BURST, GOOD, uncounted="NOT COUNTED", probed=(90, 9)),
+        "probes came once": judged(rate, BURST, GOOD, uncounted="NOT COUNTED", probed=(90, 0)),
+        "fail by one trial": judged(rate, T((0.2,)), drops=True),
+        "fail at less than the load": judged(rate, T((0.2,), sent=0.9, readings={"cpu_util": 85.0})),
+        "fail of one direction": judged(each, T((2000, 0)), drops=True),
+        "fail of a pair": judged("pairs ≥ 2 Mpps in total", T((2000, 100))),
+        "fail of a soak": judged(f"{rate} for 60 s", GOOD, BURST),
+        "fail by all frames together": judged(rate, T((0.02,)), GOOD),
+        "fail by loss ratio": judged("uni loses ≤ 0.5% at 1 Mpps", T((6000,))),
+        "fail, then no answer": judged(rate, T((2000,)), silent=3),
+        "fail, no answer between trials": judged(rate, T((2000,)), silent=2, ended=("TRex ended",)),
+        "fail with pauses that may have cost it": judged(rate, T((2000,)), pauses=paused),
+        "fail of forwarding with pauses": judged("uni forwards ≥ 1 Mpps", T((2000,)), pauses=paused),
+        "fail of latency with pauses": judged("uni latency p99 ≤ 1 ms at 1 Mpps", T((2000,)), pauses=paused),
+        "fail with pauses that do not matter": judged(rate, T((2000,)), pauses={"eth1": Pauses(5)}),
+        "fail with damaged frames": judged(rate, T((5,)), causes=crc),
+        "fail with few damaged frames": judged(rate, T((2000,)), causes=crc),
+        "fail without a neighbour": judged(rate, T((2000,)), neighbours=(gone,)),
+        "fail with a wrong neighbour": judged(each, T((2000, 0)), neighbours=(wrong,)),
+        "fail beside a wrong neighbour": judged(each, T((2000,)), neighbours=(wrong,)),
+        "fail explained": judged(
+            rate, T((0.2,)), drops=True, under_load=UnderLoad(1e6, 1e6, 8e5, (WorkerLoad("w", 1.0),))
+        ),
+        "spoilt": judged(rate, LINK),
+        "slow generator": judged(rate, SLOW),
+        "clock": judged(rate, T(slow=float("nan"))),
+        "too short": judged(rate, T(slow=0.5)),
+        "odd counts": judged(rate, T(sent=1.1, slow=1.2, foreign=5000, readings={"cpu_util": 99.0})),
+        "surplus": judged(rate, T((-5,))),
+        "rate too low": judged(rate, T(slow=1.05, readings={"apart": 0.05})),
+        "load not certain": judged(rate, T(slow=1.004, readings={"apart": 0.01})),
+        "paused": judged(rate, T(sent=0.9, faults=fault("PAUSED"))),
+        "breakdown": judged(rate, breaks=2, ended=("TRex ended",)),
+        "no answer before": judged(rate, silent=0),
+        "restarted": judged(rate, T((2000,)), uptimes=(9e5, 5)),
+    }
+
+
+def _ceilings() -> Mapping[str, str]:
+    rate, near = "uni ≥ 7.4 Mpps", measured_limits()
+    stale = measured_limits(ceiling(measured="2020-01-01T00:00:00+00:00"))
+    unfit = replace(near, why_unfit="it is of another testbed")
+
+    def watched(seconds: float, lossy: int) -> Any:
+        terms = {"goal": "standard", "load_pps": 7e6, "trials": 30, "lossy": lossy, "trial_duration": seconds / 30}
+        return measured_limits(ceiling(lossless=LINE, watched=terms))
+
+    rare = {"goal": "standard"}
+    return {
+        "near the ceiling": judged(rate, T((0.2,)), limits=near),
+        "near a stale ceiling": judged(rate, T((0.2,)), limits=stale),
+        "below the ceiling": judged("uni ≥ 1 Mpps", T((0.2,)), limits=near),
+        "ceiling of receiving": judged("uni forwards ≥ 7.4 Mpps", T((0.2,)), pps=9e6, limits=near),
+        "ceiling of a reduced load": judged(
+            "uni recovers in ≤ 1 s at 14.8 Mpps", T(), T(overload=(1.5, 0, 0.2)), limits=near
+        ),
+        "rare loss, not watched": judged("uni ≥ 1 Mpps", *OFTEN, **rare),
+        "rare loss, watched too short": judged("uni ≥ 1 Mpps", *OFTEN, **rare, limits=watched(3, 0)),
+        "rare loss, watched with loss": judged("uni ≥ 1 Mpps", *OFTEN, **rare, limits=watched(30, 15)),
+        "rare loss, watched without loss": judged("uni ≥ 1 Mpps", *OFTEN, **rare, limits=watched(30, 0)),
+        "rare loss, counted by the router": judged("uni ≥ 1 Mpps", *OFTEN, **rare, drops=True),
+        "calibrations": "\n".join(map(str, (near, stale, unfit))),
+    }
+
+
+def _forwards() -> Mapping[str, str]:
+    rate, spread = "uni forwards ≥ 800 kpps", tuple(T((0.01 * n,)) for n in (1, 5, 3, 2, 9))
+    return {
+        "forwards": judged(rate),
+        "forwards, spread": judged("uni forwards ≥ 950 kpps", *spread),
+        "forwards, skewed": judged(rate, T((0.15,)), *(T((0.01 + n / 1e5,)) for n in range(30)), goal="standard"),
+        "forwards, one trial": judged(rate, goal="rfc2544"),
+        "forwards, ceiling": judged(rate, T(sent=0.96, foreign=5), T((0.01,), sent=0.96, backlog=2000)),
+        "forwards, in total": judged("bi forwards ≥ 1.6 Mpps in total", T((0.1, 0.2))),
+        "forwards, of pairs": judged("pairs forwards ≥ 800 kpps each way", T((0.1, 0.2))),
+        "forwards, fail": judged("bi forwards ≥ 800 kpps each way", T((0.7, 0.1))),
+        "forwards, set aside": judged(rate, LINK, T((0.1,))),
+        "forwards, too little offered": judged(rate, pps=7e5),
+        "forwards, spoilt": judged(rate, LINK),
+        "forwards, longer": judged(rate, T((0.1,), backlog=150_000), goal="standard"),
+    }
+
+
+def _latency() -> Mapping[str, str]:
+    words, slow = "uni latency p99 ≤ 100 µs at 1 Mpps", {20: 19_000, 400: 1000}
+
+    def t(histogram: Mapping[int, int], lost: float = 0, faults: tuple[Problem, ...] = (), **more: Any) -> T:
+        came = sum(histogram.values())
+        fields = {"sent": came, "received": came, "maximum": float(max(histogram, default=0)), **more}
+        probes = tuple(LatencyCount(at, 1 - at, mean=20.0, minimum=5.0, histogram=histogram, **fields) for at in (0, 1))
+        return T((lost,), faults=faults, probes=probes)
+
+    fast = t({20: 20_000})
+    own = {"load_pps": 1e6, "frames": 900, "mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10, "minimum_us": 2}
+    known = measured_limits(ceiling(lossless=LINE, latency=own))
+    return {
+        "latency": judged(words, fast),
+        "latency, real generator": judged(words, fast, simulated=False),
+        "latency, own part known": judged(words, fast, limits=known),
+        "latency, real generator, own part known": judged(words, fast, simulated=False, limits=known),
+        "latency, set aside": judged(words, LINK, fast),
+        "latency, fail": judged(words, t(slow)),
+        "latency, fail by loss": judged(words, t({20: 20_000}, 2000)),
+        "latency, no probes at all by loss": judged(words, T((2000,))),
+        "latency, fail by all frames": judged(words, t({20: 100, 4000: 19_900}), fast),
+        "latency, open by all frames": judged(
+            "uni latency p99 ≤ 95 µs at 1 Mpps", t({20: 13_000, 90: 6000, 200: 1000}), fast
+        ),
+        "latency, coarse": judged("uni latency p99 ≤ 25 µs at 1 Mpps", fast),
+        "latency, coarse from 0": judged("uni latency p99 ≤ 5 µs at 1 Mpps", t({0: 20_000})),
+        "latency, few probes": judged("uni latency p99.9 ≤ 100 µs at 1 Mpps", t({20: 900})),
+        "latency, probes gone": judged(words, t({20: 50}, sent=20_000)),
+        "latency, some lost": judged("uni latency max ≤ 100 µs at 1 Mpps", t({20: 20_000}, 0, sent=20_010)),
+        "latency, histogram too large": judged(words, t({20: 20_000}, received=19_000)),
+        "latency, histogram too small": judged(words, t({20: 19_000}, sent=20_000, received=20_000)),
+        "latency, may be late": judged(words, t({0: 900, 20: 19_100}, out_of_order=500, maximum=2e6)),
+        "latency, none": judged(words),
+        "latency, spoilt": judged(words, LINK),
+        "pdv": judged("bi pdv p99 ≤ 100 µs at 1 Mpps each way", t(slow)),
+    }
+
+
+def _cost() -> Mapping[str, str]:
+    cycles, energy, idle = (
+        "uni costs ≤ 200 cycles/packet",
+        "uni costs ≤ 20 µJ/packet",
+        "uni costs ≤ 10 µJ/packet above idle",
+    )
+
+    def w(watts: float, unsure: float = 0.0, **more: Any) -> T:
+        known = {POWER: watts, UNCERTAINTY: unsure, IDLE_POWER: 10.0, ABOVE_IDLE_UNCERTAINTY: unsure}
+        return T(readings=known, **more)
+
+    return {
+        "cycles": judged(cycles),
+        "cycles of two workers": judged(
+            "bi costs ≤ 250 cycles/packet at 1 Mpps each way", LINK, T(cycles=(200, 2100.4)), T(cycles=(190, 210))
+        ),
+        "cycles without input": judged("uni costs ≤ 200 cycles/packet without input", T(cycles=(210,))),
+        "vectors": judged("uni gathers ≥ 90 vectors/call"),
+        "cycles, fail": judged(cycles, T(cycles=(250,))),
+        "cycles, fail by all packets": judged(cycles, T(cycles=(2500,)), T()),
+        "cycles, spoilt": judged(cycles, LINK),
+        "cycles, read late": judged(cycles, T(late=1.0), T()),
+        "cycles, not read": judged(cycles, T(late=-1.05)),
+        "cycles, cleared by others": judged(cycles, T(covered=-0.5)),
+        "cycles, no packets": judged(cycles, T(cycles=(0,))),
+        "cycles, no answer": judged(cycles, silent=3),
+        "energy": judged(energy, w(19)),
+        "energy, set aside": judged(energy, LINK, w(19, 0.5)),
+        "energy above idle": judged(idle, w(19)),
+        "energy, fail": judged(energy, w(21, 0.5)),
+        "energy, fail of most": judged(energy, w(18.6, 1.5), w(18.6, 1.5), w(22, 1.5)),
+        "energy, fail by the mean": judged(energy, w(90), w(19)),
+        "energy, open mean": judged(energy, w(60, 1), w(18, 1)),
+        "energy, open": judged(energy, w(20, 0.5)),
+        "energy, no load seen": judged(idle, w(10.5, 1)),
+        "energy, no power": judged(energy),
+        "energy, spoilt": judged(energy, w(19, faults=fault("LINK_DOWN"))),
+    }
+
+
+def _recovery() -> Mapping[str, str]:
+    words = "uni recovers in ≤ 1 s at 6 Mpps"
+
+    def o(lag: float, always: float = 0.0, overload: float = 0.2, faults: tuple[Problem, ...] = (), **step: Any) -> T:
+        return T(overload=(lag, always, overload), faults=faults, step=step)
+
+    return {
+        "recovery": judged(words, o(0), o(0.5)),
+        "recovery, both ways": judged("bi recovers in ≤ 1 s at 6 Mpps each way", o(0), o(0.5), goal="rfc2544"),
+        "recovery, fail": judged(words, o(0), o(1.5)),
+        "recovery, one of several": judged(words, o(0), o(0.5), o(1.1), o(0.5)),
+        "recovery, fail by late loss": judged(words, o(0), o(4), o(0.5)),
+        "recovery, loss at any load": judged(words, o(0, 0.1), o(0.5, 0.1)),
+        "recovery, spoilt control": judged(words, replace(LINK, overload=(0, 0, 0)), o(1.5)),
+        "recovery, not overloaded": judged(words, o(0), o(0, overload=0.001)),
+        "recovery, not timed": judged(words, o(0), o(0.5, sent=(2e6, 2.5e6))),
+        "recovery, few samples": judged(words, o(0), o(0.5, samples=())),
+        "recovery, open": judged(words, o(0), o(1.0)),
+        "recovery, spoilt": judged(words, o(0), o(0.5, faults=fault("LINK_DOWN"))),
+    }
+
+
+def _why() -> Mapping[str, str]:
+    lost, one, big = OFFERED - FORWARDED, replace(TRIED, flows=1), replace(TRIED, frame_bytes=1518, forwarded_pps=2.1e6)
+    big = replace(big, intended_pps=3e6, offered_pps=3e6)
+    big_load = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
+    x4, x7, x8 = (facts(nics=(nic(pcie_width=lanes, pcie_speed=8.0, pcie_width_max=8),)) for lanes in (4, 7, 8))
+
+    def dropped(name: str, stage: Stage, meaning: str = "", frames: int = lost, place: str = "b") -> Ledger:
+        taken = FORWARDED if stage is Stage.ARRIVING else OFFERED
+        drops = (Drop(stage, name, place, frames, meaning),)
+        rows = (DirectionAccount(0, 1, "a", "b", OFFERED, FORWARDED, taken, FORWARDED, drops),)
+        return Ledger(1, 1, rows, reasons=(Drop(Stage.PASSING, BACKLOG_FULL, "", frames),) * (name == "rx_dropped"))
+
+    def qdisc(words: str, frames: int = lost) -> Ledger:
+        return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {words}", frames)
+
+    def cpus(*rows: tuple[float, float, float, float], **more: Any) -> UnderLoad:
+        """Busy share, that in interrupts, steal, and packets/s of each processor."""
+        shares = tuple(CpuLoad(n, busy, soft, pps, {}, 0.0, steal) for n, (busy, soft, steal, pps) in enumerate(rows))
+        return UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=shares, **more)
+
+    def on(*names: str, of: str = "a", **more: Any) -> Any:
+        return facts(tuple(Placement(of, queue, name) for queue, name in enumerate(names)), **more)
+
+    rx, full, both, uneven = ledger(), load(1.0, 1.0, 1.0), ledger(both=True), load(1.0, 0.6, 0.6)
+    waits, late = dropped("rx_dropped", Stage.ARRIVING, place="a"), {"softnet backlog full CPU 0": 9.0}
+    packets, programs, idle = (1.0, 1.0, 0.0, 6e6), (1.0, 0.3, 0.0, 6e6), (0.1, 0.1, 0.0, 0.0)
+    many = dropped("rx_dropped", Stage.ARRIVING, "", lost + 100_000, "a")
+    by_address, few = facts(nics=(nic(rss_fields=("IP SA", "IP DA")),)), replace(TRIED, forwarded_pps=9_990_000)
+    freebsd = UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=(CpuLoad(0, 1.0, user=0.6),))
+    buffers = replace(rx, reasons=(Drop(Stage.ARRIVING, "rx-no-buf", "a", 40_000),))
+    shared = facts((Placement("a", 0, "w0"), Placement("b", 0, "w0"), Placement("b", 1, "w1")))
+    uneven_placed = facts((*shared.placement, Placement("a", 1, "w2")))
+    nearly, vm, numa = (
+        (14_878_000, 14_600_000),
+        {"hypervisor": "kvm"},
+        (nic(numa_node=0), nic(interface="b", numa_node=1)),
+    )
+    cases: Mapping[str, tuple[Any, ...]] = {
+        "nothing read": (TRIED, rx),
+        "generator": (replace(TRIED, intended_pps=14e6, forwarded_pps=1e7), ledger(forwarded=OFFERED)),
+        "line": (replace(TRIED, offered_pps=2e7, intended_pps=2e7), ledger(Stage.LEAVING, 20_000_000, 14_880_952)),
+        "sending ring": (TRIED, ledger(Stage.LEAVING)),
+        "sending ring at a full line": (replace(TRIED, offered_pps=14_878_000), ledger(Stage.LEAVING, *nearly)),
+        "slow program": (TRIED, dropped("tx_dropped", Stage.LEAVING), on(nics=(nic(interface="b", driver="veth"),))),
+        "shaper": (TRIED, qdisc("tbf rate 2Gbit burst 5Kb")),
+        "netem": (TRIED, qdisc("netem limit 1000 loss 30%")),
+        "short queue": (TRIED, qdisc("pfifo limit 5p")),
+        "shaper that drops more": (TRIED, qdisc("tbf rate 2Gbit", 5_000_000)),
+        "filter": (TRIED, dropped(FILTER_DROPS, Stage.PASSING, "by filters of tc (ingress)", place="a")),
+        "filter of a firewall": (TRIED, dropped("x", Stage.PASSING, frames=0), facts(firewall="on: nftables")),
+        "locks of tables": (TRIED, rx, facts(os="FreeBSD 11.1-RELEASE", other={IDENT: "GENERIC"}), load(*[1.0] * 8)),
+        "locks of a bridge": (TRIED, rx, facts(os="FreeBSD 12.4-RELEASE", other={BRIDGE: "bridge0"}), full),
+        "all workers": (TRIED, rx, facts(), replace(full, workers=(WorkerLoad("w0", 1.0, 1e6, None, 300.0),))),
+        "all of several workers": (TRIED, rx, facts(firewall="on: pf"), full),
+        "all workers of a virtual machine": (TRIED, rx, facts(other=vm), full),
+        "shared worker": (TRIED, both, uneven_placed, uneven),
+        "shared worker of two flows": (one, both, shared, load(1.0, 0.0, 0.0)),
+        "one flow": (one, rx, facts(), load(1.0, 0.0, 0.0)),
+        "one flow each way": (one, both, None, load(1.0, 0.0)),
+        "few queues": (TRIED, rx, facts(SPREAD[:1]), load(1.0, 0.0, 0.0)),
+        "one processor": (TRIED, rx, on("CPU 0", "CPU 0"), cpus(packets, idle, idle)),
+        "one processor by steering": (TRIED, rx, on("CPU 0", nics=(nic(steered_to={0: "0"}),)), cpus(packets, idle)),
+        "address hash": (replace(TRIED, ports_vary=True), rx, by_address, uneven),
+        "address hash, perhaps": (replace(TRIED, ports_vary=None), rx, by_address, uneven),
+        "uneven workers": (TRIED, rx, facts(irqbalance=True), uneven),
+        "four busy workers": (replace(TRIED, flows=None), rx, None, load(1.0, 1.0, 1.0, 1.0, 0.5, 0.005)),
+        "beside programs": (TRIED, rx, on("CPU 0", "CPU 0"), cpus(packets, (1.0, 0.0, 0.0, 0.0))),
+        "throttling": (TRIED, rx, facts(), replace(full, counters={f"{THROTTLED}core_throttle_count CPU 3": 0.5})),
+        "numa": (TRIED, both, facts(nics=numa), full),
+        "irqbalance beside a backlog": (TRIED, waits, on("CPU 0", "CPU 1", irqbalance=True), cpus(packets, idle)),
+        "few buffers": (TRIED, buffers, facts(), full),
+        "no buffers": (TRIED, buffers, facts(), load(0.2, 0.2, condition={"free buffers of numa-0": "0 of 16383"})),
+        "bus": (big, rx, x4, big_load),
+        "card or bus": (big, rx, x7, big_load),
+        "bus not read": (TRIED, rx, facts(), load(0.2, 0.2)),
+        "card": (TRIED, rx, x8, load(0.2, 0.2)),
+        "card with one flow": (one, rx, x4, load(0.2, 0.2)),
+        "late worker": (few, ledger(forwarded=9_990_000), facts(nics=(nic(ring_rx=64),)), load(0.3)),
+        "steal": (TRIED, rx, on("CPU 0"), cpus((1.0, 0.4, 0.6, 6e6))),
+        "steal and programs": (TRIED, rx, on("CPU 0"), cpus((1.0, 0.3, 0.5, 6e6))),
+        "steal of one that has time": (TRIED, rx, on("CPU 0"), cpus((0.9, 0.4, 0.5, 6e6))),
+        "some steal": (TRIED, rx, on("CPU 0"), cpus((1.0, 0.9, 0.1, 6e6))),
+        "programs": (TRIED, rx, on("CPU 0"), cpus(programs)),
+        "programs and steal": (TRIED, rx, on("CPU 0"), cpus((1.0, 0.3, 0.2, 6e6))),
+        "programs of FreeBSD": (TRIED, rx, on("CPU 0", os="FreeBSD 14.1"), freebsd),
+        "backlog": (TRIED, waits),
+        "backlog of one processor": (TRIED, waits, on("CPU 0"), cpus(packets, counters=late)),
+        "backlog of an idle processor": (TRIED, waits, on("CPU 0"), cpus((0.3, 0.3, 0.0, 6e6), counters=late)),
+        "backlog with few packets": (TRIED, waits, on("CPU 0"), cpus((1.0, 0.1, 0.0, 6e6), counters=late)),
+        "backlog with programs": (TRIED, waits, on("CPU 0"), cpus(programs, counters=late)),
+        "backlog of more than was lost": (TRIED, many),
+    }
+    return {f"why: {name}": str(Why(explain(*inputs))) for name, inputs in cases.items()}
+
+
+def _ledgers() -> Mapping[str, str]:
+    def counted(*drops: Drop, rx: int | None = 1000, tx: int | None = 900, missing: str = "", lost: int = 100) -> str:
+        rows = (DirectionAccount(0, 1, "eth1", "eth2", 1000, 1000 - lost, rx, tx, drops),)
+        return where_lost(Ledger(1, 1, rows, missing=missing))
+
+    def drop(frames: int, name: str = "rx-miss", interface: str = "eth1", meaning: str = "its queue was full") -> Drop:
+        return Drop(Stage.ARRIVING, name, interface, frames, meaning)
+
+    return {
+        "ledger: missing": counted(missing="no login"),
+        "ledger: other interfaces": counted(rx=0, tx=0),
+        "ledger: other receiving interface": counted(rx=3),
+        "ledger: none": counted(rx=None),
+        "ledger: none before": counted(rx=900),
+        "ledger: none after": counted(tx=1000),
+        "ledger: all": counted(drop(100)),
+        "ledger: some": counted(drop(70), drop(20, interface="eth2")),
+        "ledger: few": counted(drop(20, interface="", meaning="")),
+        "ledger: more": counted(drop(150)),
+        "ledger: many": counted(drop(50), drop(30, "b"), drop(10, "c"), drop(9, "rx-miss", "eth2")),
+    }
+
+
+def _others() -> Mapping[str, str]:
+    directions, ports = (
+        (Direction(0, 1), Direction(1, 0, swapped=True)),
+        [GeneratorPort(n, f"02:00:00:00:00:0{n}", 10e9, True, "x") for n in (0, 1)],
+    )
+    one = CATALOGUE.profile(["64b", "1-flow"])
+
+    def bypass(profile: Any, *changes: tuple[int, int]) -> str:
+        frame = bytearray.fromhex(profile_streams(one, directions[0])[0].frame)
+        frame[6:12] = bytes.fromhex("020000000000")
+        for place, value in changes:
+            frame[place] = value
+        return _raised(lambda: check_router_bypassed({1: [bytes(frame)]}, profile, directions, ports))
+
+    def cause(words: str, *seen: str) -> str:
+        known = SeenFrames(["16.0.0.0/8", "48.0.0.0/8"])
+        for earlier in seen:
+            known.note(CATALOGUE.profile(earlier.split()), directions)
+        return known.likely_cause(CATALOGUE.profile(words.split()), directions)
+
+    def margin(router: PureRouter, **terms: Any) -> str:
+        goal = read_goal(VARIABLES / "goals", "quick")
+        found = search_margin(router, goal, Load(5e6), Load(14e6), CharacterisationTerms(**terms))
+        return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
+
+    def limits(router: Any) -> str:
+        return _raised(lambda: find_ceiling(router, LINE, CharacterisationTerms()))
+
+    trial = Bench(parse("64b unidirectional ≥ 1 Mpps", CATALOGUE), (T((9,)),), {}).measure(Load(1e6), 1.0)
+    spoilt = assess_trial(1, replace(trial, problems=fault("SURPLUS", 5)), Tolerance())
+    return {
+        "bypass: nothing came": bypass(one, (26, 1)),
+        "bypass: routed": bypass(one, (22, 63)),
+        "bypass: bridged": bypass(one, (6, 9)),
+        "bypass: not IPv4": bypass(CATALOGUE.profile(["78b", "ipv6", "1-flow"])),
+        **{
+            f"cause: {words}": cause(words)
+            for words in ("64b", "78b ipv6", "68b vlan", "72b qinq", "68b mpls", "64b tcp", "9000b", "64b 256-networks")
+        },
+        "cause: other networks": SeenFrames(["10.0.0.0/8"]).likely_cause(one, directions),
+        "cause: 1518b after 64b": cause("1518b", "64b"),
+        "margin": margin(PureRouter(6e6)),
+        "margin of all": margin(PureRouter()),
+        "margin, deadline": margin(PureRouter(6e6), deadline=Deadline(traffic=8)),
+        "margin, spoilt": margin(PureRouter(6e6, spoils=EVERY_TRIAL)),
+        "margin, breakdown": margin(PureRouter(6e6, breaks=3)),
+        "ceiling: lossy": limits(PureRouter(capacity=1.0)),
+        "ceiling: silent": limits(PureRouter(ceiling=1.0)),
+        "ceiling: breakdown": limits(PureRouter(breaks=1)),
+        "ceiling: spoilt": limits(PureRouter(spoils=EVERY_TRIAL)),
+        "durations": ", ".join(map(duration_text, (48, 180, 200, 7200, 7500))),
+        "weights": "\n".join(why_weighed(spoilt, evidence) for evidence in Evidence),
+    }
+
+
+def _raised(action: Callable[[], object]) -> str:
+    try:
+        return f"nothing is raised: {action()}"
+    except TestbedError as error:
+        return str(error)
+
+
+def texts() -> Mapping[str, str]:
+    """Return one file of all cases."""
+    cases: dict[str, str] = {}
+    for part in (_throughput, _ceilings, _forwards, _latency, _cost, _recovery, _ledgers, _why, _others):
+        cases |= part()
+    return {"messages.txt": "".join(f"{name}\n{_indented(text)}\n" for name, text in cases.items())}
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines() or ["(nothing)"])
