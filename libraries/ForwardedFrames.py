@@ -1,4 +1,4 @@
-"""Suites of version 0.1 import this file. Its keywords are in ``linerate.robot.Linerate`` now, like all others."""
+"""Suites of version 0.1 import this file. Its keywords are in ``lineproof.robot.Lineproof`` now, like all others."""
 
 
 class ForwardedFrames:

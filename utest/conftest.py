@@ -15,8 +15,8 @@ import hypothesis
 import pytest
 import zmq
 
-from linerate.system.identity import runtime_folder
-from linerate.testbed import namespaces
+from lineproof.system.identity import runtime_folder
+from lineproof.testbed import namespaces
 from support import forked_testbed, yaml_once
 from support.fuzz import TIMES
 from support.processors import frames_are_safe
@@ -82,12 +82,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # a busy machine is no defect: nothing is judged by the time that it takes
     hypothesis.settings.register_profile(
-        "linerate",
+        "lineproof",
         deadline=None,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
         max_examples=(FEW if config.getoption("--quick") else EXAMPLES) * TIMES,
     )
-    hypothesis.settings.load_profile("linerate")
+    hypothesis.settings.load_profile("lineproof")
     yaml_once.install()
     # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -172,5 +172,5 @@ def profile_processes() -> Iterator[ProfileProcesses]:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile_processes: ProfileProcesses) -> Own:
     """A project with a profile in TRex's format of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("linerate.generators.trex.profile_process.children", profile_processes)
+    monkeypatch.setattr("lineproof.generators.trex.profile_process.children", profile_processes)
     return Own(tmp_path)

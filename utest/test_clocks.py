@@ -9,11 +9,11 @@ from support.source_trees import nodes_of, tree_of
 
 WALL_CLOCKS = {"time.time", "datetime.now", "datetime.utcnow", "datetime.today", "time.time_ns"}
 COMPARED = {
-    "linerate/generators/programs/driver.py": "finds out that the clock was set during a trial",
-    "linerate/generators/trex/client/running_traffic.py": "finds out that the clock was set during a trial",
-    "linerate/generators/trex/client/steady_clock.py": "begins at the time of day",
-    "linerate/power/csv_meter.py": "another program stamps its figures with it",
-    "linerate_bench/wire/capture.py": "the kernel stamps frames with it",
+    "lineproof/generators/programs/driver.py": "finds out that the clock was set during a trial",
+    "lineproof/generators/trex/client/running_traffic.py": "finds out that the clock was set during a trial",
+    "lineproof/generators/trex/client/steady_clock.py": "begins at the time of day",
+    "lineproof/power/csv_meter.py": "another program stamps its figures with it",
+    "lineproof_bench/wire/capture.py": "the kernel stamps frames with it",
 }
 """Modules that may compute with it, and why."""
 

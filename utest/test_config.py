@@ -7,13 +7,13 @@ from typing import Annotated
 import pytest
 from pydantic import Field, model_validator
 
-from linerate.config import Config, load_config, read_yaml
-from linerate.errors import ConfigError
-from linerate.platforms import Platform, named_file, read_platform
-from linerate.power.settings import PowerSettings
-from linerate.sla.goals import Goal, read_goal
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profile_schema import ProfileFile
+from lineproof.config import Config, load_config, read_yaml
+from lineproof.errors import ConfigError
+from lineproof.platforms import Platform, named_file, read_platform
+from lineproof.power.settings import PowerSettings
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.profile_schema import ProfileFile
 from support import hostile
 from support.paths import ROOT
 

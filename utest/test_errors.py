@@ -13,9 +13,9 @@ from typing import NoReturn
 
 import pytest
 
-from linerate.ceilings.calibration import read_calibration
-from linerate.errors import ConfigError, TestbedError, in_words
-from linerate.files import append_line, read_file, write_whole
+from lineproof.ceilings.calibration import read_calibration
+from lineproof.errors import ConfigError, TestbedError, in_words
+from lineproof.files import append_line, read_file, write_whole
 from support.paths import LIBRARIES
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]+[A-Za-z]*(Error|Exception)\b|\n")
@@ -47,11 +47,11 @@ def test_an_error_nobody_foresaw_names_its_place() -> None:
     try:
         read_calibration(None, "a", "b")  # type: ignore[arg-type]
     except TypeError as error:
-        assert "linerate/ceilings/calibration.py, line " in in_words(error)
+        assert "lineproof/ceilings/calibration.py, line " in in_words(error)
 
 
 def test_a_sentence_of_our_own_stays_as_it_is() -> None:
-    from linerate.counts.trial import Load
+    from lineproof.counts.trial import Load
 
     with pytest.raises(ValueError, match="positive number") as caught:
         Load(-1)
@@ -61,7 +61,7 @@ def test_a_sentence_of_our_own_stays_as_it_is() -> None:
 @pytest.mark.slow
 def test_a_removed_current_folder_is_named(tmp_path: Path) -> None:
     program = (
-        "import os; from linerate.errors import in_words\ntry: os.getcwd()\nexcept OSError as e: print(in_words(e))"
+        "import os; from lineproof.errors import in_words\ntry: os.getcwd()\nexcept OSError as e: print(in_words(e))"
     )
     found = subprocess.run(
         ["sh", "-c", f'mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -c "$0"', program],
@@ -87,7 +87,7 @@ def test_a_file_is_written_whole_or_not_at_all(step: str, tmp_path: Path, monkey
     path = tmp_path / ("n" * 250)  # as long as a name can be
     write_whole(path, "before", mode=0o600)
     with monkeypatch.context() as patch:
-        patch.setattr(f"linerate.files.{step}", _full)
+        patch.setattr(f"lineproof.files.{step}", _full)
         with pytest.raises(TestbedError) as caught:
             write_whole(path, "after", "set TMPDIR to another folder")
     assert path.read_text() == "before"

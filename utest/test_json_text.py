@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from linerate.json_text import DEEPEST, JsonError, check_depth, parse_json
+from lineproof.json_text import DEEPEST, JsonError, check_depth, parse_json
 
 LARGEST = 1_000_000
 
@@ -104,7 +104,7 @@ def test_odd_values_are_read_where_whoever_takes_them_checks() -> None:
         parse_json(b"1" * 5000, strict=False)
 
 
-def test_processes_of_linerate_name_files_that_are_not_utf_8() -> None:
+def test_processes_of_lineproof_name_files_that_are_not_utf_8() -> None:
     name = os.fsdecode(b"/tmp/\xff\xfe")
     assert parse_json(json.dumps(name), own=True) == name
 

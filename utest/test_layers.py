@@ -17,7 +17,7 @@ from support.source_trees import nodes_of, tree_of
 LIBRARIES = ROOT / "libraries"
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 LONGEST_FILE = 400
-PRODUCT, BENCH = "linerate", "linerate_bench"
+PRODUCT, BENCH = "lineproof", "lineproof_bench"
 
 
 def module(path: Path) -> str:
@@ -123,7 +123,7 @@ def test_the_product_never_imports_the_bench() -> None:
 def test_robot_is_imported_by_the_keywords_and_allures_listener_alone() -> None:
     robots = {"robot", "allure_robotframework", "allure_commons"}
     users = {name for name in FILES if any(other.partition(".")[0] in robots for other in imports(name))}
-    assert {name for name in users if not name.startswith("linerate.robot.")} == {"linerate.evidence.allure"}
+    assert {name for name in users if not name.startswith("lineproof.robot.")} == {"lineproof.evidence.allure"}
 
 
 STARTERS = {"subprocess", "multiprocessing", "concurrent.futures.process", "pty", "pexpect", "_posixsubprocess"}
@@ -150,7 +150,7 @@ def starters_in(path: Path) -> Iterator[str]:
 
 def test_one_module_starts_programs() -> None:
     found = {name: set(starters_in(path)) for name, path in FILES.items()}
-    assert found.pop("linerate.system.children")
+    assert found.pop("lineproof.system.children")
     assert {name: words for name, words in found.items() if words} == {}
 
 
@@ -182,9 +182,9 @@ SLOW_TO_IMPORT = {
     "weasyprint": (),
     "pysnmp": (),
     "requests": (),
-    "numpy": ("linerate_bench.wire",),
-    "asyncssh": ("linerate_bench.shells.ssh_library",),
-    "sqlalchemy": ("linerate.evidence.history",),
+    "numpy": ("lineproof_bench.wire",),
+    "asyncssh": ("lineproof_bench.shells.ssh_library",),
+    "sqlalchemy": ("lineproof.evidence.history",),
 }
 """Libraries that few processes need, and the rooms that import them where a module begins: they take up to seconds."""
 
@@ -202,6 +202,6 @@ def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
 
 def test_labgrid_is_imported_by_one_module_for_one_process() -> None:
     users = {name for name in FILES for other in imports(name) if other.partition(".")[0] in {"labgrid", "grpc"}}
-    assert users == {"linerate.testbed.lab.coordinator"}
-    importers = {name for name in FILES if "linerate.testbed.lab.coordinator" in imports(name)}
-    assert importers == {"linerate.testbed.lab.holder"}
+    assert users == {"lineproof.testbed.lab.coordinator"}
+    importers = {name for name in FILES if "lineproof.testbed.lab.coordinator" in imports(name)}
+    assert importers == {"lineproof.testbed.lab.holder"}

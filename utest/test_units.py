@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.units import Layer, Rate, bits, l1_bits, l2_bits, line_rate_pps, parse_link_speed, si
+from lineproof.units import Layer, Rate, bits, l1_bits, l2_bits, line_rate_pps, parse_link_speed, si
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field, ValidationError
 
-import linerate
-import linerate_bench
-from linerate.config import Config, load_config, value_problem
-from linerate.errors import ConfigError
-from linerate.platforms import read_platform
+import lineproof
+import lineproof_bench
+from lineproof.config import Config, load_config, value_problem
+from lineproof.errors import ConfigError
+from lineproof.platforms import read_platform
 
 WRONG: tuple[Any, ...] = (
     *(None, True, 0, -1, 1, -(10**17), 10**17, 1.5, -0.5, 0.5, "nan", "inf", "", " ", "a", "-", "x" * 5000, "1.5"),
@@ -30,7 +30,7 @@ OWN = {"value_error", "assertion_error"}
 
 
 def models() -> list[type[Config]]:
-    for package in (linerate, linerate_bench):
+    for package in (lineproof, lineproof_bench):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
@@ -40,7 +40,9 @@ def models() -> list[type[Config]]:
             yield each
             yield from below(each)
 
-    return sorted({each for each in below(Config) if each.__module__.partition(".")[0].startswith("linerate")}, key=str)
+    return sorted(
+        {each for each in below(Config) if each.__module__.partition(".")[0].startswith("lineproof")}, key=str
+    )
 
 
 def test_no_value_of_any_key_is_answered_with_the_validators_words() -> None:

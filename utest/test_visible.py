@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import ConfigError, Inconclusive, SentenceError, SlaFailure, TestbedError
-from linerate.visible import visible, visible_data
+from lineproof.errors import ConfigError, Inconclusive, SentenceError, SlaFailure, TestbedError
+from lineproof.visible import visible, visible_data
 
 CONTROL = "\x00\x07\x08\x1b\x7f\x85\x9b\r\u200b\u200f\u2028\u2029\u202e\u2066\ufeff\ufffe\uffff\ud800\U000e0001"
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from(CONTROL + "\t\n"), max_size=40)

@@ -20,16 +20,16 @@ from io import StringIO
 from pathlib import Path
 from typing import TypeVar
 
-from linerate.commands.main import main as linerate
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.evidence.chain import first_link, sealed
-from linerate.evidence.demand import Demand
-from linerate.evidence.history.address import store_address
-from linerate.evidence.history.importing import import_all
-from linerate.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
-from linerate.evidence.run import RunFolder, read_run
-from linerate.system.children import python, run
-from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
+from lineproof.commands.main import main as lineproof
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.evidence.chain import first_link, sealed
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.history.address import store_address
+from lineproof.evidence.history.importing import import_all
+from lineproof.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
+from lineproof.evidence.run import RunFolder, read_run
+from lineproof.system.children import python, run
+from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
 
 SENTENCES, TRIALS = 20, 50
 LEAST_PER_SECOND = 20_000
@@ -135,10 +135,10 @@ def measure(results: Path, url: str, processes: int, count: int) -> int:
     print(f"the same runs again: {len(sample) * SENTENCES * TRIALS / again:.0f} trials/s (steal {stolen})")
     command = ["history", "trend", "--store", url, "--sentence", "64b 7-flow"]
     with redirect_stdout(StringIO()):
-        linerate(command)  # its imports
-        _, answer, stolen = timed(lambda: linerate(command))
+        lineproof(command)  # its imports
+        _, answer, stolen = timed(lambda: lineproof(command))
     print(f"a trend of {len(paths)} points: {answer:.3f} s (steal {stolen})")
-    _, answer_whole, stolen = timed(lambda: run(python("linerate", *command), 120.0, cwd=results))
+    _, answer_whole, stolen = timed(lambda: run(python("lineproof", *command), 120.0, cwd=results))
     print(f"the same as a command of its own, with the start of Python: {answer_whole:.3f} s (steal {stolen})")
     return int((free if address.file else rate) < LEAST_PER_SECOND or answer > MOST_SECONDS)
 
@@ -150,7 +150,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--processes", type=int, default=2, help="that import (2)")
     parser.add_argument("--store", help="a database's URL (default: a SQLite file)")
     arguments = parser.parse_args(argv)
-    folder = Path(tempfile.mkdtemp(prefix="linerate-history-"))
+    folder = Path(tempfile.mkdtemp(prefix="lineproof-history-"))
     try:
         store = arguments.store or str(folder / "history.db")
         return measure(folder / "results", store, arguments.processes, arguments.trials)

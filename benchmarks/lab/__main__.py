@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linerate.evidence.run import RecordedRun, read_run
-from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
+from lineproof.evidence.run import RecordedRun, read_run
+from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
 
 from .rig import ROOT, Lab, bench_project, lab
 
@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, help="suites of a user at a time (all benches)")
     arguments = parser.parse_args()
     names = [f"bench{number}" for number in range(1, arguments.benches + 1)]
-    with tempfile.TemporaryDirectory(prefix="linerate-lab-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="lineproof-lab-") as temporary:
         folder = Path(temporary)
         home = bench_project(folder, names, clock_speed=1)
         with lab(folder / "lab", names) as rig:

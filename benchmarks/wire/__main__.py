@@ -20,13 +20,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from linerate.errors import LinerateError, TestbedError
-from linerate.system.children import find_program
-from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
-from linerate.testbed.leases import clear_leftovers, create_lease, release
-from linerate.testbed.namespaces import Topology, plan_topology, reason_against
-from linerate_bench.backend import PortCounters, StreamTraffic
-from linerate_bench.wire import WireBackend, WirePort
+from lineproof.errors import LineproofError, TestbedError
+from lineproof.system.children import find_program
+from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
+from lineproof.testbed.leases import clear_leftovers, create_lease, release
+from lineproof.testbed.namespaces import Topology, plan_topology, reason_against
+from lineproof_bench.backend import PortCounters, StreamTraffic
+from lineproof_bench.wire import WireBackend, WirePort
 
 from .figures import FRAME, CpuTime, Sample, cpu_ratio, cpu_shared, fastest_sender, rate_ratio, table
 from .rivals import LIMIT, Iperf3, Trafgen, run
@@ -68,11 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not 1 <= arguments.rounds <= 100 or not 0.2 <= arguments.seconds <= 60:
         parser.error("expected 1 to 100 rounds of 0.2 to 60 s")
     if reason := reason_against():
-        print(f"linerate: the wire study cannot run: {reason}")
+        print(f"lineproof: the wire study cannot run: {reason}")
         return 2
     trafgen = find_program("trafgen")
     if trafgen is None:
-        print("linerate: the wire study cannot run: 'trafgen' is missing; install the package netsniff-ng")
+        print("lineproof: the wire study cannot run: 'trafgen' is missing; install the package netsniff-ng")
         return 2
     with (
         _testbed() as (topology, folder),
@@ -330,5 +330,5 @@ def _line(text: str, bound: str, good: bool) -> bool:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except LinerateError as error:
+    except LineproofError as error:
         sys.exit(f"benchmarks.wire: {error}")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.errors import TestbedError
+from lineproof.errors import TestbedError
 
 FRAME = 60
 """Bytes of the frames compared, without FCS: 64 on a cable."""

@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from linerate.errors import TestbedError
-from linerate.testbed.namespaces import Cable, Topology
-from linerate_bench.wire.sender import NICE
+from lineproof.errors import TestbedError
+from lineproof.testbed.namespaces import Cable, Topology
+from lineproof_bench.wire.sender import NICE
 
 from .figures import FRAME
 

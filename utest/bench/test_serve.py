@@ -1,4 +1,4 @@
-"""``linerate serve``: a testbed for other clients, whose router forwards unless it is left bare."""
+"""``lineproof serve``: a testbed for other clients, whose router forwards unless it is left bare."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.generators.base import Direction
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
+from lineproof.generators.base import Direction
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.traffic.catalogue import Catalogue
 from support.robot_run import ROOT
 from support.served_bench import served
 

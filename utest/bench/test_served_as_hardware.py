@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from linerate.evidence.run import read_run
+from lineproof.evidence.run import read_run
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.served_bench import served
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     with served(folder) as bench:
         home = bench.project(folder)
         robot_run.shorten(home)
-        examined = linerate(folder, "doctor", "lab", "--platform", "netgate6100", cwd=home)
+        examined = lineproof(folder, "doctor", "lab", "--platform", "netgate6100", cwd=home)
         suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
         found = robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
     (left,) = (folder / "results").iterdir()
@@ -77,7 +77,7 @@ def test_a_calibration_of_it_is_for_a_simulated_generator_only(tmp_path: Path):
     with served(tmp_path, "--cable") as bench:
         home = bench.project(tmp_path)
         words = ("lab", "--platform", "netgate6100", "--traffic", "64b 1-flow", "--unidirectional", "--duration", "0.2")
-        found = linerate(tmp_path, "calibrate", "--goal", "quick", *words, "--calibrations", str(tmp_path), cwd=home)
+        found = lineproof(tmp_path, "calibrate", "--goal", "quick", *words, "--calibrations", str(tmp_path), cwd=home)
     assert "SIMULATED: " in found.stdout, found.stderr
     written = yaml.safe_load((tmp_path / "lab-netgate6100.yaml").read_text(encoding="utf-8"))
     assert (written["kind"], written["simulated"]) == ("hardware", True)

@@ -25,7 +25,7 @@ from benchmarks.wire.figures import (
     rate_ratio,
     table,
 )
-from linerate.errors import TestbedError
+from lineproof.errors import TestbedError
 from support.paths import ROOT
 
 _TCP = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -164,4 +164,4 @@ def test_one_run(tmp_path: Path) -> None:
     iperf3 = done.stdout.count("\n  iperf3 -u")
     assert iperf3 == (2 if shutil.which("iperf3") else 0), done.stdout
     assert iperf3 or "left out: iperf3" in done.stdout
-    assert not list((tmp_path / "linerate").glob("*.json")), "a lease is left"
+    assert not list((tmp_path / "lineproof").glob("*.json")), "a lease is left"

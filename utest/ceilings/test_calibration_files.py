@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.ceilings.calibration import calibration_path, read_calibration
-from linerate.errors import LinerateError
+from lineproof.ceilings.calibration import calibration_path, read_calibration
+from lineproof.errors import LineproofError
 from support import hostile
 from support.fuzz import TIMES
 
@@ -25,7 +25,7 @@ testbed: simulated
 platform: netgate6100
 kind: simulated
 link_bps: 10000000000.0
-linerate: 0.2.0
+lineproof: 0.2.0
 simulated: true
 versions: {server: v3.08, mode: STL}
 ceilings:
@@ -58,7 +58,7 @@ def test_a_damaged_calibration_is_read_or_one_sentence(tmp_path: Path) -> None:
             found = read_calibration(tmp_path, "simulated", "netgate6100")
             assert found is not None
             found.why_stale("v3.08", datetime.now(UTC))
-        except LinerateError as error:
+        except LineproofError as error:
             assert str(path) in str(error), (seed, error)
             assert not RAW.search(str(error)), (seed, error)
 
@@ -71,7 +71,7 @@ def test_a_mutated_calibration_is_right_or_one_paragraph(tmp_path: Path, data: s
     with hostile.bounded():
         try:
             assert read_calibration(tmp_path, "simulated", "netgate6100") is not None
-        except LinerateError as error:
+        except LineproofError as error:
             assert str(error).startswith(str(path)) and str(error).isprintable()
 
 

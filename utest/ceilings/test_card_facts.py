@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.ceilings.cards import (
+from lineproof.ceilings.cards import (
     CardChoice,
     choose_card,
     firmware_version,
 )
-from linerate.ceilings.published_limits import PublishedLimits
-from linerate.errors import TestbedError
-from linerate.routers.link_state import LinkState, parse_hardware, parse_ifconfig, parse_ip_link
+from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.errors import TestbedError
+from lineproof.routers.link_state import LinkState, parse_hardware, parse_ifconfig, parse_ip_link
 from support.ceilings import CATALOGUE, FILES, ports
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.ceilings.cards import (
+from lineproof.ceilings.cards import (
     Card,
     CardChoice,
     CardFile,
@@ -19,13 +19,13 @@ from linerate.ceilings.cards import (
     choose_card,
     read_cards,
 )
-from linerate.ceilings.headroom import USABLE_SHARE, apply_ceilings
-from linerate.ceilings.published_limits import PublishedLimits
-from linerate.errors import ConfigError, TestbedError
-from linerate.generators.base import GeneratorPort
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.verdict import Ruling
+from lineproof.ceilings.headroom import USABLE_SHARE, apply_ceilings
+from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.generators.base import GeneratorPort
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.verdict import Ruling
 from support.ceilings import CATALOGUE, FAILING, FILES, LINE, LINK, ceiling, failed, measured_limits, ports
 from support.paths import ROOT
 
@@ -48,7 +48,14 @@ limits:
 
 def test_every_fact_of_the_projects_cards_has_a_source():
     names = {file.card.card for file in FILES}
-    assert {"intel_x710", "intel_xl710", "intel_82599", "intel_e810_100g", "linux_af_packet", "linerate_model"} <= names
+    assert {
+        "intel_x710",
+        "intel_xl710",
+        "intel_82599",
+        "intel_e810_100g",
+        "linux_af_packet",
+        "lineproof_model",
+    } <= names
     for file in FILES:
         card = file.card
         for fact in (*card.limits, *card.latency, *card.frame_sizes, *card.quirks):
@@ -102,7 +109,7 @@ def test_card_named_by_a_testbed_must_exist(tmp_path: Path):
         ({"before": "v3.07"}, "v3.07", False),
         ({"before": "v3.07"}, "v2.100", True),
         ({"before": "v3.07"}, None, False),
-        ({"before": "v3.07"}, "linerate 0.1.0", False),
+        ({"before": "v3.07"}, "lineproof 0.1.0", False),
         ({"since": "v2.88", "before": "v2.89"}, "v2.88", True),
         ({"since": "v2.88", "before": "v2.89"}, "v2.87", False),
     ],
@@ -129,7 +136,7 @@ def test_fact_applies_to_its_trex_versions(bounds: dict[str, str], server: str |
         (ports("net_ice", 100), "intel_e810_100g"),
         (ports("net_mlx5", 100, "MT27800 Family [ConnectX-5]"), "mellanox_connectx5"),
         (ports("net_af_packet", 10, "Unknown"), "linux_af_packet"),
-        (ports("linerate_wire", 10), "linerate_wire"),
+        (ports("lineproof_wire", 10), "lineproof_wire"),
     ],
 )
 def test_card_is_chosen_by_driver_description_and_speed(found: tuple[GeneratorPort, ...], card: str):

@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.ceilings.calibration import (
+from lineproof.ceilings.calibration import (
     OwnLatencyEntry,
     ceiling_entry,
     read_calibration,
     write_calibration,
 )
-from linerate.ceilings.headroom import USABLE_SHARE, MeasuredLimits, apply_ceilings
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, assess_trial
-from linerate.errors import ConfigError, TestbedError
-from linerate.generators.base import Direction, GeneratorPort
-from linerate.generators.streams import profile_streams
-from linerate.methods.ceiling import LOWEST_SHARE, MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
-from linerate.methods.trials import CharacterisationTerms
-from linerate.session.bypass import check_router_bypassed
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.ceilings.headroom import USABLE_SHARE, MeasuredLimits, apply_ceilings
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.generators.base import Direction, GeneratorPort
+from lineproof.generators.streams import profile_streams
+from lineproof.methods.ceiling import LOWEST_SHARE, MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
+from lineproof.methods.trials import CharacterisationTerms
+from lineproof.session.bypass import check_router_bypassed
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
 from support.ceilings import (
     CATALOGUE,
     FAILING,

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.ceilings.headroom import MeasuredLimits
-from linerate.ceilings.rare_loss import apply_rare_loss
-from linerate.counts.causes import Cause, Stage
-from linerate.counts.ledger import ledger_without_router, make_ledger
-from linerate.counts.telemetry import InterfaceCounters, Telemetry
-from linerate.counts.trial import DirectionCount, Load, Outcome
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.stats import more_often
+from lineproof.ceilings.headroom import MeasuredLimits
+from lineproof.ceilings.rare_loss import apply_rare_loss
+from lineproof.counts.causes import Cause, Stage
+from lineproof.counts.ledger import ledger_without_router, make_ledger
+from lineproof.counts.telemetry import InterfaceCounters, Telemetry
+from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.stats import more_often
 from support.ceilings import CATALOGUE, LINK, ceiling, measured_limits
 from support.paths import VARIABLES
 

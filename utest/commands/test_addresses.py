@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.served_bench import ServedBench, served
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def lab(folder: Path, bench: ServedBench, *changes: tuple[str, str]) -> tuple[Pa
 
 
 def doctor(folder: Path, root: Path, *more: str) -> str:
-    return linerate(folder, "doctor", "lab", "--platform", "netgate6100", "--listen", "0", *more, cwd=root).stdout
+    return lineproof(folder, "doctor", "lab", "--platform", "netgate6100", "--listen", "0", *more, cwd=root).stdout
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_networks_that_the_traffic_does_not_use(
 ) -> None:
     root, file = lab(tmp_path, bench, *changes)
     for arguments in ((), (str(file),)):
-        found = linerate(tmp_path, "check", *arguments, cwd=root)
+        found = lineproof(tmp_path, "check", *arguments, cwd=root)
         said = [line for line in found.stdout.splitlines() if ".network'" in line]
         assert found.returncode == 1 and [line.split(": ")[0] for line in said] == [f"{file}:{n}" for n in lines]
         assert words in said[0]
@@ -80,7 +80,7 @@ def test_a_sentence_whose_addresses_are_elsewhere_is_a_warning(tmp_path: Path, b
         f"Suite Setup    Open Testbed For    netgate6100\n*** Test Cases ***\nMine\n{sentences}",
         encoding="utf-8",
     )
-    found = linerate(tmp_path, "check", "-v", "TESTBED:lab", str(suite), cwd=root)
+    found = lineproof(tmp_path, "check", "-v", "TESTBED:lab", str(suite), cwd=root)
     assert found.returncode == 0, found.stdout
     (line,) = [line for line in found.stdout.splitlines() if ".network'" in line]
     assert line.startswith(
@@ -92,7 +92,7 @@ def test_a_sentence_whose_addresses_are_elsewhere_is_a_warning(tmp_path: Path, b
 def test_a_next_hop_that_the_router_does_not_have(tmp_path: Path, bench: ServedBench) -> None:
     root, file = lab(tmp_path, bench, ("peer: 100.65.1.2", "next_hop: 100.65.1.9, peer: 100.65.1.2"))
     words = f"{file}:8: 'sides.0.next_hop': 100.65.1.9 is no address of this side; the router has 100.65.1.1 "
-    checked = linerate(tmp_path, "check", cwd=root)
+    checked = lineproof(tmp_path, "check", cwd=root)
     assert checked.returncode == 0 and f"warning: {words}" in checked.stdout
     printed = doctor(tmp_path, root, "--traffic")
     assert f"warning  addresses: {words}" in printed

@@ -1,4 +1,4 @@
-"""From 'linerate calibrate' to verdicts that use the generator's ceiling."""
+"""From 'lineproof calibrate' to verdicts that use the generator's ceiling."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from linerate.ceilings.calibration import read_calibration
-from linerate.commands import calibrate
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.system.identity import runtime_folder
-from linerate.testbed import namespaces
+from lineproof.ceilings.calibration import read_calibration
+from lineproof.commands import calibrate
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.system.identity import runtime_folder
+from lineproof.testbed import namespaces
 from support import robot_run
-from support.command_line import PROGRAM, environment, linerate
+from support.command_line import PROGRAM, environment, lineproof
 from support.patience import undisturbed, unsent
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ Kept
 
 
 def measured(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return linerate(folder, "calibrate", "--goal", "quick", *arguments, cwd=robot_run.ROOT)
+    return lineproof(folder, "calibrate", "--goal", "quick", *arguments, cwd=robot_run.ROOT)
 
 
 def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):

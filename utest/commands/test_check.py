@@ -1,4 +1,4 @@
-"""``linerate check`` and Robot's dry run refuse nonsense, with file and line, without a testbed."""
+"""``lineproof check`` and Robot's dry run refuse nonsense, with file and line, without a testbed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ SENTENCES = (
 
 
 def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return linerate(folder, "check", *words)
+    return lineproof(folder, "check", *words)
 
 
 def suite(folder: Path) -> Path:
@@ -124,7 +124,7 @@ def test_the_shipped_suites_and_files_are_right() -> None:
 
 
 def test_it_reads_the_tests_of_the_project_and_says_what_it_read(tmp_path: Path) -> None:
-    assert linerate(tmp_path, "init", "mybox").returncode == 0
+    assert lineproof(tmp_path, "init", "mybox").returncode == 0
     assert check(tmp_path).stdout == "0 problems in 2 files and 1 suite\n"
     (tmp_path / "tests" / "mybox.robot").rename(tmp_path / "mybox.txt")
     assert check(tmp_path).stdout == "0 problems in 2 files and no suite read\n"
@@ -136,7 +136,7 @@ def test_it_reads_the_tests_of_the_project_and_says_what_it_read(tmp_path: Path)
 
 
 def test_the_testbed_is_told_as_to_robot(tmp_path: Path) -> None:
-    assert linerate(tmp_path, "init", "mybox").returncode == 0
+    assert lineproof(tmp_path, "init", "mybox").returncode == 0
     platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
     platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
     found = check(tmp_path)
@@ -166,7 +166,7 @@ def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> Non
         str(profiles / "own.yaml"),
         str(cards / "virtual.yaml"),
     ]
-    assert "'linerate study plan standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
+    assert "'lineproof study plan standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
     assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
 
 
@@ -199,7 +199,7 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
     suite = robot_run.write_suite(
         tmp_path, "64b unidirectional ≥ 1 Mpps", setup="Open Testbed For    mine    software=vpp"
     )
-    found = linerate(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
+    found = lineproof(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
     assert found.returncode == 1 and found.stdout.count("mine.yaml") == 1, found.stdout + found.stderr
     assert "1 problem in " in found.stdout
 

@@ -13,8 +13,8 @@ import yaml
 from check_jsonschema.cli import main as check_jsonschema
 from click.testing import CliRunner
 
-from linerate.commands.main import command_parser
-from linerate.robot.run_variables import check_values
+from lineproof.commands.main import command_parser
+from lineproof.robot.run_variables import check_values
 from support.paths import ROOT
 
 GITHUB, GITLAB = (ROOT / "docs" / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml"))
@@ -46,8 +46,8 @@ def test_an_example_fits_the_schema_of_its_server(path: Path, arguments: list[st
 
 @pytest.mark.parametrize("path", [GITHUB, GITLAB])
 def test_its_commands_are_ours(path: Path):
-    lines = [line for line in commands(path) if line.startswith("linerate ")]
-    assert sum(line.startswith("linerate gate") for line in lines) == 2
+    lines = [line for line in commands(path) if line.startswith("lineproof ")]
+    assert sum(line.startswith("lineproof gate") for line in lines) == 2
     for line in lines:
         words = shlex.split(re.split(r" (?:\|\||>)", line)[0])[1:]
         arguments = command_parser(words[:1]).parse_args(words)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import BENCH_COMMANDS, COMMANDS, main
-from linerate.errors import ConfigError
-from linerate_bench.__main__ import STUDIES
-from linerate_bench.__main__ import main as bench_main
+from lineproof.commands.main import BENCH_COMMANDS, COMMANDS, main
+from lineproof.errors import ConfigError
+from lineproof_bench.__main__ import STUDIES
+from lineproof_bench.__main__ import main as bench_main
 from support import robot_run
-from support.command_line import PROGRAM, environment, linerate
+from support.command_line import PROGRAM, environment, lineproof
 from support.paths import ROOT
 
 DOCS = ROOT / "docs" / "command-line.md"
@@ -35,12 +35,12 @@ def test_each_command_has_its_help(name: str, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     text = capsys.readouterr().out
-    assert ended.value.code == 0 and text.startswith(f"usage: linerate {name} ")
+    assert ended.value.code == 0 and text.startswith(f"usage: lineproof {name} ")
     assert "exit status" in text and "show this help" in text and not re.search("``|None|%", text)
 
 
 def test_the_document_has_every_command() -> None:
-    rows = re.findall(r"^\| `linerate (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `lineproof (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [command.name for command in COMMANDS] + list(BENCH_COMMANDS)
 
 
@@ -48,7 +48,7 @@ def test_the_document_has_every_command() -> None:
 def test_wrong_arguments_are_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
-    assert ended.value.code == 2 and "usage: linerate" in capsys.readouterr().err
+    assert ended.value.code == 2 and "usage: lineproof" in capsys.readouterr().err
 
 
 def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
@@ -58,9 +58,9 @@ def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
 
 @pytest.mark.slow
 def test_an_error_is_one_sentence_and_status_2(tmp_path: Path) -> None:
-    found = linerate(tmp_path, "compare", "this", "that")
+    found = lineproof(tmp_path, "compare", "this", "that")
     assert found.returncode == 2 and found.stdout == ""
-    assert found.stderr.startswith("linerate: ") and found.stderr.count("\n") == 1
+    assert found.stderr.startswith("lineproof: ") and found.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["serve"], *(["study", name] for name in STUDIES)], ids=" ".join)
@@ -68,15 +68,15 @@ def test_the_commands_of_the_bench_have_their_own_help(words: list[str], capsys:
     with pytest.raises(SystemExit) as ended:
         bench_main([*words, "--help"])
     text = capsys.readouterr().out
-    assert ended.value.code == 0 and text.startswith(f"usage: linerate {' '.join(words)} ") and "``" not in text
+    assert ended.value.code == 0 and text.startswith(f"usage: lineproof {' '.join(words)} ") and "``" not in text
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_bench_are_commands_of_linerate(tmp_path: Path) -> None:
-    assert linerate(tmp_path, "serve", "--help").stdout.startswith("usage: linerate serve ")
-    listed = linerate(tmp_path, "study")
-    assert listed.returncode == 0 and all(f"linerate study {name}" in listed.stdout for name in STUDIES)
-    wrong = linerate(tmp_path, "study", "nonsense")
+def test_the_commands_of_the_bench_are_commands_of_lineproof(tmp_path: Path) -> None:
+    assert lineproof(tmp_path, "serve", "--help").stdout.startswith("usage: lineproof serve ")
+    listed = lineproof(tmp_path, "study")
+    assert listed.returncode == 0 and all(f"lineproof study {name}" in listed.stdout for name in STUDIES)
+    wrong = lineproof(tmp_path, "study", "nonsense")
     assert wrong.returncode == 2 and "nonsense" in wrong.stderr
 
 
@@ -106,7 +106,7 @@ def test_nobody_reads_the_output(words: list[str], tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     for shell, status, errors in (
-        (">/dev/full", 2, "linerate: the output cannot be written: No space left on device\n"),
+        (">/dev/full", 2, "lineproof: the output cannot be written: No space left on device\n"),
         (">&-", 0, ""),
     ):
         found = subprocess.run(
@@ -124,7 +124,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_doctor_for_a_program(tmp_path: Path) -> None:
-    found = linerate(tmp_path, "doctor", "simulated", "--platform", "netgate6100", "--json")
+    found = lineproof(tmp_path, "doctor", "simulated", "--platform", "netgate6100", "--json")
     document = json.loads(found.stdout)
     assert found.returncode == 0
     assert (document["testbed"], document["platform"]) == ("simulated", "netgate6100")
@@ -137,9 +137,9 @@ def test_doctor_for_a_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("linerate d", {"doctor"}),
-        ("linerate doctor simulated --platform netg", {"netgate6100"}),
-        ("linerate init --platform exam", {"examplebox"}),
+        ("lineproof d", {"doctor"}),
+        ("lineproof doctor simulated --platform netg", {"netgate6100"}),
+        ("lineproof init --platform exam", {"examplebox"}),
     ],
 )
 def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
@@ -150,6 +150,6 @@ def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    found = linerate(tmp_path, variables=completing)
+    found = lineproof(tmp_path, variables=completing)
     assert found.stderr == ""
     assert {word.strip() for word in answer.read_text().split("\013")} == offered

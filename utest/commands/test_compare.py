@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
 from support.made_runs import (
     COSTS,
     FORWARDS,

@@ -1,4 +1,4 @@
-"""'linerate doctor': its output for a testbed that is fit, and for one with mistakes."""
+"""'lineproof doctor': its output for a testbed that is fit, and for one with mistakes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.platforms import read_platform
-from linerate.project import Project
-from linerate.testbed.files import read_testbed
-from linerate.testbed.opening import OpenTestbed, open_testbed
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.platforms import read_platform
+from lineproof.project import Project
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.ports import free_port
 from support.trex_host import trex_host_server
@@ -31,21 +31,21 @@ ok       files: Netgate 6100 (Intel Atom C3558, 4 cores, 2 x 10GbE SFP+ Intel X5
 ok       leftovers: none of an earlier run that was killed
 warning  testbed: SIMULATED: Netgate 6100 (Intel Atom C3558, 4 cores, 2 x 10GbE SFP+ Intel X553), vpp; nothing \
 measured on it is a measurement
-ok       generator: TRex linerate 0.1.0 (SIMULATED by a forwarding model, STL) at 127.0.0.1:PORT takes the client \
+ok       generator: TRex lineproof 0.1.0 (SIMULATED by a forwarding model, STL) at 127.0.0.1:PORT takes the client \
 trex-stl-lib 0.3; no other user held ports 0 and 1
-ok       port 0: link up at 10 Gbit/s, 02:00:00:00:00:01, driver linerate_model
-ok       port 1: link up at 10 Gbit/s, 02:00:00:00:00:02, driver linerate_model
-ok       card: Linerate's forwarding model (by its driver): no limit of its own is known (linerate_model.yaml)
+ok       port 0: link up at 10 Gbit/s, 02:00:00:00:00:01, driver lineproof_model
+ok       port 1: link up at 10 Gbit/s, 02:00:00:00:00:02, driver lineproof_model
+ok       card: Lineproof's forwarding model (by its driver): no limit of its own is known (lineproof_model.yaml)
 ok       noise: port 0: no frame came in 10 s without traffic
 ok       noise: port 1: no frame came in 10 s without traffic
-ok       router login: linerate at 127.0.0.1:PORT; its host key is known
+ok       router login: lineproof at 127.0.0.1:PORT; its host key is known
 ok       router system: VPP, v22.02
 ok       router facts: operating system: Linux (SIMULATED); kernel: 5.15-simulated; version: v22.02; processor: \
 SIMULATED by a forwarding model; workers: 3; kernel command line: BOOT_IMAGE=/simulated ro; TSC: 2.2000 GHz; \
 4 more facts in --json; 7 commands gave no answer ('grep -m1 ^microcode /proc/cpuinfo', \
 'grep -rsH . /sys/devices/sy … ling_governor', 'grep -rsH . /sys/devices/sy … lnerabilities' and others), \
 which no verdict needs
-ok       router rights: 'linerate' may 'sudo -n'
+ok       router rights: 'lineproof' may 'sudo -n'
 ok       router counters: TenGigabitEthernet3/0/0 rx 0 tx 0, TenGigabitEthernet3/0/1 rx 0 tx 0; it is up for TIME
 ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; at 10 Gbit/s; up
 ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; at 10 Gbit/s; up
@@ -53,7 +53,7 @@ ok       line rate: 10 Gbit/s by 'port_speed' of the platform, and each link sho
 ok       router neighbour 100.65.1.2: no entry; set for a run ('prepare: configure')
 ok       router neighbour 100.65.2.2: no entry; set for a run ('prepare: configure')
 ok       traffic: frames sent into each side came back at the other
-warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
+warning  calibration: none: what the generator itself loses is not known; lineproof calibrate simulated \
 --platform netgate6100
 21 checks: 0 wrong, 2 warnings
 """
@@ -61,7 +61,7 @@ warning  calibration: none: what the generator itself loses is not known; linera
 
 def doctor(folder: Path, *arguments: str, root: Path = robot_run.ROOT) -> subprocess.CompletedProcess[str]:
     (folder / "calibrations").mkdir(exist_ok=True)
-    return linerate(folder, "doctor", *arguments, "--calibrations", str(folder / "calibrations"), cwd=root)
+    return lineproof(folder, "doctor", *arguments, "--calibrations", str(folder / "calibrations"), cwd=root)
 
 
 def approved(text: str) -> str:
@@ -224,7 +224,7 @@ def test_a_missing_server_and_a_wrong_user_are_reported(tmp_path: Path, lab: Ope
 def test_the_netns_testbed_passes(tmp_path: Path):
     found = doctor(tmp_path, "netns", "--platform", "linux_router", "--traffic")
     assert found.returncode == 0, found.stdout + found.stderr
-    assert "card: Linerate's embedded server on network namespaces (by its driver)" in found.stdout
+    assert "card: Lineproof's embedded server on network namespaces (by its driver)" in found.stdout
     assert "ok       traffic: " in found.stdout
     assert robot_run.processes_of(tmp_path) == []
 
@@ -255,7 +255,7 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
 ):
     with trex_host_server(tmp_path, "two nodes", "narrow slot", "held by linux", "old firmware") as host:
         began = time.monotonic()
-        root = with_host(tmp_path, lab, server, host.ssh, "  card: linerate_model\n")
+        root = with_host(tmp_path, lab, server, host.ssh, "  card: lineproof_model\n")
         found = of_lab(tmp_path, root)
         took = time.monotonic() - began
         checks = json.loads(of_lab(tmp_path, root, "--json").stdout)["checks"]

@@ -1,4 +1,4 @@
-"""What ``linerate doctor`` waits for: at most 10 s beside its listening, counted in waits and not by a clock."""
+"""What ``lineproof doctor`` waits for: at most 10 s beside its listening, counted in waits and not by a clock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.routers.ssh_shell import SshShell
+from lineproof.commands.main import main
+from lineproof.routers.ssh_shell import SshShell
 from support.robot_run import environment
 from support.served_bench import served
 

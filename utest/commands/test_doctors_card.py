@@ -1,4 +1,4 @@
-"""What ``linerate doctor`` says of a generator's card: what matters at the testbed's rates, in short lines."""
+"""What ``lineproof doctor`` says of a generator's card: what matters at the testbed's rates, in short lines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from linerate.ceilings.cards import CardChoice, read_cards
-from linerate.ceilings.published_limits import PublishedLimits
-from linerate.commands.doctor import _card
-from linerate.commands.findings import Check, State
-from linerate.project import packaged_variables
+from lineproof.ceilings.cards import CardChoice, read_cards
+from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.commands.doctor import _card
+from lineproof.commands.findings import Check, State
+from lineproof.project import packaged_variables
 
 FILES = {file.card.card: file for file in read_cards(packaged_variables() / "generators")}
 

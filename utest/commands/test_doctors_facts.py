@@ -1,9 +1,9 @@
-"""What ``linerate doctor`` says of a machine's facts: a line that a person can read; all of them in the details."""
+"""What ``lineproof doctor`` says of a machine's facts: a line that a person can read; all of them in the details."""
 
 from __future__ import annotations
 
-from linerate.commands.host_checks import facts_check
-from linerate.counts.router_facts import RouterFacts
+from lineproof.commands.host_checks import facts_check
+from lineproof.counts.router_facts import RouterFacts
 
 
 def test_the_line_has_the_first_facts_and_the_first_commands_without_an_answer() -> None:

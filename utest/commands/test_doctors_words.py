@@ -1,4 +1,4 @@
-"""What ``linerate doctor`` warns of is in the catalogue of messages."""
+"""What ``lineproof doctor`` warns of is in the catalogue of messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from support.paths import LIBRARIES
 
-COMMANDS = LIBRARIES / "linerate" / "commands"
+COMMANDS = LIBRARIES / "lineproof" / "commands"
 CATALOGUE = (LIBRARIES.parent / "docs" / "errors.md").read_text()
 
 

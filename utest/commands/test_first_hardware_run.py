@@ -15,9 +15,9 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from linerate.system.login import Login
-from linerate.testbed.settings import SimulatedNic
-from linerate.testbed.trex.config_file import interfaces_problem
+from lineproof.system.login import Login
+from lineproof.testbed.settings import SimulatedNic
+from lineproof.testbed.trex.config_file import interfaces_problem
 from support import robot_run
 from support.browser import chromium
 from support.paths import ROOT
@@ -29,8 +29,8 @@ CARDS: tuple[SimulatedNic, ...] = ("i40e", "virtio")
 """One that reports its speed, and one that does not. ``suites/test_on_every_card.py`` has them all."""
 
 LESS = {
-    "linerate calibrate": ["--goal", "quick", "--traffic", "1514b", "--unidirectional", "--duration", "0.2"],
-    "linerate doctor": ["--listen", "0.5"],
+    "lineproof calibrate": ["--goal", "quick", "--traffic", "1514b", "--unidirectional", "--duration", "0.2"],
+    "lineproof doctor": ["--listen", "0.5"],
 }
 """What is added to a command so that it takes seconds."""
 
@@ -66,7 +66,7 @@ class Walker:
             return status, output.read().decode()
 
     def change(self, file: str, *changes: tuple[str, str]) -> None:
-        """Change a file that ``linerate init`` wrote; each expression is in it once."""
+        """Change a file that ``lineproof init`` wrote; each expression is in it once."""
         path = self.home / file
         text = path.read_text(encoding="utf-8")
         for expression, by in changes:
@@ -112,7 +112,7 @@ def test_the_commands_of_the_checklist_lead_to_a_verdict(tmp_path: Path, card: s
     with ExitStack() as benches:
         bench = benches.enter_context(served(tmp_path, "--testbed", "machines", "--bare", project=machines))
         for command in commands:
-            if command.startswith("linerate calibrate"):
+            if command.startswith("lineproof calibrate"):
                 with served(tmp_path, "--testbed", "machines", "--cable", project=machines) as cable:
                     walker.point_at(cable)
                     status, printed = walker.type(command)
@@ -125,13 +125,13 @@ def test_the_commands_of_the_checklist_lead_to_a_verdict(tmp_path: Path, card: s
                 (walker.home / "variables" / "testbeds" / "known_hosts").write_text(line[1] + "\n", encoding="utf-8")
                 status, printed = walker.type(command)
             assert status == 0, (command, printed)
-            if command.startswith("linerate init"):
+            if command.startswith("lineproof init"):
                 assert f"plays '{card}'" in bench.said
                 walker.describe(bench)
                 shorten(walker.home)
             if command.startswith("robot"):
                 assert "| PASS |" in printed and (walker.home / "results" / "log.html").exists()
-            if command == "linerate doctor lab --platform mybox":
+            if command == "lineproof doctor lab --platform mybox":
                 assert "\nok       calibration: " in printed
     assert len(list((walker.home / "results").glob("*/manifest.json"))) == sum(
         line.startswith("robot") for line in commands
@@ -160,11 +160,11 @@ def shorten(home: Path) -> None:
 
 
 def test_the_page_has_commands_and_the_configuration_of_trex_is_one() -> None:
-    assert len(COMMANDS) >= 8 and COMMANDS[0] == "linerate init mybox"
+    assert len(COMMANDS) >= 8 and COMMANDS[0] == "lineproof init mybox"
     (config,) = [block for block in blocks("yaml", PAGE) if "port_info" in block]
     (server,) = yaml.safe_load(config)
     assert not interfaces_problem(tuple(server["interfaces"]))
-    lab = yaml.safe_load((ROOT / "libraries/linerate/commands/template/testbed.yaml").read_text(encoding="utf-8"))
+    lab = yaml.safe_load((ROOT / "libraries/lineproof/commands/template/testbed.yaml").read_text(encoding="utf-8"))
     for port, side in zip(server["port_info"], lab["sides"], strict=True):
         assert (port["ip"], port["default_gw"]) == (side["peer"], side["address"].partition("/")[0])
 

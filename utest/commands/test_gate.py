@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml
 from markdown_it import MarkdownIt
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError, LinerateError
-from linerate.evidence.gate_forms import junit_of_error
-from linerate.evidence.markdown import markdown_table, markdown_text
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, LineproofError
+from lineproof.evidence.gate_forms import junit_of_error
+from lineproof.evidence.markdown import markdown_table, markdown_text
 from support.made_runs import COSTS, FORWARDS, LOAD, Sentence, around, made_run
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
@@ -244,7 +244,7 @@ def test_a_damaged_tag_is_one_sentence(tmp_path: Path, content: str):
 @pytest.mark.parametrize("name", ["../x", "", ".hidden", "a/b", "-x", "a b", ID, "é", "x\n", "x" * 101])
 def test_a_tag_is_a_plain_name(tmp_path: Path, name: str):
     run = made_run(tmp_path, ID, *GOOD)
-    with pytest.raises(LinerateError, match="cannot be a tag"):
+    with pytest.raises(LineproofError, match="cannot be a tag"):
         main(["gate", str(run), f"--tag={name}"])
     assert sorted(path.name for path in tmp_path.iterdir()) == [ID]
 

@@ -1,4 +1,4 @@
-"""``linerate history``: import, trend and list, as a person uses them."""
+"""``lineproof history``: import, trend and list, as a person uses them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.evidence.demand import Demand
-from linerate.evidence.history.address import store_address
-from linerate.evidence.history.store import HistoryStore
-from linerate.evidence.history.tables import VIEWS
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.history.address import store_address
+from lineproof.evidence.history.store import HistoryStore
+from lineproof.evidence.history.tables import VIEWS
 from support.history_runs import SENTENCE, around, two_releases, write_run
 from support.paths import LIBRARIES, ROOT
 
@@ -26,7 +26,7 @@ from support.paths import LIBRARIES, ROOT
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LINERATE_HISTORY", raising=False)
+    monkeypatch.delenv("LINEPROOF_HISTORY", raising=False)
     return tmp_path
 
 
@@ -187,19 +187,19 @@ def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.Monkey
     for name in [name for name in sys.modules if name.partition(".")[0] == "sqlalchemy"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(ConfigError, match=r"pip install 'linerate\[history\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'lineproof\[history\]"):
         main(["history", "list"])
 
 
 def test_without_a_store_the_import_is_named(project: Path) -> None:
-    with pytest.raises(ConfigError, match="linerate history import RUN"):
+    with pytest.raises(ConfigError, match="lineproof history import RUN"):
         main(["history", "trend"])
     assert not (project / "results").exists()
 
 
 def messages() -> list[str]:
     """How each message of the history begins: its first literal words."""
-    files = [*(LIBRARIES / "linerate/evidence/history").glob("*.py"), LIBRARIES / "linerate/commands/history.py"]
+    files = [*(LIBRARIES / "lineproof/evidence/history").glob("*.py"), LIBRARIES / "lineproof/commands/history.py"]
     found = []
     for node in (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))):
         if (

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
 from support.history_runs import around, write_run
 
 SAMPLE = "10970686\n10945136\n10966472\n10934052\n10917371.5\n"
@@ -19,7 +19,7 @@ SAMPLE = "10970686\n10945136\n10966472\n10934052\n10917371.5\n"
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LINERATE_HISTORY", raising=False)
+    monkeypatch.delenv("LINEPROOF_HISTORY", raising=False)
     return tmp_path
 
 
@@ -63,7 +63,7 @@ def test_both_kinds_are_imported_marked_and_compared(project: Path, capsys: pyte
     known = {(row["origin"], row["platform"], row["sentence"]): row["value"] for row in rows(capsys)}
     assert known == {
         ("netbenches", "Xeon_E5/Chelsio", "forwarding.inet4 forwards"): pytest.approx(10946743.5),
-        ("linerate", "box", "64b unidirectional forwards ≥ 5 Mpps"): pytest.approx(5.2e6, rel=0.01),
+        ("lineproof", "box", "64b unidirectional forwards ≥ 5 Mpps"): pytest.approx(5.2e6, rel=0.01),
         ("trex-loadtest", "netgate6100", "64B unidirectional forwards"): 4.6e6,
         ("trex-loadtest", "netgate6100", "64B unidirectional throughput, loss ≤ 0.1 %"): 4e6,
     }
@@ -71,7 +71,7 @@ def test_both_kinds_are_imported_marked_and_compared(project: Path, capsys: pyte
     assert "[FOREIGN (netbenches)]" in capsys.readouterr().out
     assert "FOREIGN (trex-loadtest)" in (project / "c.svg").read_text(encoding="utf-8")
     with (project / "c.csv").open(encoding="utf-8") as file:
-        assert {row["origin"] for row in csv.DictReader(file)} == {"linerate", "netbenches", "trex-loadtest"}
+        assert {row["origin"] for row in csv.DictReader(file)} == {"lineproof", "netbenches", "trex-loadtest"}
     assert main(["history", "trend"]) == 0
     assert capsys.readouterr().out.count("FOREIGN: measured by others") == 4
 

@@ -1,4 +1,4 @@
-"""Whatever is in a file that a user writes: ``linerate check`` says it in one paragraph, soon, in little memory."""
+"""Whatever is in a file that a user writes: ``lineproof check`` says it in one paragraph, soon, in little memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.commands import check
-from linerate.errors import LinerateError
-from linerate.methods.budget import duration_text
-from linerate.project import KINDS, Project
-from linerate.session.plan import Plan
+from lineproof.commands import check
+from lineproof.errors import LineproofError
+from lineproof.methods.budget import duration_text
+from lineproof.project import KINDS, Project
+from lineproof.session.plan import Plan
 from support import hostile
 from support.paths import ROOT
 
@@ -23,7 +23,7 @@ FILES = sorted(path for kind in KINDS for path in (ROOT / "variables" / kind).gl
 
 
 def problems(project: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What `linerate check` prints, each a paragraph of its own."""
+    """What `lineproof check` prints, each a paragraph of its own."""
     arguments = argparse.Namespace(suites=[], project=project, json=False)
     with hostile.bounded():
         status = check.run(arguments)
@@ -110,7 +110,7 @@ def test_what_is_accepted_serves_sentences(tmp_path: Path, data: st.DataObject):
             found = [plan.requirement(sentence) for sentence in SENTENCES]
             duration_text(plan.budget(found).at_most)
             str(plan.goal)
-        except LinerateError as error:
+        except LineproofError as error:
             assert str(error).isprintable()
 
 
@@ -131,5 +131,5 @@ def test_no_figure_of_a_goal_takes_long(tmp_path: Path, data: st.DataObject):
             found = [plan.requirement(sentence) for sentence in SENTENCES]
             duration_text(plan.budget(found).at_most)
             str(plan.goal)
-        except LinerateError as error:
+        except LineproofError as error:
             assert str(error).isprintable()

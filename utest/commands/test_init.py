@@ -1,4 +1,4 @@
-"""``linerate init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_wheel.py``."""
+"""``lineproof init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_wheel.py``."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.project import Project, listed
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.project import Project, listed
 
 
 @pytest.mark.parametrize(
     ("origin", "requirement"),
     [
-        (None, "linerate[bench]"),
-        ({"url": "file:///srv/linerate", "dir_info": {"editable": True}}, "linerate[bench] @ file:///srv/linerate"),
+        (None, "lineproof[bench]"),
+        ({"url": "file:///srv/lineproof", "dir_info": {"editable": True}}, "lineproof[bench] @ file:///srv/lineproof"),
         (
-            {"url": "https://example.org/linerate-1-py3-none-any.whl", "archive_info": {}},
-            "linerate[bench] @ https://example.org/linerate-1-py3-none-any.whl",
+            {"url": "https://example.org/lineproof-1-py3-none-any.whl", "archive_info": {}},
+            "lineproof[bench] @ https://example.org/lineproof-1-py3-none-any.whl",
         ),
         (
-            {"url": "https://example.org/linerate.git", "vcs_info": {"vcs": "git", "commit_id": "0af3"}},
-            "linerate[bench] @ git+https://example.org/linerate.git@0af3",
+            {"url": "https://example.org/lineproof.git", "vcs_info": {"vcs": "git", "commit_id": "0af3"}},
+            "lineproof[bench] @ git+https://example.org/lineproof.git@0af3",
         ),
     ],
 )
@@ -33,7 +33,7 @@ def test_tox_installs_what_is_installed_here(
 ) -> None:
     text = None if origin is None else json.dumps(origin)
     installed = SimpleNamespace(read_text=lambda name: text)
-    monkeypatch.setattr("linerate.commands.init.distribution", lambda name: installed)
+    monkeypatch.setattr("lineproof.system.installed.distribution", lambda name: installed)
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""'linerate doctor' listens while nothing is sent, and looks at flow control."""
+"""'lineproof doctor' listens while nothing is sent, and looks at flow control."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.noise_checks import filter_check, flow_control_check
-from linerate.generators.base import GeneratorPort
+from lineproof.commands.noise_checks import filter_check, flow_control_check
+from lineproof.generators.base import GeneratorPort
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 
 NOISY = """\
 testbed: noisy
@@ -26,7 +26,7 @@ faults:
 def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path)
     (home / "variables" / "testbeds" / "noisy.yaml").write_text(NOISY)
-    found = linerate(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
+    found = lineproof(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
     assert found.returncode == 0, found.stdout + found.stderr
     shown = found.stdout
     assert "ok       noise: port 0: no frame came in 20 s without traffic" in shown

@@ -56,4 +56,4 @@ def test_a_command_in_an_odd_environment(script: str, status: int, says: str, tm
 @pytest.mark.parametrize("words", ["check", "rejudge a", "init mybox"])
 def test_a_current_folder_that_was_removed(words: str, tmp_path: Path) -> None:
     status, text = shell(tmp_path, f"mkdir gone; cd gone; rmdir ../gone; {CALL} {words}")
-    assert (status, text) == (2, "linerate: the current folder: it was removed; change to a folder that exists\n")
+    assert (status, text) == (2, "lineproof: the current folder: it was removed; change to a folder that exists\n")

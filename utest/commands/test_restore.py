@@ -1,4 +1,4 @@
-"""'linerate restore', and what doctor says of a router: what is left there, and what a run would change."""
+"""'lineproof restore', and what doctor says of a router: what is left there, and what a run would change."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from linerate.project import Project
-from linerate.routers.change_journal import ChangeJournal
-from linerate.routers.changes import Change
-from linerate.routers.occasion import Occasion
-from linerate.routers.ssh_shell import SshShell
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.system.known_hosts import known_fingerprints
+from lineproof.project import Project
+from lineproof.routers.change_journal import ChangeJournal
+from lineproof.routers.changes import Change
+from lineproof.routers.occasion import Occasion
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.system.known_hosts import known_fingerprints
 from support import router_rig
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.router_rig import Rig
 
 pytestmark = pytest.mark.slow
@@ -63,11 +63,11 @@ def test_what_is_left_is_shown_and_then_undone(rig: Rig, leftover: str) -> None:
     found = json.loads(listed.stdout)
     assert (listed.returncode, found["router"], found["undone"]) == (1, leftover, False)
     assert found["commands"] == [" ".join(ADDRESS.undo)]
-    shown = rig.linerate(*DOCTOR)
+    shown = rig.lineproof(*DOCTOR)
     assert re.search(
         r"^warning  router changes: left by an earlier run: 1 change of process .*"
         r"198\.51\.100\.1/24'\); the next"
-        r" run undoes them, or now: linerate restore lab --platform box$",
+        r" run undoes them, or now: lineproof restore lab --platform box$",
         shown.stdout,
         re.MULTILINE,
     ), shown.stdout
@@ -88,17 +88,17 @@ def test_the_router_is_found_by_another_address_and_is_one_router(rig: Rig, left
     known.write_text(known.read_text() + known.read_text().replace("127.0.0.1", "localhost"))
     name = leftover.replace("127.0.0.1", "localhost")
     other = ("other", "--platform", "box")
-    shown = rig.linerate("doctor", *other).stdout
+    shown = rig.lineproof("doctor", *other).stdout
     assert f"warning  router changes: left by an earlier run as {leftover}: 1 change of process " in shown, shown
-    listed = rig.linerate("restore", *other, "--dry-run")
+    listed = rig.lineproof("restore", *other, "--dry-run")
     assert listed.returncode == 1 and f"on the router at {leftover}, left by an earlier run: " in listed.stdout, listed
     with closing(ChangeJournal.claim(leftover, host_key=host_key(rig))):
-        refused = rig.linerate("restore", *other)
+        refused = rig.lineproof("restore", *other)
         assert refused.returncode == 2 and f"the router at {name} is in use as {leftover} by " in refused.stderr, (
             refused
         )
     assert rig.state() == state
-    done = rig.linerate("restore", *other)
+    done = rig.lineproof("restore", *other)
     assert done.returncode == 0 and f"left on the router at {leftover} by an earlier run" in done.stdout, done
     assert "198.51.100.1" not in rig.state() and not rig.journals
 
@@ -116,7 +116,7 @@ def lab(rig: Rig) -> str:
 
 def test_a_dry_run_lists_each_command_with_its_opposite_and_makes_none(rig: Rig) -> None:
     before = rig.state()
-    found = rig.linerate(*DOCTOR, "--dry-run").stdout
+    found = rig.lineproof(*DOCTOR, "--dry-run").stdout
     assert "router changes: none of an earlier run" in found
     assert "ok       router configuration: a run makes 8 changes, undone at its end; none was made now\n" in found
     assert (
@@ -127,5 +127,5 @@ def test_a_dry_run_lists_each_command_with_its_opposite_and_makes_none(rig: Rig)
 
 
 def test_a_testbed_that_ends_with_its_run_has_nothing_to_restore(tmp_path: Path, rig: Rig) -> None:
-    found = linerate(tmp_path, "restore", "simulated", "--platform", "netgate6100", cwd=rig.folder / "project")
+    found = lineproof(tmp_path, "restore", "simulated", "--platform", "netgate6100", cwd=rig.folder / "project")
     assert found.returncode == 2 and "ends with each run, and nothing stays on it" in found.stderr

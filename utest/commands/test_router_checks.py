@@ -1,4 +1,4 @@
-"""Lines of ``linerate doctor`` about a router that a file describes."""
+"""Lines of ``lineproof doctor`` about a router that a file describes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.router_checks import _planned_changes
-from linerate.routers.changes import Change
+from lineproof.commands.router_checks import _planned_changes
+from lineproof.routers.changes import Change
 from support import router_rig
 from support.described_router import description
 
@@ -34,7 +34,7 @@ def test_a_line_that_is_typed_first_and_refused_is_named(tmp_path: Path) -> None
     with router_rig.described(tmp_path, "undoing") as rig:
         file = tmp_path / "project" / "variables" / "shells" / "undoing.yaml"
         file.write_text(file.read_text().replace("[terminal length 0]", "[terminal length 0, screen wide]"))
-        found = rig.linerate("doctor", "lab", "--platform", "box").stdout
+        found = rig.lineproof("doctor", "lab", "--platform", "box").stdout
     refused = "'screen wide', which is typed first, is refused: '% Invalid input detected at '^' marker.'; fix"
     assert f"warning  router terminal: {refused} 'terminal.first' in variables/shells/undoing.yaml\n" in found, found
     assert "terminal length" not in found

@@ -1,4 +1,4 @@
-"""``linerate signoff``: what the sheet says, what is refused, and that the signature holds it all together."""
+"""``lineproof signoff``: what the sheet says, what is refused, and that the signature holds it all together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.rejudging import RejudgedSentence
-from linerate.evidence.run import RunFolder, read_run
-from linerate.evidence.signoff.pictures import testbed_drawing
-from linerate.evidence.signoff.sheet import make_sheet
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.rejudging import RejudgedSentence
+from lineproof.evidence.run import RunFolder, read_run
+from lineproof.evidence.signoff.pictures import testbed_drawing
+from lineproof.evidence.signoff.sheet import make_sheet
 from support.signoff_runs import (
     FORWARDS,
     LOSES,
@@ -242,7 +242,7 @@ def test_records_that_lead_to_another_verdict_are_not_signed(
     item = RejudgedSentence(record, verdict, ("trial 1 says that",) if state == "SUSPECT" else ())
     assert item.state == state
     found = SimpleNamespace(sentences=(item,), changed=())
-    monkeypatch.setattr("linerate.evidence.signoff.sheet.rejudge", lambda folder: found)
+    monkeypatch.setattr("lineproof.evidence.signoff.sheet.rejudge", lambda folder: found)
     shown = told(page(run, draft=True))
     assert words in shown and reason in shown
     if reason:
@@ -271,7 +271,7 @@ def test_a_password_is_never_guessed_and_a_draft_never_signed(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize(
-    ("error", "words"), [(ImportError("no"), r"pip install 'linerate\[signoff\]'"), (OSError("no"), "libpango-1.0-0")]
+    ("error", "words"), [(ImportError("no"), r"pip install 'lineproof\[signoff\]"), (OSError("no"), "libpango-1.0-0")]
 )
 def test_without_weasyprint_or_pango_html_alone_is_made(tmp_path: Path, monkeypatch, error: Exception, words: str):
     class Missing:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.evidence.run import RunFolder
-from linerate.evidence.signoff.pictures import sentence_plot, testbed_drawing
-from linerate.evidence.signoff.sheet import make_sheet
+from lineproof.commands.main import main
+from lineproof.evidence.run import RunFolder
+from lineproof.evidence.signoff.pictures import sentence_plot, testbed_drawing
+from lineproof.evidence.signoff.sheet import make_sheet
 from support.evidence_builders import requirement_record
 from support.signoff_runs import LOSES, NOW, about, environment, left_run, page, told, waiver, waivers
 

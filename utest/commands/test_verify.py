@@ -1,4 +1,4 @@
-"""``linerate verify``: what it prints, and its exit status. What it finds is tested in evidence/test_integrity.py."""
+"""``lineproof verify``: what it prints, and its exit status. What it finds is tested in evidence/test_integrity.py."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands import report
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run import RunFolder
-from linerate.evidence.run_files import sha256_of
+from lineproof.commands import report
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.run import RunFolder
+from lineproof.evidence.run_files import sha256_of
 from support.evidence_builders import requirement_record, trial_record
 
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.foreign import ForeignFrames, Heard
-from linerate.counts.group_frames import group_frames
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.project import Project
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
-from linerate.simulation.faults import parse_fault
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Evidence, Ruling, Verdict, loss_rule
-from linerate.traffic.catalogue import Catalogue
-from linerate_bench.studies import faults
+from lineproof.counts.foreign import ForeignFrames, Heard
+from lineproof.counts.group_frames import group_frames
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.project import Project
+from lineproof.session.judging import Judge
+from lineproof.session.plan import Plan
+from lineproof.simulation.faults import parse_fault
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Evidence, Ruling, Verdict, loss_rule
+from lineproof.traffic.catalogue import Catalogue
+from lineproof_bench.studies import faults
 from support import robot_run
 from support.model_bench import PROJECT
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.frame_origin import origin, origins
+from lineproof.counts.frame_origin import origin, origins
 
 SENDER = "02:00:00:00:00:fe"
 FROM = bytes.fromhex(SENDER.replace(":", ""))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.counts.frame_sizes import frame_sizes
-from linerate.counts.trial import DirectionCount
+from lineproof.counts.frame_sizes import frame_sizes
+from lineproof.counts.trial import DirectionCount
 
 
 @pytest.mark.parametrize(

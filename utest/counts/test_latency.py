@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.latency import LatencyBounds, LatencyCount, Statistic, bucket_end, pooled
-from linerate.errors import SentenceError
+from lineproof.counts.latency import LatencyBounds, LatencyCount, Statistic, bucket_end, pooled
+from lineproof.errors import SentenceError
 
 SECONDS = 1.0
 NAMES = ["p1", "p50", "p90", "p99", "p99.9", "min", "max", "mean"]

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.causes import Cause, Role, Stage
-from linerate.counts.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
-from linerate.counts.ledger_phrases import where_lost
-from linerate.counts.telemetry import InterfaceCounters, Telemetry
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.errors import TestbedError
-from linerate.evidence.ledger_table import ledgers_fragment, ledgers_table
-from linerate.session.bookkeeping import MAX_LEDGERS, Bookkeeper
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Tally, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.causes import Cause, Role, Stage
+from lineproof.counts.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
+from lineproof.counts.ledger_phrases import where_lost
+from lineproof.counts.telemetry import InterfaceCounters, Telemetry
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.errors import TestbedError
+from lineproof.evidence.ledger_table import ledgers_fragment, ledgers_table
+from lineproof.session.bookkeeping import MAX_LEDGERS, Bookkeeper
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Tally, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
 INTERFACES = {0: "eth1", 1: "eth2"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.counts.pause_names import Pauses, is_pause, is_received_pause, pauses_of
+from lineproof.counts.pause_names import Pauses, is_pause, is_received_pause, pauses_of
 
 
 @pytest.mark.parametrize(

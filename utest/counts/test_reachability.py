@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
-from linerate.counts.trial import DirectionCount, Load, Outcome
-from linerate.errors import TestbedError
+from lineproof.counts.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
+from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.errors import TestbedError
 from support import robot_run
 
 SENT = [1000, 1250, 1500, 1750]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.step_down import CountSnapshot, StepDown
-from linerate.counts.trial import DirectionCount, Load, Outcome
+from lineproof.counts.step_down import CountSnapshot, StepDown
+from lineproof.counts.trial import DirectionCount, Load, Outcome
 
 
 @given(

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import linerate
-from linerate.evidence.allure import CATEGORIES, attach_text, show_svg, write_categories, write_environment
+import lineproof
+from lineproof.evidence.allure import CATEGORIES, attach_text, show_svg, write_categories, write_environment
 
 LIBRARY = """
 from pathlib import Path
-from linerate.errors import ConfigError, Inconclusive, SlaFailure
-from linerate.evidence import allure
+from lineproof.errors import ConfigError, Inconclusive, SlaFailure
+from lineproof.evidence import allure
 
 class Testbed:
     ROBOT_LIBRARY_SCOPE = "GLOBAL"
@@ -87,7 +87,7 @@ def run(folder: Path, *arguments: str) -> Path:
         *arguments,
         "tests",
     ]
-    environment = {"PYTHONPATH": str(Path(linerate.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONPATH": str(Path(lineproof.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert "ERROR" not in done.stderr + done.stdout
     return folder / "allure"
@@ -149,7 +149,7 @@ def test_a_killed_run_leaves_the_tests_that_had_ended(tmp_path):
     end = "Killed\n    Evaluate    os.kill(os.getpid(), signal.SIGKILL)    modules=os, signal\n*** Keywords ***"
     (tmp_path / "tests.robot").write_text(SUITE.format(up="").replace("*** Keywords ***", end))
     command = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE", "tests.robot"]
-    environment = {"PYTHONPATH": str(Path(linerate.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONPATH": str(Path(lineproof.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGKILL
     states = {test["name"]: test["status"] for test in results(tmp_path / "allure")}

@@ -6,19 +6,19 @@ from functools import cache
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.evidence import characterisation as shown
-from linerate.evidence import rfc2544_report as report
-from linerate.methods.ramp import RampPlan, ramp
-from linerate.methods.rfc2544.back_to_back import back_to_back
-from linerate.methods.rfc2544.latency import latency
-from linerate.methods.rfc2544.loss_rate import loss_curve
-from linerate.methods.rfc2544.throughput import throughput
-from linerate.methods.scaling import ScalingSetup, scale
-from linerate.methods.search import search
-from linerate.methods.trials import CharacterisationTerms, Deadline
-from linerate.sla.goals import Goal
-from linerate.units import line_rate_pps
+from lineproof.counts.trial import Load
+from lineproof.evidence import characterisation as shown
+from lineproof.evidence import rfc2544_report as report
+from lineproof.methods.ramp import RampPlan, ramp
+from lineproof.methods.rfc2544.back_to_back import back_to_back
+from lineproof.methods.rfc2544.latency import latency
+from lineproof.methods.rfc2544.loss_rate import loss_curve
+from lineproof.methods.rfc2544.throughput import throughput
+from lineproof.methods.scaling import ScalingSetup, scale
+from lineproof.methods.search import search
+from lineproof.methods.trials import CharacterisationTerms, Deadline
+from lineproof.sla.goals import Goal
+from lineproof.units import line_rate_pps
 from support.evidence_builders import NamedTraffic
 from support.pure_router import LINE, PureRouter
 

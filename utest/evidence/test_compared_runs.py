@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from linerate.evidence.compared_runs import (
+from lineproof.evidence.compared_runs import (
     ComparisonRule,
     Proven,
     compare_rows,
@@ -17,9 +17,9 @@ from linerate.evidence.compared_runs import (
     pair_runs,
     why_not_comparable,
 )
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.run import read_run
-from linerate.evidence.sentence_rows import SentenceRow
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.run import read_run
+from lineproof.evidence.sentence_rows import SentenceRow
 from support.evidence_builders import RUN, requirement_record
 from support.made_runs import DEMANDS, FORWARDS, LOAD, RECOVERS, Sentence, around, made_run
 

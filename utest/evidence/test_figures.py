@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.trial import Fault, Problem
-from linerate.evidence.plots import ThresholdLine, ticks, trials_plot
-from linerate.evidence.rates import direction_rows, percent
-from linerate.evidence.tables import trials_fragment, trials_table
-from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from lineproof.counts.trial import Fault, Problem
+from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
+from lineproof.evidence.rates import direction_rows, percent
+from lineproof.evidence.tables import trials_fragment, trials_table
+from lineproof.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from support.evidence_builders import LINK, NamedTraffic, trial
 
 SMALL = NamedTraffic("64b", 64.0)

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.under_load import CpuLoad, SampledStacks, UnderLoad
-from linerate.evidence.flame_graph import COLOURS, MOST_ROWS, flame_graph, under_load_flame_graph
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
-from linerate.sla.requirement import Requirement
+from lineproof.counts.under_load import CpuLoad, SampledStacks, UnderLoad
+from lineproof.evidence.flame_graph import COLOURS, MOST_ROWS, flame_graph, under_load_flame_graph
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
+from lineproof.sla.requirement import Requirement
 from support.fake_router import sample
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from linerate import __version__
-from linerate.errors import ConfigError, SentenceError
-from linerate.evidence.another_sla import AskedSentence, judge_another_sla
-from linerate.evidence.environment import code_identity
-from linerate.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run_files import INPUTS
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.verdict import Ruling
+from lineproof import __version__
+from lineproof.errors import ConfigError, SentenceError
+from lineproof.evidence.another_sla import AskedSentence, judge_another_sla
+from lineproof.evidence.environment import code_identity
+from lineproof.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.run_files import INPUTS
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.verdict import Ruling
 from support import robot_run
 
 RUN = "20260101T000000Z-abcdef"
@@ -55,8 +55,8 @@ def test_the_kept_files_are_the_same_plan(tmp_path: Path, monkeypatch: pytest.Mo
     project = own_project(tmp_path / "project")
     plan = Plan.read(project, "netgate6100", "vpp", "simulated", "quick")
     folder, environment = kept(plan, tmp_path / "results")
-    # neither the project's files nor those that come with Linerate are there any more
-    monkeypatch.setattr("linerate.project.packaged_variables", lambda: tmp_path / "nothing")
+    # neither the project's files nor those that come with Lineproof are there any more
+    monkeypatch.setattr("lineproof.project.packaged_variables", lambda: tmp_path / "nothing")
     again = read_kept_plan(folder, environment)
     assert (again.goal, again.testbed, again.platform) == (plan.goal, plan.testbed, plan.platform)
     assert [file.card for file in again.cards] == [file.card for file in plan.cards]
@@ -124,9 +124,9 @@ def test_a_run_without_inputs_says_so(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_which_linerate_it_was(tmp_path: Path):
+def test_which_lineproof_it_was(tmp_path: Path):
     unknown = {"version": __version__, "commit": "unknown", "dirty": "unknown"}
-    package = tmp_path / "linerate"
+    package = tmp_path / "lineproof"
     package.mkdir()
     (package / "__init__.py").write_text("")
     assert code_identity(package) == unknown, "no checkout"
@@ -134,7 +134,7 @@ def test_which_linerate_it_was(tmp_path: Path):
     subprocess.run([*git, "init", "-q"], check=True, timeout=20)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True, timeout=20)
     assert code_identity(package) == unknown, "installed inside the checkout of something else"
-    subprocess.run([*git, "add", "linerate"], check=True, timeout=20)
+    subprocess.run([*git, "add", "lineproof"], check=True, timeout=20)
     subprocess.run([*git, "commit", "-q", "-m", "second"], check=True, timeout=20)
     found = code_identity(package)
     assert len(found["commit"]) == 40 and found["dirty"] is False

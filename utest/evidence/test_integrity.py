@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.evidence.chain import breaks, first_link, sealed
-from linerate.evidence.derived import seal_derived
-from linerate.evidence.integrity import LARGEST_MANIFEST, check_integrity
-from linerate.evidence.run import RunFolder, read_run
-from linerate.evidence.run_files import MANIFEST_FILE, RECORDS, SUMS
-from linerate.evidence.verification import verify
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.evidence.chain import breaks, first_link, sealed
+from lineproof.evidence.derived import seal_derived
+from lineproof.evidence.integrity import LARGEST_MANIFEST, check_integrity
+from lineproof.evidence.run import RunFolder, read_run
+from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, SUMS
+from lineproof.evidence.verification import verify
 from support.evidence_builders import RUN, requirement_record, trial_record, written
 from support.resealed import change_records
 
-TRIES = int(os.environ.get("LINERATE_ALTERATIONS", "200"))
+TRIES = int(os.environ.get("LINEPROOF_ALTERATIONS", "200"))
 """How many alterations are tried, of each kind."""
 
 
@@ -312,10 +312,12 @@ def test_a_torn_last_line_is_a_crash(unclosed: Path, tmp_path: Path, name: str, 
     assert found.altered == () and f"{name}: the last line is incomplete and left out" in found.notes[0]
 
 
-def test_records_of_an_earlier_linerate_are_refused_in_words(closed: Path, tmp_path: Path):
+def test_records_of_an_earlier_lineproof_are_refused_in_words(closed: Path, tmp_path: Path):
     run = copied(closed, tmp_path)
-    (run / "trials.jsonl").write_text('{"schema": "linerate.trial/2", "run": "x"}\n')
-    with pytest.raises(ConfigError, match=r"trials\.jsonl:1: is of an earlier Linerate, .* no chain; .* run the suite"):
+    (run / "trials.jsonl").write_text('{"schema": "lineproof.trial/2", "run": "x"}\n')
+    with pytest.raises(
+        ConfigError, match=r"trials\.jsonl:1: is of an earlier Lineproof, .* no chain; .* run the suite"
+    ):
         read_run(run)
 
 
@@ -330,7 +332,7 @@ def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path, tmp_path: 
     run = copied(closed, tmp_path)
     change_records(run / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))
     (problem,) = verify(run).problems
-    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema linerate.requirement/3: verdict must")
+    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/3: verdict must")
 
 
 def test_a_chain_of_a_day_is_checked_in_linear_time():

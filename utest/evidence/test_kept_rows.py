@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.trial import Fault, Problem
-from linerate.errors import TestbedError
-from linerate.evidence.kept_rows import KeptRows
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.resume import CarriedVerdict
-from linerate.evidence.run import read_margins, read_run
-from linerate.evidence.sentence_rows import sentence_rows
-from linerate.evidence.summary import summarise, summary_of_kept
+from lineproof.counts.trial import Fault, Problem
+from lineproof.errors import TestbedError
+from lineproof.evidence.kept_rows import KeptRows
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.resume import CarriedVerdict
+from lineproof.evidence.run import read_margins, read_run
+from lineproof.evidence.sentence_rows import sentence_rows
+from lineproof.evidence.summary import summarise, summary_of_kept
 from support.evidence_builders import RUN, requirement_record, trial_record
 
 FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
@@ -73,7 +73,7 @@ def test_the_end_of_a_run_reads_no_record_again(tmp_path: Path, monkeypatch: pyt
         raise AssertionError("a record was read")
 
     for module in ("run", "integrity"):
-        monkeypatch.setattr(f"linerate.evidence.{module}.parse_json", parse)
+        monkeypatch.setattr(f"lineproof.evidence.{module}.parse_json", parse)
     recorder.close()
     assert recorder.rows is not None
     assert len(summary_of_kept(recorder.folder.path, recorder.environment, recorder.rows).rows) == 2

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.run import RunFolder
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.run import RunFolder
 from support.evidence_builders import ENVIRONMENT, RUN, written
 from support.paths import LIBRARIES, SUPPORT
 
@@ -75,7 +75,7 @@ while True:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(int(os.environ.get("LINERATE_KILLS", "2"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("LINEPROOF_KILLS", "2"))))
 def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
     paths = [str(SUPPORT.parent), str(LIBRARIES)]
     child = subprocess.Popen(

@@ -8,15 +8,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.record_schemas import schema_problems
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.records import MARGIN, EnvironmentRecord, schema
-from linerate.evidence.resume import Resumption
-from linerate.evidence.run import RunFolder, read_margins, read_run
-from linerate.evidence.sentence_rows import sentence_rows
-from linerate.methods.margin import Margin
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.record_schemas import schema_problems
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import MARGIN, EnvironmentRecord, schema
+from lineproof.evidence.resume import Resumption
+from lineproof.evidence.run import RunFolder, read_margins, read_run
+from lineproof.evidence.sentence_rows import sentence_rows
+from lineproof.methods.margin import Margin
 from support.evidence_builders import requirement_record, trial_record
 
 RUN = "20260101T000000Z-abcdef"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.latency import LatencyCount
-from linerate.counts.step_down import CountSnapshot, StepDown
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from linerate.evidence.demand import Demand
-from linerate.evidence.quantity_plots import plot_name, sentence_plot
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.sentence import parse
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.step_down import CountSnapshot, StepDown
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.quantity_plots import plot_name, sentence_plot
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.sentence import parse
 from support.evidence_builders import LINK, NamedTraffic
 from support.paths import ROOT
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from linerate.counts.trial import DirectionCount, Load, Outcome
-from linerate.evidence.rate_intervals import rate_intervals
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.evidence.rate_intervals import rate_intervals
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 QUICK = read_goal(VARIABLES / "goals", "quick")

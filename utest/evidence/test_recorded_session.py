@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.telemetry import Telemetry
-from linerate.counts.trial import Fault, Load, Outcome, Tolerance, Trial
-from linerate.errors import TestbedError
-from linerate.evidence.readings import ReadingRecord
-from linerate.evidence.recorded_session import RecordedSentence, RecordMismatch
-from linerate.evidence.records import TrialRecord, dumps
-from linerate.methods.saturate import saturate
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.session.router_watch import Reading, RouterRestarted
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Tally, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.telemetry import Telemetry
+from lineproof.counts.trial import Fault, Load, Outcome, Tolerance, Trial
+from lineproof.errors import TestbedError
+from lineproof.evidence.readings import ReadingRecord
+from lineproof.evidence.recorded_session import RecordedSentence, RecordMismatch
+from lineproof.evidence.records import TrialRecord, dumps
+from lineproof.methods.saturate import saturate
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.session.router_watch import Reading, RouterRestarted
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Tally, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.evidence_builders import LINK, RUN, requirement_record, trial_record
 from support.outcomes import outcome
 from support.paths import VARIABLES

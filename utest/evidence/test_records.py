@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.causes import Cause, Role, Stage
-from linerate.counts.frame_sizes import FrameSizes, frame_sizes
-from linerate.counts.latency import LatencyCount
-from linerate.counts.step_down import CountSnapshot, StepDown
-from linerate.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from linerate.evidence import records
-from linerate.evidence.chain import first_link, sealed
-from linerate.evidence.demand import Demand
-from linerate.evidence.json_fields import field_data
-from linerate.evidence.readings import ReadingRecord
-from linerate.evidence.record_schemas import why_unfit
-from linerate.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
-from linerate.evidence.why_record import recorded_facts
-from linerate.routers.host_reading import read_host_state
-from linerate.session.router_watch import Reading
-from linerate.sla.requirement import Quantity, Scope
-from linerate.units import Rate
+from lineproof.counts.causes import Cause, Role, Stage
+from lineproof.counts.frame_sizes import FrameSizes, frame_sizes
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.step_down import CountSnapshot, StepDown
+from lineproof.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.evidence import records
+from lineproof.evidence.chain import first_link, sealed
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.json_fields import field_data
+from lineproof.evidence.readings import ReadingRecord
+from lineproof.evidence.record_schemas import why_unfit
+from lineproof.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
+from lineproof.evidence.why_record import recorded_facts
+from lineproof.routers.host_reading import read_host_state
+from lineproof.session.router_watch import Reading
+from lineproof.sla.requirement import Quantity, Scope
+from lineproof.units import Rate
 from support.evidence_builders import requirement_record, trial_record, written
 from support.trex_host import shell_of
 
@@ -277,8 +277,8 @@ def test_a_number_that_is_not_finite_is_written_as_null():
     ("change", "words"),
     [
         (
-            {"schema": "linerate.trial/4"},
-            "'schema' is 'linerate.trial/4'; expected 'linerate.trial/3'",
+            {"schema": "lineproof.trial/4"},
+            "'schema' is 'lineproof.trial/4'; expected 'lineproof.trial/3'",
         ),
         ({"run": 7}, "'run' is 7; expected str"),
         ({"requirement": True}, "'requirement' is True; expected int"),
@@ -307,9 +307,9 @@ def test_an_unknown_verdict_is_refused():
 
 
 def test_data_that_is_not_json_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"linerate\.requirement/3"):
+    with pytest.raises(ValueError, match=r"lineproof\.requirement/3"):
         records.dumps(requirement_record(extra={"x": object()}).to_json())
-    with pytest.raises(ValueError, match=r"linerate\.requirement/3"):
+    with pytest.raises(ValueError, match=r"lineproof\.requirement/3"):
         records.dumps(requirement_record(extra={"x": math.inf}).to_json())
 
 

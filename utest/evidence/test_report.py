@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.environment import executor_facts
-from linerate.evidence.listener_leavings import LARGEST_ATTACHMENT
-from linerate.evidence.recorder import SLA
-from linerate.evidence.report import newest, read_executions
-from linerate.evidence.report_page import POLICY, mend_page
-from linerate.evidence.report_results import write_results
-from linerate.evidence.reported_run import ReportedRun, history_point
-from linerate.evidence.run import RunFolder
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.environment import executor_facts
+from lineproof.evidence.listener_leavings import LARGEST_ATTACHMENT
+from lineproof.evidence.recorder import SLA
+from lineproof.evidence.report import newest, read_executions
+from lineproof.evidence.report_page import POLICY, mend_page
+from lineproof.evidence.report_results import write_results
+from lineproof.evidence.reported_run import ReportedRun, history_point
+from lineproof.evidence.run import RunFolder
 from support.evidence_builders import RUN, killed_run, requirement_record
 
 TEST = requirement_record().test

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.evidence.derived import seal_derived
-from linerate.evidence.report import newest, read_executions
-from linerate.evidence.report_page import check_counts
-from linerate.evidence.report_results import NO_TESTBED, write_results
-from linerate.evidence.reported_run import md5_of
-from linerate.evidence.run import RunFolder
+from lineproof.errors import TestbedError
+from lineproof.evidence.derived import seal_derived
+from lineproof.evidence.report import newest, read_executions
+from lineproof.evidence.report_page import check_counts
+from lineproof.evidence.report_results import NO_TESTBED, write_results
+from lineproof.evidence.reported_run import md5_of
+from lineproof.evidence.run import RunFolder
 from support.evidence_builders import ENVIRONMENT, requirement_record
 
 TEST = requirement_record().test

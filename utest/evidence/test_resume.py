@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from linerate.ceilings.calibration import Calibration
-from linerate.commands.main import main
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.resume import FINGERPRINTS, Resumption, fingerprints
-from linerate.evidence.run import RunFolder, read_run
-from linerate.project import Project
-from linerate.session.plan import Plan
+from lineproof.ceilings.calibration import Calibration
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.resume import FINGERPRINTS, Resumption, fingerprints
+from lineproof.evidence.run import RunFolder, read_run
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support import robot_run
 from support.evidence_builders import requirement_record, trial_record
 
@@ -51,7 +51,7 @@ def written(results: Path, *verdicts: tuple[str, Any], torn: bool = False) -> Pa
         folder.add_requirement(record)
     if torn:
         with (folder.path / "requirements.jsonl").open("ab") as file:
-            file.write(b'{"schema": "linerate.requ')
+            file.write(b'{"schema": "lineproof.requ')
     return folder.path
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import linerate
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence import records
-from linerate.evidence.environment import host_facts, package_versions
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.record_schemas import schema_problems
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run import RunFolder, new_run_id, read_run
-from linerate.evidence.run_files import sha256_of
+import lineproof
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence import records
+from lineproof.evidence.environment import host_facts, package_versions
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.record_schemas import schema_problems
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.run import RunFolder, new_run_id, read_run
+from lineproof.evidence.run_files import sha256_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import SUPPORT
 
@@ -152,7 +152,7 @@ def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(descriptor, data[:20])
 
-    monkeypatch.setattr("linerate.files.os.write", half)
+    monkeypatch.setattr("lineproof.files.os.write", half)
     full = (
         r"trials\.jsonl cannot be written: No space left on device \(.* free there\); free space on that disk, or keep"
     )
@@ -260,7 +260,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from support.evidence_builders import RUN, trial_record
-from linerate.evidence.run import RunFolder
+from lineproof.evidence.run import RunFolder
 
 folder = RunFolder.create(Path(sys.argv[1]), RUN)
 for number in range(1, 100_000):
@@ -271,7 +271,7 @@ for number in range(1, 100_000):
 
 @pytest.mark.slow
 def test_records_survive_a_killed_process(tmp_path):
-    paths = [str(SUPPORT.parent), str(Path(linerate.__file__).parents[1])]
+    paths = [str(SUPPORT.parent), str(Path(lineproof.__file__).parents[1])]
     child = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path)],
         stdout=subprocess.PIPE,

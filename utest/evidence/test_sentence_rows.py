@@ -10,17 +10,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.errors import ConfigError
-from linerate.evidence import records
-from linerate.evidence.demand import Demand
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.run import RunFolder, read_margins, read_run
-from linerate.evidence.sentence_rows import SentenceRow, sentence_rows
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.sentence import parse
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.errors import ConfigError
+from lineproof.evidence import records
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.run import RunFolder, read_margins, read_run
+from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.sentence import parse
 from support.evidence_builders import RUN, requirement_record, trial_record
 from support.paths import ROOT
 

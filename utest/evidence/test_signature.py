@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from linerate import __version__
-from linerate.commands.main import main
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.run_files import sha256_of
-from linerate.evidence.signature import SecretKey, read_public_key
-from linerate.evidence.verification import verify
+from lineproof import __version__
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.run_files import sha256_of
+from lineproof.evidence.signature import SecretKey, read_public_key
+from lineproof.evidence.verification import verify
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
 
 FIELDS = {"run": "a", "verdicts": "1 PASS", "who": "Zoë\n"}
-COMMENT = f"linerate:{__version__}\trun:a\tverdicts:1 PASS\twho:Zo\\xeb\\n"
+COMMENT = f"lineproof:{__version__}\trun:a\tverdicts:1 PASS\twho:Zo\\xeb\\n"
 needs_minisign = pytest.mark.skipif(shutil.which("minisign") is None, reason="needs Debian's package minisign")
 
 
@@ -128,8 +128,8 @@ def test_without_the_library_a_run_is_checked_but_for_its_signature(tmp_path: Pa
     run, public = signed_run(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "minisign", None)
     found = verify(run)
-    assert found.problems == () and "pip install 'linerate[signoff]'" in found.found.notes[-1]
-    with pytest.raises(TestbedError, match=r"linerate\[signoff\]"):
+    assert found.problems == () and "pip install 'lineproof[signoff]" in found.found.notes[-1]
+    with pytest.raises(TestbedError, match=r"lineproof\[signoff\]"):
         verify(run, read_public_key(public))
 
 

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.evidence.demand import Demand
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run import RunFolder
-from linerate.evidence.run_files import SUMMARIES
-from linerate.evidence.sentence_rows import SentenceRow
-from linerate.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
-from linerate.evidence.summary_files import execution_summary, write_forms
-from linerate.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
-from linerate.sla.goals import read_goal
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.run import RunFolder
+from lineproof.evidence.run_files import SUMMARIES
+from lineproof.evidence.sentence_rows import SentenceRow
+from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
+from lineproof.evidence.summary_files import execution_summary, write_forms
+from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
+from lineproof.sla.goals import read_goal
 from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
@@ -200,7 +200,7 @@ def test_a_study_has_its_tables_and_no_sentences(tmp_path: Path) -> None:
     folder = tmp_path / RUN
     found = ExecutionSummary((summarise(folder),))
     assert found.runs[0].title == "study small: 6 measurements, 1 without a value" and not found.runs[0].incomplete
-    assert f"linerate study report {RUN}" in text(found)
+    assert f"lineproof study report {RUN}" in text(found)
     (folder / "study.txt").write_text("one flow\nvpp  33.6\x1b\n", encoding="utf-8")
     found = ExecutionSummary((summarise(folder),))
     assert "PASS" not in text(found) and "vpp  33.6\\x1b\n" in text(found)

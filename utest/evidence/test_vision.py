@@ -10,19 +10,19 @@ import pytest
 
 from evidence.test_characterisation_figures import pictures
 from evidence.test_quantity_plots import FLAP, LINK, SMALL, demand, repetition
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.evidence import drawing
-from linerate.evidence.flame_graph import COLOURS
-from linerate.evidence.history.stored_run import OWN
-from linerate.evidence.history.trend_plot import trend_svg
-from linerate.evidence.history.trends import Series, TrendPoint
-from linerate.evidence.plot_frame import SERIES_COLOURS
-from linerate.evidence.quantity_plots import sentence_plot
-from linerate.evidence.signoff.pictures import sentence_plot as printed_plot
-from linerate.evidence.signoff.pictures import testbed_drawing as drawn_testbed
-from linerate.evidence.signoff.sheet import make_sheet
-from linerate.evidence.svg import SHAPES, SvgPicture
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.evidence import drawing
+from lineproof.evidence.flame_graph import COLOURS
+from lineproof.evidence.history.stored_run import OWN
+from lineproof.evidence.history.trend_plot import trend_svg
+from lineproof.evidence.history.trends import Series, TrendPoint
+from lineproof.evidence.plot_frame import SERIES_COLOURS
+from lineproof.evidence.quantity_plots import sentence_plot
+from lineproof.evidence.signoff.pictures import sentence_plot as printed_plot
+from lineproof.evidence.signoff.pictures import testbed_drawing as drawn_testbed
+from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.evidence.svg import SHAPES, SvgPicture
 from support.signoff_runs import left_run
 from support.vision import confused, contrast, faint
 

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError, SentenceError
-from linerate.generators import kinds
-from linerate.generators.abilities import WORDS, Abilities, Method
-from linerate.generators.kinds import generator_kind, installed_kinds, kinds_with
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.testbed.files import read_testbed
-from linerate.testbed.settings import HardwareSettings, NetnsSettings
-from linerate.testbed.trex.settings import TrexGeneratorSettings
+from lineproof.errors import ConfigError, SentenceError
+from lineproof.generators import kinds
+from lineproof.generators.abilities import WORDS, Abilities, Method
+from lineproof.generators.kinds import generator_kind, installed_kinds, kinds_with
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings
+from lineproof.testbed.trex.settings import TrexGeneratorSettings
 from support.paths import ROOT
 
 OTHER = """
-from linerate.generators.abilities import Abilities
-from linerate.generators.kinds import GeneratorKind
-from linerate.generators.settings import GeneratorSettings
+from lineproof.generators.abilities import Abilities
+from lineproof.generators.kinds import GeneratorKind
+from lineproof.generators.settings import GeneratorSettings
 
 class Keys(GeneratorSettings):
     slots: int
@@ -46,7 +46,7 @@ def other_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        f"[linerate.generators]\nanotherbox = {name}:KIND\nbroken = {name}:MISSING\nwrong = {name}:connect\n"
+        f"[lineproof.generators]\nanotherbox = {name}:KIND\nbroken = {name}:MISSING\nwrong = {name}:connect\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()

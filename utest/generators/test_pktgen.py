@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import HOST_COUNTS, Fault, Load, Outcome, Tolerance, assess_trial
-from linerate.errors import TestbedError
-from linerate.generators.base import directions_of
-from linerate.generators.programs import pktgen
-from linerate.testbed import namespaces
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import HOST_COUNTS, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.errors import TestbedError
+from lineproof.generators.base import directions_of
+from lineproof.generators.programs import pktgen
+from lineproof.testbed import namespaces
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 from support.snmp_switch import COMMUNITY, SnmpSwitch
 from support.two_hosts import TwoHosts, two_hosts
@@ -125,13 +125,13 @@ def test_a_switch_by_its_shell(lab: Lab) -> None:
 
 def test_a_switch_that_does_not_answer_is_found_before_any_traffic(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMUNITY", "wr0ng")
-    monkeypatch.setattr("linerate.system.snmp.LIMIT", 0.2)
+    monkeypatch.setattr("lineproof.system.snmp.LIMIT", 0.2)
     lab.write(switch=lab.snmp())
     with pytest.raises(TestbedError, match=r"the switch at 127\.0\.0\.1:[0-9]+: No SNMP response") as caught:
         lab.hosts.connect()
     assert "wr0ng" not in str(caught.value)
     monkeypatch.setenv("COMMUNITY", COMMUNITY)
-    monkeypatch.setattr("linerate.system.snmp.LIMIT", 2.0)
+    monkeypatch.setattr("lineproof.system.snmp.LIMIT", 2.0)
     lab.hosts.connect().close()
 
 

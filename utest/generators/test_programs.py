@@ -12,22 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction, directions_of
-from linerate.generators.programs.agent import STOPPED, Agent, AgentPlace, Launch, Ran, start_together
-from linerate.generators.programs.counters import Span, read_facts
-from linerate.generators.programs.driver import ProgramGenerator
-from linerate.generators.programs.iperf3 import Iperf3, read_reports
-from linerate.generators.programs.outcome import Sent, outcome_of
-from linerate.generators.programs.pktgen import read_report as pktgen_report
-from linerate.generators.programs.trafgen import check_discipline, config_line, listed_frames
-from linerate.generators.streams import profile_streams
-from linerate.generators.switch.checked import with_switch
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.ip_header import ipv4_checksum
-from linerate.traffic.profiles import FrameClass, Profile
-from linerate.units import FCS
+from lineproof.counts.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction, directions_of
+from lineproof.generators.programs.agent import STOPPED, Agent, AgentPlace, Launch, Ran, start_together
+from lineproof.generators.programs.counters import Span, read_facts
+from lineproof.generators.programs.driver import ProgramGenerator
+from lineproof.generators.programs.iperf3 import Iperf3, read_reports
+from lineproof.generators.programs.outcome import Sent, outcome_of
+from lineproof.generators.programs.pktgen import read_report as pktgen_report
+from lineproof.generators.programs.trafgen import check_discipline, config_line, listed_frames
+from lineproof.generators.streams import profile_streams
+from lineproof.generators.switch.checked import with_switch
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.ip_header import ipv4_checksum
+from lineproof.traffic.profiles import FrameClass, Profile
+from lineproof.units import FCS
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
@@ -181,7 +181,7 @@ def test_any_other_answer_of_iperf3_is_one_error(text: str) -> None:
 def test_iperf3_refuses_what_would_not_be_these_frames(
     words: str, mtu: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("linerate.generators.programs.iperf3.read_facts", lambda agent: {"mtu": mtu})
+    monkeypatch.setattr("lineproof.generators.programs.iperf3.read_facts", lambda agent: {"mtu": mtu})
     port: Any = SimpleNamespace(agent=SimpleNamespace(place=SimpleNamespace(text="p0")))
     site: Any = None
     with pytest.raises(TestbedError, match=says):
@@ -341,6 +341,6 @@ def test_streams_of_iperf3_use_no_more_cores_than_there_are(
     iperf3 = Iperf3({0: port}, site, passes_by=True)
     iperf3._flows, iperf3._cores = {0: (None,) * flows}, {0: cores}  # type: ignore[dict-item]
     span = Span((5.0, 5.0), (6.0, 6.0))
-    monkeypatch.setattr("linerate.generators.programs.iperf3.watched_span", lambda agent: span)
+    monkeypatch.setattr("lineproof.generators.programs.iperf3.watched_span", lambda agent: span)
     found = iperf3.finish(OUT, 5.0)
     assert (found.frames, found.cores) == (100 * flows, used)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import HOST_COUNTS, Fault, Load
-from linerate.errors import TestbedError
-from linerate.generators.base import Generator, directions_of
-from linerate.system import children
-from linerate.testbed import namespaces
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import HOST_COUNTS, Fault, Load
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Generator, directions_of
+from lineproof.system import children
+from lineproof.testbed import namespaces
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 from support.patience import wait_until
 from support.two_hosts import TwoHosts, two_hosts
@@ -151,9 +151,9 @@ LONG = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
-from linerate.counts.trial import Load
-from linerate.generators.base import directions_of
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
+from lineproof.generators.base import directions_of
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 from support.two_hosts import TwoHosts
 generator = TwoHosts(Path(sys.argv[2]), ("", ""), [], []).connect()
@@ -205,10 +205,10 @@ def test_a_killed_run_leaves_no_program(
 
 
 def test_no_folder_of_an_agent_is_left(hosts: TwoHosts) -> None:
-    before = set(Path("/tmp").glob("linerate-port.*"))
+    before = set(Path("/tmp").glob("lineproof-port.*"))
     with connected(hosts, "trafgen") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), ONE)
-        made = set(Path("/tmp").glob("linerate-port.*")) - before
+        made = set(Path("/tmp").glob("lineproof-port.*")) - before
         assert made
     # another worker's may be among them
     wait_until(lambda: not any(path.exists() for path in made), lambda: made, LIMIT)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.generators.base import Direction
-from linerate.generators.streams import Stream, burst_streams, frame_bytes, profile_streams
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.ip_header import ipv4_checksum
-from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
-from linerate_bench.backend import FieldVariable, StreamTraffic
-from linerate_bench.model.flows import Flow, flow_of, spread
+from lineproof.generators.base import Direction
+from lineproof.generators.streams import Stream, burst_streams, frame_bytes, profile_streams
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.ip_header import ipv4_checksum
+from lineproof.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.model.flows import Flow, flow_of, spread
 from support.paths import VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")

@@ -14,10 +14,10 @@ from unittest import mock
 import pytest
 from robot.libdoc import LibraryDocumentation
 
-from linerate import __version__
-from linerate.commands.ending import finish
-from linerate.commands.main import main
-from linerate_bench.__main__ import main as bench
+from lineproof import __version__
+from lineproof.commands.ending import finish
+from lineproof.commands.main import main
+from lineproof_bench.__main__ import main as bench
 from support.made_runs import FORWARDS, LOAD, Sentence, around, made_run
 from support.paths import ROOT
 
@@ -64,7 +64,7 @@ def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:
     """Return exit status, output and errors of a call, without what differs from machine to machine."""
     output, errors = io.StringIO(), io.StringIO()
     # the bench is a process of its own for a user
-    own_process = mock.patch("linerate.commands.bench.run", bench)
+    own_process = mock.patch("lineproof.commands.bench.run", bench)
     with own_process, redirect_stdout(output), redirect_stderr(errors), pytest.raises(SystemExit) as end:
         finish(lambda: main(words))
     return end.value.code, _common(output.getvalue(), folder), _common(errors.getvalue(), folder)
@@ -84,6 +84,6 @@ def _first(text: str) -> str:
 
 def _keywords() -> str:
     """Return each keyword with its arguments and tags, by resource."""
-    sources = [*map(str, sorted((ROOT / "resources").glob("*.resource"))), "linerate.robot.Linerate"]
+    sources = [*map(str, sorted((ROOT / "resources").glob("*.resource"))), "lineproof.robot.Lineproof"]
     found = [(Path(source).name, word) for source in sources for word in sorted(LibraryDocumentation(source).keywords)]
     return "".join(f"{source}: {word.name} | {word.args} | {', '.join(word.tags)}\n" for source, word in found)

@@ -11,22 +11,22 @@ from typing import Any
 from unittest import mock
 
 from golden import net
-from linerate.counts.latency import LatencyCount
-from linerate.counts.step_down import CountSnapshot, StepDown
-from linerate.counts.telemetry import NodeRuntime, Telemetry
-from linerate.counts.trial import HIDDEN, DirectionCount, Fault, Load, Outcome, Problem
-from linerate.methods import cost as cost_method
-from linerate.methods import saturate as saturate_method
-from linerate.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
-from linerate.methods.latency import latency
-from linerate.methods.recovery import recovery
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import Goal, read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Verdict
-from linerate.stats import interval
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.step_down import CountSnapshot, StepDown
+from lineproof.counts.telemetry import NodeRuntime, Telemetry
+from lineproof.counts.trial import HIDDEN, DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.methods import cost as cost_method
+from lineproof.methods import saturate as saturate_method
+from lineproof.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
+from lineproof.methods.latency import latency
+from lineproof.methods.recovery import recovery
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Verdict
+from lineproof.stats import interval
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 SEEDS = 40_000

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from golden import studies
 from golden.runs import run_of, scratch
 from support import history_runs, made_runs, signoff_runs
-from support.command_line import linerate as command
+from support.command_line import lineproof as command
 from support.paths import ROOT
 
 HEAD = f"""\
@@ -89,7 +89,7 @@ VARYING = (
     (r"up for [^;\n]*", "up for <duration>"),
     (r"\btime=\"[^\"]*\"", 'time="<duration>"'),
     (r"(?m)\| \d+\.\d{3} (?=\| [^|\n]*$)", "| <duration> "),
-    (r"(?i)linerate( \d+\.\d+\.\d+)?( \(commit [^)]*\))?", "<program>"),
+    (r"(?i)lineproof( \d+\.\d+\.\d+)?( \(commit [^)]*\))?", "<program>"),
     (r"\| (<program>|generator\.(client python|pyzmq|scapy)) \| .*", r"| \1 | <version>"),
     (r"Machine of the run: [\s\S]*?\.\n", "Machine of the run: <host>\n"),
     (r"\| name \| .*(\n\| .*)*?\n\| python_implementation \| .*", "| <host>"),

@@ -12,11 +12,11 @@ from unittest import mock
 
 from bench.server.test_replay import OFFICIAL, PYPI, Replay, recorded, shape
 from golden import net
-from linerate.counts.trial import Load
-from linerate.generators.base import Probe, directions_of
-from linerate.generators.trex.client_folders import client_folder
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate_bench.server.rpc import Dispatcher, is_zipped, unzip_message
+from lineproof.counts.trial import Load
+from lineproof.generators.base import Probe, directions_of
+from lineproof.generators.trex.client_folders import client_folder
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof_bench.server.rpc import Dispatcher, is_zipped, unzip_message
 from support.known_router import CATALOGUE
 from support.server_support import Client, FakeBackend, serving
 

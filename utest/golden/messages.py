@@ -10,17 +10,17 @@ from typing import Any
 from unittest import mock
 
 from golden.decisions import stepped
-from linerate.counts.causes import Cause, Stage
-from linerate.counts.explanation import Why
-from linerate.counts.latency import LatencyCount
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.ledger_phrases import where_lost
-from linerate.counts.neighbours import NeighbourEntry
-from linerate.counts.pause_names import Pauses
-from linerate.counts.router_facts import Placement
-from linerate.counts.step_down import StepDown
-from linerate.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
-from linerate.counts.trial import (
+from lineproof.counts.causes import Cause, Stage
+from lineproof.counts.explanation import Why
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.ledger_phrases import where_lost
+from lineproof.counts.neighbours import NeighbourEntry
+from lineproof.counts.pause_names import Pauses
+from lineproof.counts.router_facts import Placement
+from lineproof.counts.step_down import StepDown
+from lineproof.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from lineproof.counts.trial import (
     HIDDEN,
     HOST_COUNTS,
     DirectionCount,
@@ -31,29 +31,29 @@ from linerate.counts.trial import (
     Tolerance,
     assess_trial,
 )
-from linerate.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction, GeneratorPort
-from linerate.generators.streams import profile_streams
-from linerate.methods import cost as cost_method
-from linerate.methods.budget import duration_text
-from linerate.methods.ceiling import find_ceiling
-from linerate.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
-from linerate.methods.margin import search_margin
-from linerate.methods.trials import CharacterisationTerms, Deadline
-from linerate.routers.explain import explain
-from linerate.routers.explain_workers import BRIDGE, IDENT
-from linerate.routers.linux_load import THROTTLED
-from linerate.routers.linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS
-from linerate.session.bypass import check_router_bypassed
-from linerate.session.explaining import explained
-from linerate.session.judging import Judge
-from linerate.session.router_watch import RouterWatch
-from linerate.session.seen_frames import SeenFrames
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.trial_weight import why_weighed
-from linerate.sla.verdict import Evidence
+from lineproof.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction, GeneratorPort
+from lineproof.generators.streams import profile_streams
+from lineproof.methods import cost as cost_method
+from lineproof.methods.budget import duration_text
+from lineproof.methods.ceiling import find_ceiling
+from lineproof.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
+from lineproof.methods.margin import search_margin
+from lineproof.methods.trials import CharacterisationTerms, Deadline
+from lineproof.routers.explain import explain
+from lineproof.routers.explain_workers import BRIDGE, IDENT
+from lineproof.routers.linux_load import THROTTLED
+from lineproof.routers.linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS
+from lineproof.session.bypass import check_router_bypassed
+from lineproof.session.explaining import explained
+from lineproof.session.judging import Judge
+from lineproof.session.router_watch import RouterWatch
+from lineproof.session.seen_frames import SeenFrames
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.trial_weight import why_weighed
+from lineproof.sla.verdict import Evidence
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.lossy_verdict import PLAN
 from support.paths import VARIABLES

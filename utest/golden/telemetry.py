@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 
-from linerate.config import validate_config
-from linerate.errors import TestbedError
-from linerate.project import Layers
-from linerate.routers import make_router
-from linerate.routers.base import Result, Shell, Side
-from linerate.routers.command_file import CommandFile, read_command_file
-from linerate.routers.link_state import read_link_states
+from lineproof.config import validate_config
+from lineproof.errors import TestbedError
+from lineproof.project import Layers
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Shell, Side
+from lineproof.routers.command_file import CommandFile, read_command_file
+from lineproof.routers.link_state import read_link_states
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import DATA, VARIABLES

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.packet_cost import cost_figures, packet_costs, together
-from linerate.counts.telemetry import NodeRuntime, Telemetry
-from linerate.counts.trial import DURING_READING, DirectionCount, During, Fault, Load, Outcome, Problem
-from linerate.errors import SentenceError, TestbedError
-from linerate.methods.cost import RuntimeCounters, cost
-from linerate.methods.sequential import TrialConditions
-from linerate.routers.vpp_output import parse_runtime
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.packet_cost import cost_figures, packet_costs, together
+from lineproof.counts.telemetry import NodeRuntime, Telemetry
+from lineproof.counts.trial import DURING_READING, DirectionCount, During, Fault, Load, Outcome, Problem
+from lineproof.errors import SentenceError, TestbedError
+from lineproof.methods.cost import RuntimeCounters, cost
+from lineproof.methods.sequential import TrialConditions
+from lineproof.routers.vpp_output import parse_runtime
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.fake_router import sample
 from support.paths import VARIABLES
 
@@ -33,7 +33,7 @@ NAMED = f"{SENTENCE} at 1 Mpps"
 def still() -> Iterator[None]:
     """Real time stands still: a rehearsal of the router's commands takes no time, however busy this machine is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("linerate.methods.cost.time", SimpleNamespace(monotonic=lambda: 0.0))
+        patch.setattr("lineproof.methods.cost.time", SimpleNamespace(monotonic=lambda: 0.0))
         yield
 
 

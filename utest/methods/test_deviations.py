@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.generators.trex.client.drain import QUIET_TIME
-from linerate.generators.trex.driver import TrexSettings
-from linerate.methods.deviations import deviations_of_verdict
-from linerate.session.traffic import LONGEST_PAUSE
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.generators.trex.client.drain import QUIET_TIME
+from lineproof.generators.trex.driver import TrexSettings
+from lineproof.methods.deviations import deviations_of_verdict
+from lineproof.session.traffic import LONGEST_PAUSE
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from linerate.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
-from linerate.methods.sequential import TrialConditions
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
+from lineproof.methods.sequential import TrialConditions
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from linerate.errors import SentenceError
-from linerate.methods.latency import latency
-from linerate.methods.sequential import TrialConditions
-from linerate.sla.goals import Goal, read_goal
-from linerate.sla.requirement import Quantity
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.errors import SentenceError
+from lineproof.methods.latency import latency
+from lineproof.methods.sequential import TrialConditions
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.sla.requirement import Quantity
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 QUICK = read_goal(VARIABLES / "goals", "quick")

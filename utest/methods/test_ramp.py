@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.evidence.loadtest_json import loadtest_data, loadtest_json
-from linerate.methods.ramp import RampPhase, RampPlan, ramp
-from linerate.methods.trials import CharacterisationTerms, Deadline
+from lineproof.evidence.loadtest_json import loadtest_data, loadtest_json
+from lineproof.methods.ramp import RampPhase, RampPlan, ramp
+from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.evidence_builders import NamedTraffic
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 

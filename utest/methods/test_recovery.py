@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.step_down import CountSnapshot, StepDown, TimeBounds
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from linerate.errors import SentenceError, TestbedError
-from linerate.methods.recovery import OverloadPhases, recovery
-from linerate.methods.rfc2544.recovery import recovery as rfc2544_recovery
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.trials import CharacterisationTerms
-from linerate.sla.goals import read_goal
-from linerate.sla.requirement import Quantity, Unit
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.step_down import CountSnapshot, StepDown, TimeBounds
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.errors import SentenceError, TestbedError
+from lineproof.methods.recovery import OverloadPhases, recovery
+from lineproof.methods.rfc2544.recovery import recovery as rfc2544_recovery
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.trials import CharacterisationTerms
+from lineproof.sla.goals import read_goal
+from lineproof.sla.requirement import Quantity, Unit
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 QUICK, RFC2544 = (read_goal(VARIABLES / "goals", name) for name in ("quick", "rfc2544"))

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.methods.rfc2544.back_to_back import back_to_back
-from linerate.methods.rfc2544.latency import latency
-from linerate.methods.rfc2544.loss_rate import loss_curve
-from linerate.methods.rfc2544.throughput import throughput
-from linerate.methods.trials import CharacterisationTerms, Deadline
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.methods.rfc2544.back_to_back import back_to_back
+from lineproof.methods.rfc2544.latency import latency
+from lineproof.methods.rfc2544.loss_rate import loss_curve
+from lineproof.methods.rfc2544.throughput import throughput
+from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from linerate.counts.live_traffic import Sample
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.methods.rfc2544.reset import SampleInterval, reset
+from lineproof.counts.live_traffic import Sample
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.methods.rfc2544.reset import SampleInterval, reset
 
 
 class LiveRouter:

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from linerate.counts.trial import DirectionCount, Load, Outcome
-from linerate.methods.saturate import saturate
-from linerate.methods.sequential import TrialConditions
-from linerate.sla.goals import Goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.methods.saturate import saturate
+from lineproof.methods.sequential import TrialConditions
+from lineproof.sla.goals import Goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
 LINK = 10e9

@@ -2,11 +2,11 @@
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.methods.scaling import ScalingSetup, scale
-from linerate.methods.trials import CharacterisationTerms, Deadline
-from linerate.sla.goals import Goal
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.methods.scaling import ScalingSetup, scale
+from lineproof.methods.trials import CharacterisationTerms, Deadline
+from lineproof.sla.goals import Goal
 from support.pure_router import LINE, PureRouter
 
 GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.trial import Load
-from linerate.methods.search import search
-from linerate.methods.trials import CharacterisationTerms, Deadline, ending_text
-from linerate.sla.goals import Goal
+from lineproof.counts.trial import Load
+from lineproof.methods.search import search
+from lineproof.methods.trials import CharacterisationTerms, Deadline, ending_text
+from lineproof.sla.goals import Goal
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 GOAL = Goal(

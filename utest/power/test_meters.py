@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from linerate.errors import TestbedError
-from linerate.power import open_meter
-from linerate.power.csv_meter import FRESH
-from linerate.power.settings import CsvMeterSettings, PowerSettings
-from linerate.power.shell_meter import RAPL_COMMAND, ipmi_watts, rapl_counters
+from lineproof.errors import TestbedError
+from lineproof.power import open_meter
+from lineproof.power.csv_meter import FRESH
+from lineproof.power.settings import CsvMeterSettings, PowerSettings
+from lineproof.power.shell_meter import RAPL_COMMAND, ipmi_watts, rapl_counters
 from support.paths import ROOT
 from support.snmp_agent import SnmpAgent
 
@@ -211,7 +211,7 @@ def test_an_outlet_is_read_by_either_version(unit: Unit, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_an_outlet_that_does_not_answer(unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMUNITY", "wr0ng")
-    monkeypatch.setattr("linerate.system.snmp.LIMIT", 0.2)
+    monkeypatch.setattr("lineproof.system.snmp.LIMIT", 0.2)
     where = {"kind": "snmp", "address": "127.0.0.1", "port": unit.port, "oid": Unit.OID}
     with pytest.raises(TestbedError, match=r"No SNMP response.*check address, login and object identifier") as caught:
         meter({**where, "community_from": "COMMUNITY"}).watts()

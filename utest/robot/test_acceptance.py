@@ -8,14 +8,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.robot import acceptance
-from linerate.robot.shared import Shared
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.robot import acceptance
+from lineproof.robot.shared import Shared
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 from support.outcomes import outcome
 
@@ -38,6 +38,7 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
     recorder.keep_verdict.assert_called_once()
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert (
-        "no plot of the trials: an error of Linerate's own (linerate/robot/acceptance.py, line " in warning.getMessage()
+        "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line "
+        in warning.getMessage()
     )
     assert any("<table" in record.getMessage() for record in caplog.records)

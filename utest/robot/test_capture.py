@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import Inconclusive
-from linerate.project import Project
-from linerate.robot.shared import Shared
-from linerate.robot.traffic_generator import GeneratorKeywords
-from linerate.session.plan import Plan
+from lineproof.errors import Inconclusive
+from lineproof.project import Project
+from lineproof.robot.shared import Shared
+from lineproof.robot.traffic_generator import GeneratorKeywords
+from lineproof.session.plan import Plan
 from support.paths import ROOT
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from linerate.robot.characterisation import _deadline
+from lineproof.robot.characterisation import _deadline
 
 
 @pytest.mark.parametrize(("time", "traffic"), [(None, None), (timedelta(0), 0.0), (timedelta(minutes=2), 120.0)])

@@ -10,9 +10,9 @@ import pytest
 from robot.api import SkipExecution
 from robot.errors import RobotError
 
-from linerate.errors import SlaFailure, TestbedError
-from linerate.robot import Linerate
-from linerate.robot.foreign_errors import CalmListener
+from lineproof.errors import SlaFailure, TestbedError
+from lineproof.robot import Lineproof
+from lineproof.robot.foreign_errors import CalmListener
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), RecursionError(), MemoryError(), OSError(5, "I/O error", "/x")])
@@ -33,7 +33,7 @@ def test_own_errors_and_those_of_robot_stay(error: Exception, monkeypatch: pytes
 
 def raised_for(error: Exception, monkeypatch: pytest.MonkeyPatch) -> BaseException:
     """What Robot sees of a keyword that raises *error*."""
-    library = Linerate()
+    library = Lineproof()
 
     def broken(*_: object) -> None:
         raise error

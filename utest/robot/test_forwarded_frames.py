@@ -6,12 +6,12 @@ import ipaddress
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.robot.forwarded_frames import FrameKeywords, frames_of
-from linerate.robot.shared import Shared
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profiles import Profile
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.robot.forwarded_frames import FrameKeywords, frames_of
+from lineproof.robot.shared import Shared
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.profiles import Profile
 from support.paths import ROOT
 
 

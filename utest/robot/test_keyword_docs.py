@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from robot.libdoc import libdoc
 
-from linerate.generators.abilities import Method
-from linerate.robot.sentence_check import METHODS
-from linerate.robot.suite_sentences import plain
+from lineproof.generators.abilities import Method
+from lineproof.robot.sentence_check import METHODS
+from lineproof.robot.suite_sentences import plain
 from support.paths import ROOT
 
-SOURCES: list[Path | str] = [*sorted((ROOT / "resources").glob("*.resource")), "linerate.robot.Linerate"]
+SOURCES: list[Path | str] = [*sorted((ROOT / "resources").glob("*.resource")), "lineproof.robot.Lineproof"]
 
 
 def document(source: Path | str, folder: Path) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_nothing_is_taken_for_a_link(source: Path | str, tmp_path: Path) -> None
 
 
 def test_the_grammar_is_shown_as_it_is(tmp_path: Path) -> None:
-    for source in (ROOT / "resources" / "acceptance.resource", "linerate.robot.Linerate"):
+    for source in (ROOT / "resources" / "acceptance.resource", "lineproof.robot.Lineproof"):
         plain = re.sub("<[^>]*>", "", document(source, tmp_path)["doc"]).replace("&gt;", ">").replace("&lt;", "<")
         assert "TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥ or ≤ VALUE UNIT [each way or in total]" in plain
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.robot.run_variables import NAMES, _given, check_names, check_values
+from lineproof.errors import ConfigError
+from lineproof.robot.run_variables import NAMES, _given, check_names, check_values
 from support import robot_run
 from support.paths import ROOT
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.robot.run_variables import NAMES, options
-from linerate.robot.started import DEFAULTS, _of_user
+from lineproof.robot.run_variables import NAMES, options
+from lineproof.robot.started import DEFAULTS, _of_user
 from support.paths import ROOT
 
 ROBOTS = {"${EMPTY}": "", "${NONE}": "None"}

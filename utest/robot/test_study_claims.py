@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from robot.libraries.BuiltIn import BuiltIn
 
-from linerate.commands.study import _show
-from linerate.errors import ConfigError, Inconclusive, SlaFailure
-from linerate.robot.shared import Shared
-from linerate.robot.studies import StudyKeywords
-from linerate.studies.results import results_of
-from linerate.studies.study import AT_LEAST, Study
+from lineproof.commands.study import _show
+from lineproof.errors import ConfigError, Inconclusive, SlaFailure
+from lineproof.robot.shared import Shared
+from lineproof.robot.studies import StudyKeywords
+from lineproof.studies.results import results_of
+from lineproof.studies.study import AT_LEAST, Study
 from support.study_builders import SMALL, measurements, study_of
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from robot.api import TestSuite as Suite
 
-from linerate.project import Project
-from linerate.robot import suite_sentences as SuiteSentences
-from linerate.traffic.catalogue import Catalogue
+from lineproof.project import Project
+from lineproof.robot import suite_sentences as SuiteSentences
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
 

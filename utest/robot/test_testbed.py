@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from linerate.robot import Linerate
+from lineproof.robot import Lineproof
 from support import robot_run
 
 
@@ -97,7 +97,7 @@ class Stuck:
 
 
 def test_every_session_is_closed_even_where_one_fails():
-    library = Linerate()
+    library = Lineproof()
     sessions: list[Any] = [Stuck(False), Stuck(True), Stuck(False)]
     library._shared.opened.extend(("", session) for session in sessions)
     with pytest.raises(OSError, match="stuck"):

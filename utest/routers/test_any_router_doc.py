@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.project import Layers
-from linerate.routers.command_file import SIDE_WORDS, read_command_file
-from linerate.routers.queries import COUNTERS, UPTIME_UNITS
+from lineproof.errors import ConfigError
+from lineproof.project import Layers
+from lineproof.routers.command_file import SIDE_WORDS, read_command_file
+from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "any-router.md").read_text(encoding="utf-8")

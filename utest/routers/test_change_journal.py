@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result, Shell
-from linerate.routers.change_journal import ChangeJournal, journal_path, look
-from linerate.routers.changes import Change
-from linerate.session.leftovers import undo_leftover
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.change_journal import ChangeJournal, journal_path, look
+from lineproof.routers.changes import Change
+from lineproof.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import CHANGE, ROUTER, Killed, dying, left, occasion
 
@@ -37,7 +37,7 @@ STATE = {
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "linerate" / "routers"
+    return tmp_path / "lineproof" / "routers"
 
 
 def run_once(kind: str, shell: Shell) -> None:
@@ -120,7 +120,7 @@ def test_it_is_its_users_alone() -> None:
 @pytest.mark.slow
 def test_a_router_in_use_is_refused_and_free_again_when_that_run_is_killed() -> None:
     text = (
-        "from linerate.routers.change_journal import ChangeJournal\nfrom linerate.routers.occasion import Occasion\n"
+        "from lineproof.routers.change_journal import ChangeJournal\nfrom lineproof.routers.occasion import Occasion\n"
         f"journal = ChangeJournal.claim({ROUTER!r})\n"
         f"journal.begin(Occasion.now({ROUTER!r}, 'linux', '', 1.0))\nprint('held', flush=True)\ninput()"
     )

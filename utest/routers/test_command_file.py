@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError, TestbedError
-from linerate.expressions import compiled, search
-from linerate.project import Layers, packaged_variables
-from linerate.routers.command_file import read_command_file
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.expressions import compiled, search
+from lineproof.project import Layers, packaged_variables
+from lineproof.routers.command_file import read_command_file
 from support.described_router import JSON
 
 

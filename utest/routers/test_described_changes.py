@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result, Router, Shell
-from linerate.routers.change_journal import ChangeJournal, look
-from linerate.routers.changes import Change
-from linerate.routers.command_file import SIDE_WORDS, CommandFile
-from linerate.routers.command_line_shell import CommandLineShell
-from linerate.routers.generic import side_words
-from linerate.session.leftovers import undo_leftover
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Router, Shell
+from lineproof.routers.change_journal import ChangeJournal, look
+from lineproof.routers.changes import Change
+from lineproof.routers.command_file import SIDE_WORDS, CommandFile
+from lineproof.routers.command_line_shell import CommandLineShell
+from lineproof.routers.generic import side_words
+from lineproof.session.leftovers import undo_leftover
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of
 from support.fake_router import SIDES
 from support.journals import ROUTER, Killed, dying, occasion
@@ -30,7 +30,7 @@ NAMES = sorted(DESCRIPTIONS)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "linerate" / "routers"
+    return tmp_path / "lineproof" / "routers"
 
 
 def described(shell: Shell, file: CommandFile) -> Router:
@@ -102,7 +102,9 @@ def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state
             if asked:
                 undo_leftover(journal, shell, False, later, asked=True)
             else:
-                with pytest.raises(TestbedError, match=r"saved .* h ago, over whatever .* 'linerate restore' loads it"):
+                with pytest.raises(
+                    TestbedError, match=r"saved .* h ago, over whatever .* 'lineproof restore' loads it"
+                ):
                     undo_leftover(journal, shell, False, later)
         finally:
             journal.close()
@@ -227,7 +229,7 @@ def test_an_interrupt_between_two_lines_leaves_no_configuration_open(name: str, 
 
 def test_a_command_that_the_router_does_not_know_is_no_change_that_is_gone() -> None:
     machine, file, before = killed_after(2, "in reverse")
-    line = "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate"
+    line = "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name lineproof"
     with pytest.raises(TestbedError, match="Command not found"):
         undo(file, Refusing(machine, words="% Command not found", line=line))
     assert machine.configuration != before and look(ROUTER, file) is not None
@@ -261,17 +263,17 @@ def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -
     router = described(refuse, description(name))
     with router.rehearsal() as found:
         router.configure(SIDES)
-    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name linerate" in str(change) for change in found)
+    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found)
 
 
 @pytest.mark.parametrize(
     "undo_lines",
     [
         ["reload"],
-        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate"],
-        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 1;reload name linerate", "exit"],
-        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 1\nreload name linerate", "exit"],
-        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate", "exit", "reload"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name lineproof"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 1;reload name lineproof", "exit"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 1\nreload name lineproof", "exit"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name lineproof", "exit", "reload"],
         ["configure replace flash:before force"],
         ["ip", "link", "set", "dev", "eth1", "down"],
     ],

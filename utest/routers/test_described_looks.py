@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result, Shell
-from linerate.routers.change_journal import ChangeJournal, look
-from linerate.routers.changes import Change
-from linerate.routers.command_file import CommandFile, LookQuery
-from linerate.routers.command_line_shell import CommandLineShell
-from linerate.session.leftovers import undo_leftover
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.change_journal import ChangeJournal, look
+from lineproof.routers.changes import Change
+from lineproof.routers.command_file import CommandFile, LookQuery
+from lineproof.routers.command_line_shell import CommandLineShell
+from lineproof.session.leftovers import undo_leftover
 from support.described_router import CommandLine, description, machine_of, shipped
 from support.fake_router import SIDES
 from support.journals import ROUTER, occasion
@@ -29,7 +29,7 @@ MAC, ROUTE = "0200.0000.0102", "ip route 16.0.0.0 255.0.0.0 100.65.1.2"
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "linerate" / "routers"
+    return tmp_path / "lineproof" / "routers"
 
 
 def configured(name: str) -> tuple[CommandLine, CommandFile, str]:
@@ -46,7 +46,7 @@ def configured(name: str) -> tuple[CommandLine, CommandFile, str]:
 
 
 def undo(file: CommandFile, shell: Shell, asked: bool = False) -> str:
-    """What the next start does; *asked*: what ``linerate restore`` does."""
+    """What the next start does; *asked*: what ``lineproof restore`` does."""
     journal = ChangeJournal.claim(ROUTER, file)
     try:
         return undo_leftover(journal, CommandLineShell(shell, file), False, occasion(kind="generic"), asked=asked)
@@ -196,15 +196,15 @@ def commits(*rows: str) -> str:
 @pytest.mark.parametrize(
     ("rows", "somebody"),
     [
-        (("admin: linerate", "admin: linerate", "root"), False),
-        (("root", "admin: linerate", "admin: linerate"), True),
-        (("root: fixed", "bob", "admin: linerate"), True),
-        (("root: not linerate", "admin: linerate"), True),
+        (("admin: lineproof", "admin: lineproof", "root"), False),
+        (("root", "admin: lineproof", "admin: lineproof"), True),
+        (("root: fixed", "bob", "admin: lineproof"), True),
+        (("root: not lineproof", "admin: lineproof"), True),
         # nothing of a run is there
-        (("root", "admin: linerate-restored", "admin: linerate"), False),
-        (("admin: linerate-restored", "root", "admin: linerate"), False),
+        (("root", "admin: lineproof-restored", "admin: lineproof"), False),
+        (("admin: lineproof-restored", "root", "admin: lineproof"), False),
         (("root", "bob: x"), False),
-        (("root: linerated",), False),
+        (("root: lineproofd",), False),
     ],
 )
 def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...], somebody: bool) -> None:
@@ -216,8 +216,8 @@ def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...],
 
 
 ROUTEROS = {
-    "/ip arp": " 0   comment=linerate address=100.65.1.2 mac-address={mac} interface=eth1 published=no\n",
-    "/ip route": " 0 As comment=linerate dst-address=16.0.0.0/8 gateway={gateway} immediate-gw=1.2.3.4%x distance=1\n",
+    "/ip arp": " 0   comment=lineproof address=100.65.1.2 mac-address={mac} interface=eth1 published=no\n",
+    "/ip route": " 0 As comment=lineproof dst-address=16.0.0.0/8 gateway={gateway} immediate-gw=1.2.3.4%x distance=1\n",
 }
 
 

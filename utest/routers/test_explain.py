@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.causes import Stage
-from linerate.counts.explanation import Confidence, Explanation, Why
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.router_facts import NicFacts, Placement
-from linerate.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
-from linerate.routers.explain import explain
-from linerate.routers.explain_evidence import TriedLoad
-from linerate.routers.explain_workers import BRIDGE, IDENT
+from lineproof.counts.causes import Stage
+from lineproof.counts.explanation import Confidence, Explanation, Why
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.router_facts import NicFacts, Placement
+from lineproof.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.routers.explain import explain
+from lineproof.routers.explain_evidence import TriedLoad
+from lineproof.routers.explain_workers import BRIDGE, IDENT
 from support.why_evidence import FORWARDED, OFFERED, SPREAD, TRIED, facts, ledger, load, nic
 
 EACH_ITS_OWN = (Placement("a", 0, "w0"), Placement("b", 0, "w1"))

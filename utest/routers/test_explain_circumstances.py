@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.causes import Stage
-from linerate.counts.explanation import Confidence
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.router_facts import NicFacts, Placement
-from linerate.counts.under_load import CpuLoad, UnderLoad
-from linerate.routers.explain import explain
-from linerate.routers.linux_load import THROTTLED
-from linerate.routers.linux_losses import BACKLOG_FULL, QDISC_DROPS
+from lineproof.counts.causes import Stage
+from lineproof.counts.explanation import Confidence
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.router_facts import NicFacts, Placement
+from lineproof.counts.under_load import CpuLoad, UnderLoad
+from lineproof.routers.explain import explain
+from lineproof.routers.linux_load import THROTTLED
+from lineproof.routers.linux_losses import BACKLOG_FULL, QDISC_DROPS
 from support.why_evidence import FORWARDED, OFFERED, TRIED, facts, ledger, load, nic
 
 LOST = OFFERED - FORWARDED

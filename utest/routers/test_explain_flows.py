@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.explanation import Confidence
-from linerate.counts.router_facts import NicFacts, Placement
-from linerate.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
-from linerate.routers.explain import explain
+from lineproof.counts.explanation import Confidence
+from lineproof.counts.router_facts import NicFacts, Placement
+from lineproof.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.routers.explain import explain
 from support.ceilings import CATALOGUE
 from support.why_evidence import FORWARDED, OFFERED, TRIED, facts, ledger, load, nic
 

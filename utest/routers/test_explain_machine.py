@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.causes import Stage
-from linerate.counts.explanation import Confidence, Explanation
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.router_facts import NicFacts, Placement
-from linerate.counts.under_load import CpuLoad, UnderLoad
-from linerate.routers.explain import explain
-from linerate.routers.vpp_losses import vpp_causes
+from lineproof.counts.causes import Stage
+from lineproof.counts.explanation import Confidence, Explanation
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.router_facts import NicFacts, Placement
+from lineproof.counts.under_load import CpuLoad, UnderLoad
+from lineproof.routers.explain import explain
+from lineproof.routers.vpp_losses import vpp_causes
 from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load, nic
 
 # -- buses

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.causes import Stage
-from linerate.counts.explanation import Confidence, Explanation
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.router_facts import Placement
-from linerate.counts.under_load import CpuLoad, UnderLoad
-from linerate.routers.explain import explain
-from linerate.routers.linux_load import cpu_loads
-from linerate.routers.linux_losses import BACKLOG_FULL
+from lineproof.counts.causes import Stage
+from lineproof.counts.explanation import Confidence, Explanation
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.router_facts import Placement
+from lineproof.counts.under_load import CpuLoad, UnderLoad
+from lineproof.routers.explain import explain
+from lineproof.routers.linux_load import cpu_loads
+from lineproof.routers.linux_losses import BACKLOG_FULL
 from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load, nic
 
 ON_CPUS = tuple(Placement("a", queue, f"CPU {queue}") for queue in range(2))

@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.explanation import Confidence, Explanation
-from linerate.counts.ledger import Ledger, make_ledger
-from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
-from linerate.counts.telemetry import InterfaceCounters, Telemetry
-from linerate.counts.under_load import UnderLoad
-from linerate.routers.explain import explain
-from linerate.routers.explain_evidence import TriedLoad
-from linerate.routers.linux_facts import steered
-from linerate.routers.linux_load import cpu_loads
-from linerate.routers.linux_losses import linux_causes, parse_qdiscs
+from lineproof.counts.explanation import Confidence, Explanation
+from lineproof.counts.ledger import Ledger, make_ledger
+from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.counts.telemetry import InterfaceCounters, Telemetry
+from lineproof.counts.under_load import UnderLoad
+from lineproof.routers.explain import explain
+from lineproof.routers.explain_evidence import TriedLoad
+from lineproof.routers.linux_facts import steered
+from lineproof.routers.linux_load import cpu_loads
+from lineproof.routers.linux_losses import linux_causes, parse_qdiscs
 from support.ceilings import failed
 
 SENT = 100_000

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
-from linerate.evidence.facts_table import facts_fragment
-from linerate.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
-from linerate.routers.base import Result
-from linerate.routers.fact_reading import Answers
-from linerate.routers.shell_commands import ShellCommands
-from linerate.routers.vpp_output import strip_banner
+from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.evidence.facts_table import facts_fragment
+from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
+from lineproof.routers.base import Result
+from lineproof.routers.fact_reading import Answers
+from lineproof.routers.shell_commands import ShellCommands
+from lineproof.routers.vpp_output import strip_banner
 from support.fake_router import sample, shell_of, simulated
 from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
 
@@ -303,9 +303,9 @@ def test_facts_are_read_by_few_exchanges_of_commands_that_change_nothing(kind: s
     def shell(command: str, limit: float) -> Result:
         (script,) = shlex.split(command)[2:]
         scripts.append(script)
-        every = len(re.findall("@@linerate", script))
+        every = len(re.findall("@@lineproof", script))
         block = DPDK.replace("TenGigabitEthernet3/0/0", "eth1")
-        return Result("".join(f"{block}nft_do_chain\n@@linerate {at} 0\n" for at in range(every)), "", 0, 0.0)
+        return Result("".join(f"{block}nft_do_chain\n@@lineproof {at} 0\n" for at in range(every)), "", 0, 0.0)
 
     make_router(kind, shell, ("eth1",)).facts()  # type: ignore[arg-type]
     assert len(scripts) <= 5

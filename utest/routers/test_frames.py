@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result, Shell
-from linerate.testbed.settings import HardwareSettings
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.frame_kinds import (
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Shell
+from lineproof.testbed.settings import HardwareSettings
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.frame_kinds import (
     FrameKind,
     FrameKinds,
     ipv6_address,
@@ -21,7 +21,7 @@ from linerate.traffic.frame_kinds import (
     reason_not_forwarded,
     refuse_not_forwarded,
 )
-from linerate_bench.shells.linux import net_dev
+from lineproof_bench.shells.linux import net_dev
 from support.fake_router import SIDES
 from support.kernel_namespace import kernel_namespace
 from support.paths import VARIABLES
@@ -95,9 +95,9 @@ class Kernel:
             status, text = self.answer(command)
             return Result(text if not status else "", text if status else "", status, 0.0)
         out, err = "", ""
-        for line, number in re.findall(r'(?:^|; )(.*?); echo "@@linerate (\d+) \$\?"', words[2]):
+        for line, number in re.findall(r'(?:^|; )(.*?); echo "@@lineproof (\d+) \$\?"', words[2]):
             status, text = self.answer(line)
-            out += f"{text}@@linerate {number} {status}\n" if not status else f"@@linerate {number} {status}\n"
+            out += f"{text}@@lineproof {number} {status}\n" if not status else f"@@lineproof {number} {status}\n"
             err += text if status else ""
         return Result(out, err, 0, 0.0)
 

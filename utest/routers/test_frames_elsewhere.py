@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers import RouterKind, make_router
-from linerate.routers.base import Result
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.frame_kinds import FrameKind, FrameKinds
+from lineproof.errors import TestbedError
+from lineproof.routers import RouterKind, make_router
+from lineproof.routers.base import Result
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.frame_kinds import FrameKind, FrameKinds
 from support.fake_router import SIDES
 from support.paths import VARIABLES
 
@@ -31,8 +31,8 @@ class Recorder:
         words = shlex.split(command)
         if words[:2] != ["sh", "-c"]:
             return Result(self.one(command), "", 0, 0.0)
-        rows = re.findall(r'(?:^|; )(.*?); echo "@@linerate (\d+) \$\?"', words[2])
-        return Result("".join(f"{self.one(line)}@@linerate {number} 0\n" for line, number in rows), "", 0, 0.0)
+        rows = re.findall(r'(?:^|; )(.*?); echo "@@lineproof (\d+) \$\?"', words[2])
+        return Result("".join(f"{self.one(line)}@@lineproof {number} 0\n" for line, number in rows), "", 0, 0.0)
 
     def one(self, line: str) -> str:
         shown = self._answer(line, self.commands)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result
-from linerate.routers.configured_output import parse_inet
-from linerate.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
-from linerate_bench.shells.freebsd import interface_table
-from linerate_bench.state import InterfaceState, RouterConfiguration
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result
+from lineproof.routers.configured_output import parse_inet
+from lineproof.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
+from lineproof_bench.shells.freebsd import interface_table
+from lineproof_bench.state import InterfaceState, RouterConfiguration
 from support.fake_router import SIDES, router_state, shell_of, simulated
 
 COUNT = st.integers(0, 2**64 - 1)

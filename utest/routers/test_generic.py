@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
-from linerate.config import validate_config
-from linerate.counts.causes import Role, Stage
-from linerate.errors import TestbedError
-from linerate.project import packaged_variables
-from linerate.routers import make_router
-from linerate.routers.base import Result, Side
-from linerate.routers.command_file import CommandFile, DescribedChange
-from linerate.routers.command_line_shell import CommandLineShell
-from linerate.routers.generic import Generic
-from linerate.routers.ssh_shell import SshShell
-from linerate.session.router_watch import RouterRestarted, RouterWatch
+from lineproof.config import validate_config
+from lineproof.counts.causes import Role, Stage
+from lineproof.errors import TestbedError
+from lineproof.project import packaged_variables
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Side
+from lineproof.routers.command_file import CommandFile, DescribedChange
+from lineproof.routers.command_line_shell import CommandLineShell
+from lineproof.routers.generic import Generic
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_cli import FakeCli
 from support.fake_router import SIDES
@@ -214,42 +214,42 @@ def test_changes_are_undone_last_first_by_their_opposites() -> None:
     router = generic(shipped("routeros"), shell, ("eth1", "eth2"))
     router.configure(SIDES)
     assert len(shell.ran) == 6
-    assert shell.ran[0] == "/ip address add address=100.65.1.1/24 interface=eth1 comment=linerate"
+    assert shell.ran[0] == "/ip address add address=100.65.1.1/24 interface=eth1 comment=lineproof"
     done, shell.ran = shell.ran, []
     router.restore()
     shell.ran = [line for line in shell.ran if " print " not in line]
     assert len(shell.ran) == len(done)
-    assert shell.ran[0] == '/ip route remove [find comment=linerate dst-address="48.0.0.0/8"]'
-    assert all("comment=linerate" in line and "remove" in line for line in shell.ran)
+    assert shell.ran[0] == '/ip route remove [find comment=lineproof dst-address="48.0.0.0/8"]'
+    assert all("comment=lineproof" in line and "remove" in line for line in shell.ran)
 
 
 def test_a_saved_configuration_is_restored_as_a_whole() -> None:
     shell = Shell()
     router = generic(shipped("junos"), shell, ("eth1", "eth2"))
     router.configure(SIDES)
-    assert shell.ran[:3] == ["configure exclusive", "save /var/tmp/linerate-before.conf", "exit configuration-mode"]
-    assert shell.ran.count("commit and-quit comment linerate") == 2
+    assert shell.ran[:3] == ["configure exclusive", "save /var/tmp/lineproof-before.conf", "exit configuration-mode"]
+    assert shell.ran.count("commit and-quit comment lineproof") == 2
     shell.ran = []
     router.restore()
     router.restore()
     assert shell.ran == [
         "show system commit",
         "configure exclusive",
-        "load override /var/tmp/linerate-before.conf",
-        "commit and-quit comment linerate-restored",
+        "load override /var/tmp/lineproof-before.conf",
+        "commit and-quit comment lineproof-restored",
     ]
 
 
 def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> None:
     file, shell, resets = shipped("junos"), Shell(), list[int]()
-    shell.outputs["commit and-quit comment linerate"] = "error: configuration check-out failed\n"
+    shell.outputs["commit and-quit comment lineproof"] = "error: configuration check-out failed\n"
     router = Generic(CommandLineShell(shell, file, lambda: resets.append(1)), file, ("eth1",))
     with pytest.raises(TestbedError, match=r"refused 'configure exclusive .*check-out failed"):
         router.configure(SIDES[:1])
-    assert resets == [1] and shell.ran[-1] == "commit and-quit comment linerate"
+    assert resets == [1] and shell.ran[-1] == "commit and-quit comment lineproof"
     shell.outputs.clear()
     router.restore()
-    assert "load override /var/tmp/linerate-before.conf" in shell.ran
+    assert "load override /var/tmp/lineproof-before.conf" in shell.ran
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch
     file, now = shipped("ios"), [0.0]
     shell = Shell()
     router = generic(described("shell: mybox", commands={"uptime": file.commands.uptime}), shell)
-    monkeypatch.setattr("linerate.session.router_watch.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lineproof.session.router_watch.time.monotonic", lambda: now[0])
     watch = RouterWatch(router, 1.0, tuple, file.uptime_step)
     for at in (0, 30, 59, 60, 119, 121):
         now[0] = at
@@ -320,7 +320,7 @@ def test_changes_are_typed_in_a_terminal_and_undone_after_a_refusal(tmp_path: Pa
 
 
 def test_what_an_earlier_run_saved_is_not_restored() -> None:
-    shell = Shell({"save /var/tmp/linerate-before.conf": "error: no space left\n"})
+    shell = Shell({"save /var/tmp/lineproof-before.conf": "error: no space left\n"})
     router = generic(shipped("junos"), shell)
     with pytest.raises(TestbedError, match="no space left"):
         router.configure(SIDES[:1])

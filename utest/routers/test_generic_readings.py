@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.evidence.under_load_record import under_load_fragment
-from linerate.routers.base import Result
-from linerate.routers.command_file import CommandFile
-from linerate.routers.command_line_shell import CommandLineShell
-from linerate.routers.generic import Generic
+from lineproof.errors import TestbedError
+from lineproof.evidence.under_load_record import under_load_fragment
+from lineproof.routers.base import Result
+from lineproof.routers.command_file import CommandFile
+from lineproof.routers.command_line_shell import CommandLineShell
+from lineproof.routers.generic import Generic
 
 VERSION = {"run": "v", "pattern": "^is (?P<version>.+)", "example": "is 1", "expected": {"version": "1"}}
 

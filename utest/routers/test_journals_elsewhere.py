@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers.base import Result
-from linerate.routers.change_journal import ChangeJournal, journal_path, look, look_elsewhere
-from linerate.routers.changes import Change
-from linerate.session.leftovers import undo_leftover
+from lineproof.errors import TestbedError
+from lineproof.routers.base import Result
+from lineproof.routers.change_journal import ChangeJournal, journal_path, look, look_elsewhere
+from lineproof.routers.changes import Change
+from lineproof.session.leftovers import undo_leftover
 from support.journals import CHANGE, ROUTER, left, occasion
 
 
@@ -22,7 +22,7 @@ from support.journals import CHANGE, ROUTER, left, occasion
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "linerate" / "routers"
+    return tmp_path / "lineproof" / "routers"
 
 
 def left_at(router: str, *changes: Change, key: str = "SHA256:key") -> Path:

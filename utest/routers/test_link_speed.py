@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.project import Project
-from linerate.routers.base import Result
-from linerate.routers.command_file import read_command_file
-from linerate.routers.link_state import LinkState, parse_hardware, parse_ifconfig, read_link_states, with_sysfs_speed
+from lineproof.project import Project
+from lineproof.routers.base import Result
+from lineproof.routers.command_file import read_command_file
+from lineproof.routers.link_state import LinkState, parse_hardware, parse_ifconfig, read_link_states, with_sysfs_speed
 from support.paths import ROOT
 
 STATE = LinkState("eth1")

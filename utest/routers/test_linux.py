@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result, Shell, Side
-from linerate.routers.linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
-from linerate_bench.shells import linux as rendered
-from linerate_bench.state import InterfaceState
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Shell, Side
+from lineproof.routers.linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
+from lineproof_bench.shells import linux as rendered
+from lineproof_bench.state import InterfaceState
 from support.fake_router import SIDES, shell_of, simulated
 from support.kernel_namespace import kernel_namespace
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.causes import Cause, Role, Stage
-from linerate.routers import RouterKind, make_router
-from linerate.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
-from linerate.routers.linux_losses import linux_causes, parse_ethtool, parse_link, parse_qdiscs
-from linerate.routers.vpp_losses import vpp_causes
-from linerate.routers.vpp_output import parse_errors, parse_interface_rows
-from linerate_bench.shells import vpp_render
-from linerate_bench.shells.machine import Machine
+from lineproof.counts.causes import Cause, Role, Stage
+from lineproof.routers import RouterKind, make_router
+from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
+from lineproof.routers.linux_losses import linux_causes, parse_ethtool, parse_link, parse_qdiscs
+from lineproof.routers.vpp_losses import vpp_causes
+from lineproof.routers.vpp_output import parse_errors, parse_interface_rows
+from lineproof_bench.shells import vpp_render
+from lineproof_bench.shells.machine import Machine
 from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
 
 NEW = """\

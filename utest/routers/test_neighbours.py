@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.neighbours import NeighbourEntry
-from linerate.routers import make_router
-from linerate.routers.neighbours import parse_arp, parse_ip_neigh, parse_ndp
-from linerate.routers.vpp_output import parse_neighbours
+from lineproof.counts.neighbours import NeighbourEntry
+from lineproof.routers import make_router
+from lineproof.routers.neighbours import parse_arp, parse_ip_neigh, parse_ndp
+from lineproof.routers.vpp_output import parse_neighbours
 from support.fake_router import SIDES, shell_of, simulated
 
 ARP = """\
@@ -134,6 +134,6 @@ def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
 
 
 def _shell_printing(rows: str):
-    from linerate.routers.base import Result
+    from lineproof.routers.base import Result
 
-    return lambda command, limit: Result(f"{rows}@@linerate 0 0\n", "", 0, 0.0)
+    return lambda command, limit: Result(f"{rows}@@lineproof 0 0\n", "", 0, 0.0)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers.base import Result
-from linerate.routers.change_journal import ChangeJournal, look
-from linerate.routers.changes import Change
-from linerate.routers.occasion import Occasion
-from linerate.session.leftovers import undo_leftover
+from lineproof.errors import TestbedError
+from lineproof.routers.base import Result
+from lineproof.routers.change_journal import ChangeJournal, look
+from lineproof.routers.changes import Change
+from lineproof.routers.occasion import Occasion
+from lineproof.session.leftovers import undo_leftover
 from support.journals import ROUTER, occasion
 
 CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
@@ -92,7 +92,7 @@ def test_in_doubt_nothing_is_undone_until_a_person_asks(tmp_path: Path, monkeypa
     shell: Callable[[str, float], Result] = lambda command, limit: ran.append(command) or Result("", "", 0, 0.0)  # noqa: E731
     journal = ChangeJournal.claim(ROUTER)
     with pytest.raises(
-        TestbedError, match=r"cannot be told whether the router has restarted .* 'linerate restore' undoes"
+        TestbedError, match=r"cannot be told whether the router has restarted .* 'lineproof restore' undoes"
     ):
         undo_leftover(journal, shell, False, now)
     journal.close()

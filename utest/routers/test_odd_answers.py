@@ -10,18 +10,18 @@ from functools import partial
 
 import pytest
 
-from linerate.counts.telemetry import Telemetry
-from linerate.errors import TestbedError
-from linerate.routers import RouterKind, make_router
-from linerate.routers.base import Result, Router, Shell
-from linerate.routers.link_state import read_link_states
+from lineproof.counts.telemetry import Telemetry
+from lineproof.errors import TestbedError
+from lineproof.routers import RouterKind, make_router
+from lineproof.routers.base import Result, Router, Shell
+from lineproof.routers.link_state import read_link_states
 from support.fake_router import KINDS, SIDES, shell_of, simulated
 from support.fuzz import TIMES
 
 WHERE = "192.0.2.1:22"
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b|\n")
 
-_MARK = re.compile(r"(@@linerate \d+ \d+\s*\n)")
+_MARK = re.compile(r"(@@lineproof \d+ \d+\s*\n)")
 Change = Callable[[str, random.Random], str]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.telemetry import Telemetry
-from linerate.errors import TestbedError
-from linerate.routers.base import Result
-from linerate.routers.changing_commands import ChangingCommands
-from linerate.session.router_watch import RouterRestarted, RouterWatch
+from lineproof.counts.telemetry import Telemetry
+from lineproof.errors import TestbedError
+from lineproof.routers.base import Result
+from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.session.router_watch import RouterRestarted, RouterWatch
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
 DONE = Result("", "", 0, 0.01)

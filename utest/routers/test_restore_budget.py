@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.routers import changing_commands
-from linerate.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
-from linerate.routers.changing_commands import ChangingCommands
-from linerate.routers.ssh_shell import CLOSE_LIMIT
-from linerate.session import router
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.testbed.leases import Lease
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.routers import changing_commands
+from lineproof.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
+from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.routers.ssh_shell import CLOSE_LIMIT
+from lineproof.session import router
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.testbed.leases import Lease
 from support.paths import ROOT
 
 DONE = Result("", "", 0, 0.01)
@@ -55,7 +55,7 @@ def listed(names: str) -> str:
 def test_all_undos_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     shell, commands = changed()
     now = [0.0]
-    monkeypatch.setattr("linerate.routers.changing_commands.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lineproof.routers.changing_commands.time.monotonic", lambda: now[0])
 
     def hang(command: str, limit: float) -> None:
         now[0] += limit
@@ -108,7 +108,7 @@ def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
 
 @pytest.mark.slow
 def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = float(os.environ.get("LINERATE_RESTORE_LIMIT", "1.5"))
+    limit = float(os.environ.get("LINEPROOF_RESTORE_LIMIT", "1.5"))
     monkeypatch.setattr(changing_commands, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))

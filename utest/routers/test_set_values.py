@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.platforms import Tuning
-from linerate.routers import make_router
-from linerate.routers.base import Result, Shell
-from linerate.routers.change_journal import ChangeJournal, look
-from linerate.routers.changes import Change
-from linerate.routers.changing_commands import ChangingCommands
-from linerate.session.leftovers import undo_leftover
+from lineproof.errors import TestbedError
+from lineproof.platforms import Tuning
+from lineproof.routers import make_router
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.change_journal import ChangeJournal, look
+from lineproof.routers.changes import Change
+from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, occasion
 from support.tuned_card import Card

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers.ssh_shell import SshShell
-from linerate.system.ssh_command import LARGEST_OUTPUT
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.system.ssh_command import LARGEST_OUTPUT
+from lineproof_bench.shells.ssh_library import asyncssh
 from support.hostile_ssh import answered
 
 pytestmark = pytest.mark.slow

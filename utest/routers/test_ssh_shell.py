@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers.ssh_shell import SshShell
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.routers.ssh_shell import SshShell
+from lineproof_bench.shells.ssh_library import asyncssh
 from support.hostile_ssh import answered
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.routers import RouterKind, make_router, stacks
-from linerate.routers.base import Result, Shell
+from lineproof.errors import TestbedError
+from lineproof.routers import RouterKind, make_router, stacks
+from lineproof.routers.base import Result, Shell
 from support.fake_router import sample, shell_of, simulated
 
 
@@ -69,7 +69,7 @@ def _answering(*answers: Result) -> tuple[Shell, list[str]]:
 
 def test_freebsd_is_sampled_through_a_pipe() -> None:
     graph = sample("freebsd/pmcstat-G.callgraph.apu2.txt")
-    shell, asked = _answering(Result("@@linerate 0 0\n", "", 0, 0.0), Result(graph, "", 0, 0.0))
+    shell, asked = _answering(Result("@@lineproof 0 0\n", "", 0, 0.0), Result(graph, "", 0, 0.0))
     found = make_router("freebsd", shell, ("ix0",), sudo=True).sample_stacks(2.0)
     assert found.why == "" and len(found.stacks) > 5
     assert "kldstat -q -m hwpmc" in asked[0] and "kldload" not in "".join(asked)
@@ -80,7 +80,7 @@ def test_freebsd_is_sampled_through_a_pipe() -> None:
 
 @pytest.mark.parametrize(("kind", "said"), [("linux", "perf --version"), ("freebsd", "kldstat -q -m hwpmc")])
 def test_what_is_not_there_is_said_in_a_line_and_not_run(kind: RouterKind, said: str) -> None:
-    shell, asked = _answering(Result("@@linerate 0 127\n", "", 0, 0.0))
+    shell, asked = _answering(Result("@@lineproof 0 127\n", "", 0, 0.0))
     found = make_router(kind, shell, ("eth1",)).sample_stacks(2.0)
     assert found.why == f"'{said}' has status 127: it is not there" and not found.stacks and len(asked) == 1
 
@@ -94,7 +94,7 @@ def test_a_simulated_router_has_no_sampler(kind: RouterKind) -> None:
 
 def test_a_refusal_is_given_in_its_own_words() -> None:
     refusal = "Error:\nAccess to performance monitoring and observability operations is limited.\n"
-    shell, _ = _answering(Result("perf version 6.1\n@@linerate 0 0\n", "", 0, 0.0), Result("", refusal, 0, 0.0))
+    shell, _ = _answering(Result("perf version 6.1\n@@lineproof 0 0\n", "", 0, 0.0), Result("", refusal, 0, 0.0))
     assert make_router("linux", shell, ()).sample_stacks(2.0).why == "'perf record' gave no sample: " + " ".join(
         refusal.split()
     )
@@ -110,7 +110,7 @@ def test_a_dropped_link_is_no_error() -> None:
 def test_a_sample_that_is_cut_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a [000] \n\t1 f\n\na [000] \n\t1 f\n\t2 ma"
     monkeypatch.setattr(stacks, "MOST_BYTES", len(text))
-    shell, _ = _answering(Result("perf version 6.1\n@@linerate 0 0\n", "", 0, 0.0), Result(text, "", 0, 0.0))
+    shell, _ = _answering(Result("perf version 6.1\n@@lineproof 0 0\n", "", 0, 0.0), Result(text, "", 0, 0.0))
     assert make_router("linux", shell, ()).sample_stacks(1.0).stacks == {"a;f": 1}
 
 

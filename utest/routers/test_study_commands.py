@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.platforms import CommandPair, command_pairs
-from linerate.routers.base import Result
-from linerate.routers.change_journal import ChangeJournal, look
-from linerate.routers.changing_commands import ChangingCommands
-from linerate.routers.shell_router import ShellRouter
+from lineproof.errors import TestbedError
+from lineproof.platforms import CommandPair, command_pairs
+from lineproof.routers.base import Result
+from lineproof.routers.change_journal import ChangeJournal, look
+from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.routers.shell_router import ShellRouter
 from support.journals import ROUTER, occasion
 
 PAIRS = (
-    CommandPair(do="nft add table ip linerate", undo="nft delete table ip linerate"),
+    CommandPair(do="nft add table ip lineproof", undo="nft delete table ip lineproof"),
     CommandPair(do="sh -c 'modprobe pktgen; true'", undo="modprobe -r pktgen"),
 )
 
@@ -56,10 +56,10 @@ def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
     router.apply(PAIRS)
     assert router.withdraw() == ""
     assert shell.ran[1:] == [
-        "nft add table ip linerate",
+        "nft add table ip lineproof",
         "sh -c 'modprobe pktgen; true'",
         "modprobe -r pktgen",
-        "nft delete table ip linerate",
+        "nft delete table ip lineproof",
     ]
     assert [change.do_text for change in router.changes] == ["ip link set dev eth1 up"]
     assert router.withdraw() == ""  # harmless when repeated
@@ -71,7 +71,7 @@ def test_a_refused_command_leaves_the_others_to_be_undone() -> None:
     with pytest.raises(TestbedError, match="no such thing"):
         router.apply(PAIRS)
     router.restore()
-    assert shell.ran[-1] == "nft delete table ip linerate"
+    assert shell.ran[-1] == "nft delete table ip lineproof"
 
 
 def test_a_journal_takes_what_a_study_has_and_nothing_else(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_journal_takes_what_a_study_has_and_nothing_else(tmp_path: Path) -> No
     with pytest.raises(TestbedError, match="which is no command that undoes a change of a run"):
         look(ROUTER)
     left = look(ROUTER, pairs=lambda: known)
-    assert left is not None and [change.undo_text for change in left.changes] == ["nft delete table ip linerate"]
+    assert left is not None and [change.undo_text for change in left.changes] == ["nft delete table ip lineproof"]
 
 
 def test_files_that_cannot_be_read_have_no_commands(tmp_path: Path) -> None:

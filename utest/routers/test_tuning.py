@@ -7,10 +7,10 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from linerate.errors import TestbedError
-from linerate.platforms import Software, Tuning
-from linerate.routers import make_router
-from linerate.routers.base import Result
+from lineproof.errors import TestbedError
+from lineproof.platforms import Software, Tuning
+from lineproof.routers import make_router
+from lineproof.routers.base import Result
 from support.tuned_card import Card
 
 LINUX = Tuning(

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.under_load import CpuLoad, QueueLoad, RouterLoad
-from linerate.routers import RouterKind, freebsd_load, freebsd_top, linux_load, make_router, vpp_load
-from linerate.routers.base import Result
-from linerate.routers.vpp_output import parse_runtime
+from lineproof.counts.under_load import CpuLoad, QueueLoad, RouterLoad
+from lineproof.routers import RouterKind, freebsd_load, freebsd_top, linux_load, make_router, vpp_load
+from lineproof.routers.base import Result
+from lineproof.routers.vpp_output import parse_runtime
 from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
 from support.scripted_shells import answering, babbling, broken, this_machine
 

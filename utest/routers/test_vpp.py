@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.packet_cost import packet_costs, together
-from linerate.counts.telemetry import Telemetry
-from linerate.errors import TestbedError
-from linerate.routers import make_router
-from linerate.routers.base import Result
-from linerate.routers.vpp import Vpp
-from linerate.routers.vpp_output import (
+from lineproof.counts.packet_cost import packet_costs, together
+from lineproof.counts.telemetry import Telemetry
+from lineproof.errors import TestbedError
+from lineproof.routers import make_router
+from lineproof.routers.base import Result
+from lineproof.routers.vpp import Vpp
+from lineproof.routers.vpp_output import (
     has_route,
     parse_addresses,
     parse_clock,
@@ -28,8 +28,8 @@ from linerate.routers.vpp_output import (
     route_hops,
     strip_banner,
 )
-from linerate_bench.shells import vpp_render
-from linerate_bench.state import NodeState, RouterState, ThreadState
+from lineproof_bench.shells import vpp_render
+from lineproof_bench.state import NodeState, RouterState, ThreadState
 from support.fake_router import SIDES, sample, shell_of, simulated
 from support.paths import DATA
 

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.foreign import Heard
-from linerate.counts.reachability import NONE_RATIO, check_arrival
-from linerate.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
-from linerate.errors import TestbedError
-from linerate.generators.abilities import Abilities
-from linerate.generators.base import Direction, Probe
-from linerate.generators.streams import Stream, profile_streams
-from linerate.session.traffic import Traffic
-from linerate.testbed.settings import default_side
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.ip_header import ip_header
-from linerate.traffic.profiles import Profile
+from lineproof.counts.foreign import Heard
+from lineproof.counts.reachability import NONE_RATIO, check_arrival
+from lineproof.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
+from lineproof.errors import TestbedError
+from lineproof.generators.abilities import Abilities
+from lineproof.generators.base import Direction, Probe
+from lineproof.generators.streams import Stream, profile_streams
+from lineproof.session.traffic import Traffic
+from lineproof.testbed.settings import default_side
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.ip_header import ip_header
+from lineproof.traffic.profiles import Profile
 from support import robot_run
 
 CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")

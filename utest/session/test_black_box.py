@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.evidence.run import read_run
-from linerate.project import Project
-from linerate.session.plan import Plan
+from lineproof.errors import ConfigError
+from lineproof.evidence.run import read_run
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.served_bench import served
 
 SOFTWARE = """\
@@ -42,7 +42,7 @@ def project(folder: Path, sync: int = 4501, events: int = 4500, prepare: str = "
 def test_a_black_box_is_judged_from_outside(tmp_path: Path) -> None:
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, bench.sync, bench.events)
-        examined = linerate(tmp_path, "doctor", "closed", "--platform", "netgate6100", "--software", "box", cwd=home)
+        examined = lineproof(tmp_path, "doctor", "closed", "--platform", "netgate6100", "--software", "box", cwd=home)
         sentences = ("64b 1-flow ≥ 1 Mpps", "64b 1-flow loses ≤ 5% at 5.1 Mpps", "64b 1-flow ≥ 6 Mpps")
         suite = robot_run.write_suite(tmp_path, *sentences, setup="Open Testbed For    netgate6100    software=box")
         options = ("-v", f"PROJECT:{home}", "-v", "TESTBED:closed", "-v", "GOAL:quick")

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from linerate.ceilings.headroom import KnownCeiling
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import Load, Outcome, Tolerance
-from linerate.errors import SentenceError, TestbedError
-from linerate.evidence.result_json import json_data
-from linerate.generators.base import directions_of
-from linerate.methods.trials import Deadline
-from linerate.session.characterising import Characteriser
-from linerate.session.router_watch import RouterRestarted
-from linerate.sla.goals import Goal
-from linerate.sla.sentence import parse
-from linerate.traffic.catalogue import Catalogue
+from lineproof.ceilings.headroom import KnownCeiling
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import Load, Outcome, Tolerance
+from lineproof.errors import SentenceError, TestbedError
+from lineproof.evidence.result_json import json_data
+from lineproof.generators.base import directions_of
+from lineproof.methods.trials import Deadline
+from lineproof.session.characterising import Characteriser
+from lineproof.session.router_watch import RouterRestarted
+from lineproof.sla.goals import Goal
+from lineproof.sla.sentence import parse
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 from support.pure_router import LINE, PureRouter
 

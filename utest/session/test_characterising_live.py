@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import SentenceError, TestbedError
-from linerate.routers.ssh_shell import SshShell
-from linerate.session.characterising_live import LiveCharacteriser
-from linerate.session.session import Session
-from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling
+from lineproof.errors import SentenceError, TestbedError
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.session.characterising_live import LiveCharacteriser
+from lineproof.session.session import Session
+from lineproof.simulation.faults import parse_fault
+from lineproof.sla.verdict import Ruling
 from support import robot_run, simulated_session
 from support.simulated_session import judged
 

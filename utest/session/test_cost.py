@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.routers.base import Result, Shell
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling
-from linerate_bench.studies import published
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.routers.base import Result, Shell
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling
+from lineproof_bench.studies import published
 from support import simulated_session
 from support.paths import ROOT
 from support.simulated_session import judged

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, assess_trial
-from linerate.session.cpu_time import CpuReading, CpuTime, why_unusable
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, assess_trial
+from lineproof.session.cpu_time import CpuReading, CpuTime, why_unusable
 
 READ = [CpuReading(0, 0.0, 0.0)]
 

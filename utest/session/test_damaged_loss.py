@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.causes import Cause, Role, Stage
-from linerate.counts.telemetry import Telemetry
-from linerate.session.damaged_loss import damaged_since, why_damaged
-from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling
+from lineproof.counts.causes import Cause, Role, Stage
+from lineproof.counts.telemetry import Telemetry
+from lineproof.session.damaged_loss import damaged_since, why_damaged
+from lineproof.simulation.faults import parse_fault
+from lineproof.sla.verdict import Ruling
 from support.lossy_verdict import verdict
 from support.simulated_session import judged, opened
 

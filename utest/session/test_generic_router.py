@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.evidence.run import read_run
-from linerate.project import Project
-from linerate.session.plan import Plan
+from lineproof.errors import ConfigError
+from lineproof.evidence.run import read_run
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.fake_cli import FakeCli, counters
 from support.served_bench import ServedBench, served
 
@@ -83,7 +83,7 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     cli.answers["show interfaces "] = more_at_each_reading
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, cli, bench)
-        examined = linerate(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home)
+        examined = lineproof(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home)
         sentences = ("64b 1-flow ≥ 1 Mpps", "64b 1-flow ≥ 6 Mpps")
         suite = robot_run.write_suite(tmp_path, *sentences, setup="Open Testbed For    netgate6100    software=box")
         found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
@@ -96,7 +96,7 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     assert (left / "inputs" / "variables" / "shells" / "ios.yaml").is_file()
     raw = "".join(path.read_text() for path in (left / "telemetry").rglob("*") if path.is_file())
     assert "packets input" in raw and "--More--" not in raw and "\x1b" not in raw
-    judged = linerate(tmp_path, "rejudge", str(left))
+    judged = lineproof(tmp_path, "rejudge", str(left))
     assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
@@ -117,7 +117,7 @@ def test_an_entry_that_goes_makes_no_fail_of_a_described_router(tmp_path: Path, 
         )
         found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
         cli.answers["show ip arp"] = known.splitlines()[0]
-        examined = linerate(
+        examined = lineproof(
             tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", "--listen", "0", cwd=home
         )
     assert "INCONCLUSIVE" in found.message, found.console
@@ -139,7 +139,7 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
     pattern = "pattern: '(?P<address>1) (?P<mac>2)', example: 1 2, expected: {mac: '2'}"
     text += f"  neighbours: {{run: show mistyped, {pattern}}}\n"
     (home / "variables" / "shells" / "warm.yaml").write_text(text, encoding="utf-8")
-    found = linerate(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home).stdout
+    found = lineproof(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home).stdout
     assert "temperature: 43 °C" in found and "load:" not in found, found
     lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]
     for line, name, why in zip(lines, ("load", "neighbours"), ("was not understood: ", "(status 1): "), strict=True):
@@ -159,7 +159,7 @@ def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: 
     assert "probe frames in a further trial came twice" in record.message
     assert "uncounted.yaml describes no 'counters'" in record.message
     assert set(cli.typed) == {"show version"}
-    judged = linerate(tmp_path, "rejudge", str(left))
+    judged = lineproof(tmp_path, "rejudge", str(left))
     assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
@@ -185,7 +185,7 @@ def test_check_reads_the_descriptions_of_a_project(tmp_path: Path, cli: FakeCli)
     file = home / "variables" / "shells" / "uncounted.yaml"
     file.write_text(UNCOUNTED.replace("version: '1'", "version: '2'"), encoding="utf-8")
     shutil.copy(file, file.with_name("ios.yaml"))
-    found = json.loads(linerate(tmp_path, "check", "--json", cwd=home).stdout)
+    found = json.loads(lineproof(tmp_path, "check", "--json", cwd=home).stdout)
     assert [problem for problem in found["problems"] if "its example gives version 1; expected 2" in problem]
     assert any("ios.yaml:1" in problem or "expected 'ios'" in problem for problem in found["problems"])
     assert any("ios.yaml" in warning for warning in found["warnings"])

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.generators.base import GeneratorPort
-from linerate.routers.link_state import LinkState
-from linerate.session.line_rate import check_line_rate
+from lineproof.errors import TestbedError
+from lineproof.generators.base import GeneratorPort
+from lineproof.routers.link_state import LinkState
+from lineproof.session.line_rate import check_line_rate
 from support.ceilings import ports
 
 

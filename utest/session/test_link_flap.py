@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.session.judging import Judge
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.session.judging import Judge
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling, Verdict
 from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed
 

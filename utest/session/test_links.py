@@ -12,19 +12,19 @@ from typing import cast
 
 import pytest
 
-from linerate.counts.reachability import NothingArrives, OthersArrive
-from linerate.errors import TestbedError
-from linerate.generators.base import Generator, GeneratorPort
-from linerate.project import Project
-from linerate.routers.changes import Change
-from linerate.routers.link_state import LinkState, moves_link
-from linerate.session.generator import connect_generator
-from linerate.session.links import LinkWait
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.simulation.faults import parse_fault
-from linerate.simulation.habits import RouterHabits
-from linerate.sla.verdict import Ruling
+from lineproof.counts.reachability import NothingArrives, OthersArrive
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Generator, GeneratorPort
+from lineproof.project import Project
+from lineproof.routers.changes import Change
+from lineproof.routers.link_state import LinkState, moves_link
+from lineproof.session.generator import connect_generator
+from lineproof.session.links import LinkWait
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.simulation.faults import parse_fault
+from lineproof.simulation.habits import RouterHabits
+from lineproof.sla.verdict import Ruling
 from support.paths import ROOT
 from support.simulated_session import judged
 

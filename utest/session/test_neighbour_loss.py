@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.neighbours import NeighbourEntry
-from linerate.counts.telemetry import Telemetry
-from linerate.routers.base import Side
-from linerate.session.neighbour_loss import ipv6_sides, lost_beside_unaddressed, why_unaddressed
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.counts.neighbours import NeighbourEntry
+from lineproof.counts.telemetry import Telemetry
+from lineproof.routers.base import Side
+from lineproof.session.neighbour_loss import ipv6_sides, lost_beside_unaddressed, why_unaddressed
+from lineproof.sla.verdict import Ruling, Verdict
 from support.lossy_verdict import PLAN, verdict
 
 NAMES = {0: "in0", 1: "in1"}

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.calibrate import _check_bypassed
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.generators.base import Probe
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.simulation.habits import Habit
+from lineproof.commands.calibrate import _check_bypassed
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Probe
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.simulation.habits import Habit
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 
 HOME = os.environ.get("TREX_HOME", "")
 NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
@@ -110,6 +110,6 @@ def test_calibrate_needs_no_other_configuration_of_the_server(tmp_path: Path) ->
     habits = "habits: [{kind: own frames only}, {kind: silent gateway}]\n"
     file.write_text(file.read_text() + habits, encoding="utf-8")
     words = ("--traffic", "64b", "--unidirectional", "--goal", "quick", "--calibrations", str(tmp_path / "kept"))
-    done = linerate(tmp_path, "calibrate", "simulated", "--platform", "netgate6100", *words, cwd=home)
+    done = lineproof(tmp_path, "calibrate", "simulated", "--platform", "netgate6100", *words, cwd=home)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "64b unidirectional: " in done.stdout and "(97 % line rate)" in done.stdout

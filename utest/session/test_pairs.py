@@ -12,18 +12,18 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
-from linerate.errors import ConfigError, SentenceError
-from linerate.generators.base import Direction, directions_of
-from linerate.generators.streams import profile_streams
-from linerate.methods.phrases import forwarded_by_pair, pair_figures
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.requirement import Requirement, Scope
-from linerate.sla.sentence import parse, parse_traffic
-from linerate.testbed.settings import default_side
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profiles import PAIRS
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
+from lineproof.errors import ConfigError, SentenceError
+from lineproof.generators.base import Direction, directions_of
+from lineproof.generators.streams import profile_streams
+from lineproof.methods.phrases import forwarded_by_pair, pair_figures
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.requirement import Requirement, Scope
+from lineproof.sla.sentence import parse, parse_traffic
+from lineproof.testbed.settings import default_side
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.profiles import PAIRS
 from support import robot_run
 
 CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.counts.pause_names import Pauses
-from linerate.session.pause_loss import why_paused
-from linerate.sla.verdict import Ruling
+from lineproof.counts.pause_names import Pauses
+from lineproof.session.pause_loss import why_paused
+from lineproof.sla.verdict import Ruling
 from support.lossy_verdict import verdict
 
 NAMES = {0: "in0", 1: "in1"}

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from linerate.counts.host_state import Cpu, HostState
-from linerate.generators.base import GeneratorPort
-from linerate.routers.host_reading import read_host_state
-from linerate.session.places import place_findings, place_text
-from linerate.testbed.trex.config_file import threads_problem
-from linerate.testbed.trex.settings import StartSettings
+from lineproof.counts.host_state import Cpu, HostState
+from lineproof.generators.base import GeneratorPort
+from lineproof.routers.host_reading import read_host_state
+from lineproof.session.places import place_findings, place_text
+from lineproof.testbed.trex.config_file import threads_problem
+from lineproof.testbed.trex.settings import StartSettings
 from support.trex_host import shell_of
 
 CARDS = ("0000:03:00.0", "0000:03:00.1")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import SentenceError
-from linerate.power.settings import HttpMeterSettings
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.power import PoweredTrials
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling
+from lineproof.errors import SentenceError
+from lineproof.power.settings import HttpMeterSettings
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.power import PoweredTrials
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling
 from power.test_meters import SHELLY, Plug
 from support import robot_run, simulated_session
 from support.paths import ROOT

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
-from linerate.methods.budget import Budget, duration_text, sum_of_budgets
-from linerate.methods.energy import energy
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.power.settings import ShellMeterSettings
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.progress import Progress
-from linerate.sla.goals import Goal, read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Tally, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
+from lineproof.methods.budget import Budget, duration_text, sum_of_budgets
+from lineproof.methods.energy import energy
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.power.settings import ShellMeterSettings
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.progress import Progress
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Tally, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT, VARIABLES
 from support.power_bench import PowerBench
 

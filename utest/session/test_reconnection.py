@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.project import Project
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling, Verdict
-from linerate_bench.studies import faults
+from lineproof.errors import TestbedError
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.project import Project
+from lineproof.session.judging import Judge
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.simulation.faults import parse_fault
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof_bench.studies import faults
 from support import robot_run
 
 pytestmark = pytest.mark.slow

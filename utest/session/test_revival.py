@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.session import revival
-from linerate.session.revival import Revival
-from linerate.session.router_watch import RouterRestarted
-from linerate.sla.verdict import Ruling
-from linerate.testbed.lab.settings import LabSettings, PowerCycleSettings
+from lineproof.errors import TestbedError
+from lineproof.session import revival
+from lineproof.session.revival import Revival
+from lineproof.session.router_watch import RouterRestarted
+from lineproof.sla.verdict import Ruling
+from lineproof.testbed.lab.settings import LabSettings, PowerCycleSettings
 
 HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
 POWER = PowerCycleSettings(boot=0.05)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.session.router import RouterConnection
+from lineproof.errors import TestbedError
+from lineproof.session.router import RouterConnection
 
 
 class LateShell:
@@ -29,7 +29,7 @@ class LateShell:
 @pytest.mark.parametrize("end", ["restore", "log_in"])
 def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[LateShell] = []
-    monkeypatch.setattr("linerate.session.router.SshShell", lambda login, dialogue: LateShell(made))
+    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: LateShell(made))
     nothing: Any = None
     plan: Any = SimpleNamespace(
         software=SimpleNamespace(shell="linux"),

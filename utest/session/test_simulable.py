@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.project import Project
-from linerate.session.plan import Plan
-from support.command_line import linerate
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from support.command_line import lineproof
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project that ``linerate init`` writes, its platform without a model."""
+    """The project that ``lineproof init`` writes, its platform without a model."""
     monkeypatch.chdir(tmp_path)
     assert main(["init", "mybox"]) == 0
     path = tmp_path / "variables" / "platforms" / "mybox.yaml"
@@ -56,9 +56,9 @@ def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
 
 @pytest.mark.slow
 def test_check_finds_it_unless_the_testbed_is_named(home: Path) -> None:
-    found = linerate(home, "check", "tests")
+    found = lineproof(home, "check", "tests")
     assert found.returncode == 1 and "-v TESTBED:lab; or" in found.stdout, found.stdout
     assert "(no -v TESTBED: given, so 'simulated' is meant)" in found.stdout
     assert "1 problem in" in found.stdout
-    found = linerate(home, "check", "-v", "TESTBED:lab", "tests")
+    found = lineproof(home, "check", "-v", "TESTBED:lab", "tests")
     assert found.returncode == 0, found.stdout

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.router_facts import RouterFacts
-from linerate.generators.base import GeneratorPort
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.simulation.signs import BY_A_MODEL, MODEL_DRIVER
-from linerate_bench.backend import PortDescription
-from linerate_bench.server.ports import ServerPort
+from lineproof.counts.router_facts import RouterFacts
+from lineproof.generators.base import GeneratorPort
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+from lineproof_bench.backend import PortDescription
+from lineproof_bench.server.ports import ServerPort
 from support import robot_run
 
 PLAN = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "lab-example", "quick")
@@ -55,7 +55,7 @@ def connected(
     session = Session(PLAN, testbed)
     driver: Any = SimpleNamespace(ports=(port, replace(port, index=1)), versions={"server": server})
     session.generator.connect(lambda _: driver)
-    monkeypatch.setattr("linerate.session.router.make_router", lambda *_, **__: FakeRouter(router))
+    monkeypatch.setattr("lineproof.session.router.make_router", lambda *_, **__: FakeRouter(router))
     nothing: Any = object()
     session.router.connect(nothing)
     return session
@@ -67,8 +67,8 @@ def test_real_ones_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_real_frames_of_the_embedded_server_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
-    port = replace(REAL_PORT, driver="linerate_wire", description="veth0")
-    assert not connected(monkeypatch, "linerate 0.1.0 (embedded, STL)", port).simulated
+    port = replace(REAL_PORT, driver="lineproof_wire", description="veth0")
+    assert not connected(monkeypatch, "lineproof 0.1.0 (embedded, STL)", port).simulated
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ def test_a_sign_stays_after_the_generator_is_released(monkeypatch: pytest.Monkey
 def test_the_model_s_server_marks_its_ports():
     port = PortDescription(0, "02:00:00:00:00:01", "", 10e9, MODEL_DRIVER, interface="model0")
     assert BY_A_MODEL in ServerPort(port).information(True)["description"]
-    wire = replace(port, driver="linerate_wire", interface="veth0")
+    wire = replace(port, driver="lineproof_wire", interface="veth0")
     assert ServerPort(wire).information(True)["description"] == "veth0"

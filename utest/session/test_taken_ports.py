@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from linerate.generators.base import PortsTaken
-from linerate.session import generator
-from linerate.session.generator import GeneratorConnection
-from linerate.testbed.settings import HardwareSettings
+from lineproof.generators.base import PortsTaken
+from lineproof.session import generator
+from lineproof.session.generator import GeneratorConnection
+from lineproof.testbed.settings import HardwareSettings
 
 TAKEN = PortsTaken("a port of the TRex server at a:4501 is taken: port 0 is owned by 'alice'")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.generators.base import GeneratorPort, directions_of
-from linerate.session.traffic import Traffic
-from linerate.traffic.catalogue import Catalogue
+from lineproof.errors import TestbedError
+from lineproof.generators.base import GeneratorPort, directions_of
+from lineproof.session.traffic import Traffic
+from lineproof.traffic.catalogue import Catalogue
 from support import robot_run
 
 PROFILE = Catalogue.read(robot_run.ROOT / "variables" / "profiles").profile(["64b"])

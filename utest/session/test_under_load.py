@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from linerate.counts.trial import DURING_READING, Load
-from linerate.counts.under_load import RouterLoad, SampledStacks, UnderLoad
-from linerate.errors import TestbedError
-from linerate.session import under_load
-from linerate.session.session import Session
-from linerate.sla.requirement import Requirement
+from lineproof.counts.trial import DURING_READING, Load
+from lineproof.counts.under_load import RouterLoad, SampledStacks, UnderLoad
+from lineproof.errors import TestbedError
+from lineproof.session import under_load
+from lineproof.session.session import Session
+from lineproof.sla.requirement import Requirement
 
 STACKS = SampledStacks(2.0, {"a": 1}, 1)
 

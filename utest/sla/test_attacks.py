@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from linerate.methods.saturate import saturate
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.methods.saturate import saturate
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
 LINK = 10e9

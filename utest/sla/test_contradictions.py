@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, assess_trial
-from linerate.methods.latency import latency
-from linerate.methods.saturate import saturate
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import Goal, read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, assess_trial
+from lineproof.methods.latency import latency
+from lineproof.methods.saturate import saturate
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
 LINK = 10e9

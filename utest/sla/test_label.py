@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.counts.trial import HOST_COUNTS, Load, Outcome
-from linerate.sla.verdict import Ruling
+from lineproof.counts.trial import HOST_COUNTS, Load, Outcome
+from lineproof.sla.verdict import Ruling
 from support.known_router import router, run, timed
 
 

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import SentenceError
-from linerate.sla.requirement import Quantity, Requirement, Scope, Unit
-from linerate.sla.sentence import parse
-from linerate.traffic.catalogue import Catalogue
+from lineproof.errors import SentenceError
+from lineproof.sla.requirement import Quantity, Requirement, Scope, Unit
+from lineproof.sla.sentence import parse
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import Fault, Load, Outcome, Trial
-from linerate.methods.sequential import TrialConditions, most_trials, run_until_decided
-from linerate.sla.goals import Goal
-from linerate.sla.verdict import Ruling, loss_rule
+from lineproof.counts.trial import Fault, Load, Outcome, Trial
+from lineproof.methods.sequential import TrialConditions, most_trials, run_until_decided
+from lineproof.sla.goals import Goal
+from lineproof.sla.verdict import Ruling, loss_rule
 from support.outcomes import outcome
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.counts.trial import Fault, Problem
-from linerate.sla.trial_weight import why_weighed
-from linerate.sla.verdict import Evidence
+from lineproof.counts.trial import Fault, Problem
+from lineproof.sla.trial_weight import why_weighed
+from lineproof.sla.verdict import Evidence
 from support.evidence_builders import trial
 
 

@@ -1,12 +1,12 @@
 import pytest
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import Goal, read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling
+from lineproof.traffic.catalogue import Catalogue
 from support.known_router import GOALS, LINK, router, run, timed
 from support.outcomes import outcome
 from support.paths import ROOT

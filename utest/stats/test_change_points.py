@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.stats.change_points import LEAST_SEGMENT, best_partition, change_points, penalty_of
+from lineproof.stats.change_points import LEAST_SEGMENT, best_partition, change_points, penalty_of
 
 
 def steps(*levels: float, count: int = 10, spread: float = 0.002, seed: int = 1) -> list[float]:

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.stats import VITALS_HEAD, Moments, Summary, compare
+from lineproof.stats import VITALS_HEAD, Moments, Summary, compare
 from support.paths import DATA
 
 DATA = DATA / "ministat"

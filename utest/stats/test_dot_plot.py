@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.stats import compare, dot_plot, holm_levels
+from lineproof.stats import compare, dot_plot, holm_levels
 from support.paths import DATA
 
 PICTURES = yaml.safe_load((DATA / "ministat" / "pictures.yaml").read_text(encoding="utf-8"))

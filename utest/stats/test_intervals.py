@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from linerate.stats import (
+from lineproof.stats import (
     VITALS_HEAD,
     IntervalMethod,
     Moments,
@@ -258,5 +258,5 @@ def test_impossible_proportions_are_refused(k: int, n: int):
 
 @pytest.mark.slow
 def test_importing_the_package_does_not_import_scipy():
-    program = "import sys, linerate.stats; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
+    program = "import sys, lineproof.stats; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0

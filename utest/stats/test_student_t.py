@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from linerate.stats.student_t import t_value
+from lineproof.stats.student_t import t_value
 
 # as the logarithm: small ones matter, and there are large ones
 freedoms = st.floats(0, 9).map(lambda power: 10**power)
@@ -37,7 +37,7 @@ def test_it_is_exact_where_there_is_a_formula(confidence: float) -> None:
 @pytest.mark.slow
 def test_a_comparison_imports_no_scipy() -> None:
     code = (
-        "import sys; from linerate.stats import compare; compare([1, 2, 3], [2, 3, 5]); print('scipy' in sys.modules)"
+        "import sys; from lineproof.stats import compare; compare([1, 2, 3], [2, 3, 5]); print('scipy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"

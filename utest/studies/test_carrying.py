@@ -11,19 +11,19 @@ from typing import Any, cast
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.resume import FINGERPRINTS, SUITE_OPTIONS, given_otherwise
-from linerate.evidence.run_files import CHAINED
-from linerate.session.session import Session
-from linerate.studies.carrying import COMMAND_OPTIONS, SESSIONS, Carried, OtherTestbed
-from linerate.studies.forms import markdown, text
-from linerate.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
-from linerate.studies.page import page
-from linerate.studies.preparing import CODE, PreparedStudy
-from linerate.studies.reading import read_results
-from linerate.studies.runner import StudyRun
+from lineproof.errors import TestbedError
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.resume import FINGERPRINTS, SUITE_OPTIONS, given_otherwise
+from lineproof.evidence.run_files import CHAINED
+from lineproof.session.session import Session
+from lineproof.studies.carrying import COMMAND_OPTIONS, SESSIONS, Carried, OtherTestbed
+from lineproof.studies.forms import markdown, text
+from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
+from lineproof.studies.page import page
+from lineproof.studies.preparing import CODE, PreparedStudy
+from lineproof.studies.reading import read_results
+from lineproof.studies.runner import StudyRun
 from support.evidence_builders import RUN
 from support.study_builders import SMALL
 from support.study_runs import NAME, VERSIONS, kept, prepared_in
@@ -64,7 +64,7 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
 def test_another_machine_adds_nothing(tmp_path: Path, changed: dict[str, Any], says: str | None) -> None:
     prepared = prepared_in(tmp_path)
     if says is None:
-        # a commit of something else is the same Linerate
+        # a commit of something else is the same Lineproof
         assert kept(prepared, tmp_path / "results", **changed).records
         return
     with pytest.raises(TestbedError) as raised:
@@ -93,11 +93,11 @@ def test_another_goal_or_testbed_is_named_with_its_option(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ({"version": "0.0", "commit": "abc"}, "it was made by 'Linerate 0.0, commit abc"),
-        ({}, "the code of Linerate "),
+        ({"version": "0.0", "commit": "abc"}, "it was made by 'Lineproof 0.0, commit abc"),
+        ({}, "the code of Lineproof "),
     ],
 )
-def test_another_linerate_adds_nothing(tmp_path: Path, code: dict[str, str], says: str) -> None:
+def test_another_lineproof_adds_nothing(tmp_path: Path, code: dict[str, str], says: str) -> None:
     prepared = prepared_in(tmp_path)
     prints = {**prepared.fingerprints(), CODE: "0"}
     with pytest.raises(TestbedError) as raised:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from linerate.studies.closeness import Pair, closeness_words
-from linerate.studies.study import StudyTolerance
+from lineproof.studies.closeness import Pair, closeness_words
+from lineproof.studies.study import StudyTolerance
 
 
 def test_a_slow_row_is_close_in_points_and_far_in_per_cent() -> None:

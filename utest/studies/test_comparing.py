@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.studies.forms import csv_text, markdown, text
-from linerate.studies.order import visits_of
-from linerate.studies.page import page
-from linerate.studies.pictures import bars_picture
-from linerate.studies.results import StudyResults, results_of
-from linerate.studies.study import AT_LEAST, Study, StudyRow
+from lineproof.studies.forms import csv_text, markdown, text
+from lineproof.studies.order import visits_of
+from lineproof.studies.page import page
+from lineproof.studies.pictures import bars_picture
+from lineproof.studies.results import StudyResults, results_of
+from lineproof.studies.study import AT_LEAST, Study, StudyRow
 from support.study_builders import measurements
 
 STUDIES = 300

@@ -14,9 +14,9 @@ from itertools import accumulate, count
 
 import pytest
 
-from linerate.studies.order import visits_of
-from linerate.studies.results import results_of
-from linerate.studies.study import Study
+from lineproof.studies.order import visits_of
+from lineproof.studies.results import results_of
+from lineproof.studies.study import Study
 from support.study_builders import measurements
 
 STUDIES = 60

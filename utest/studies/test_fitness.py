@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from linerate.studies.fitness import Fitness, fit, senders_of
-from linerate.studies.forms import markdown, sender_heads, sender_words, text
-from linerate.studies.page import page
-from linerate.studies.results import results_of
-from linerate.studies.sending import (
+from lineproof.studies.fitness import Fitness, fit, senders_of
+from lineproof.studies.forms import markdown, sender_heads, sender_words, text
+from lineproof.studies.page import page
+from lineproof.studies.results import results_of
+from lineproof.studies.sending import (
     CORE_SHARE,
     DIRECTIONS,
     FRAME,
@@ -24,8 +24,8 @@ from linerate.studies.sending import (
     STEAL,
     _figures,
 )
-from linerate.studies.study import Study
-from linerate.units import line_rate_pps
+from lineproof.studies.study import Study
+from lineproof.units import line_rate_pps
 from support.study_builders import measurements
 
 GIGABIT = line_rate_pps(1e9, 64)

@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from linerate.evidence.measurement import MeasurementRecord
-from linerate.studies.forms import csv_text, headline, markdown, text
-from linerate.studies.page import page
-from linerate.studies.pictures import pictures_of
-from linerate.studies.results import StudyResults, results_of
-from linerate.studies.study import AT_LEAST, StudyTolerance
+from lineproof.evidence.measurement import MeasurementRecord
+from lineproof.studies.forms import csv_text, headline, markdown, text
+from lineproof.studies.page import page
+from lineproof.studies.pictures import pictures_of
+from lineproof.studies.results import StudyResults, results_of
+from lineproof.studies.study import AT_LEAST, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of
 
 RULES = SMALL.replace("baseline: vpp", "baseline: vpp\nparameter: {name: rules, reference: linear, axis: log}").replace(

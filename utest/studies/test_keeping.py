@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.evidence.derived import derived_note
-from linerate.evidence.run_files import DERIVED_SUMS, PAGE, STUDY_FORMS, sha256_of
-from linerate.studies.keeping import check_forms, write_results
-from linerate.studies.reading import read_results
+from lineproof.commands.main import main
+from lineproof.evidence.derived import derived_note
+from lineproof.evidence.run_files import DERIVED_SUMS, PAGE, STUDY_FORMS, sha256_of
+from lineproof.studies.keeping import check_forms, write_results
+from lineproof.studies.reading import read_results
 from support.study_runs import kept, prepared_in
 
 
@@ -49,7 +49,7 @@ def test_a_page_that_says_something_else_is_named(
     edit(run, name, before, after)
     assert main(["verify", str(run)]) == 1
     shown = capsys.readouterr().out
-    assert f"  {name} is not what the records come to; 'linerate study report {run.name}' makes it again" in shown
+    assert f"  {name} is not what the records come to; 'lineproof study report {run.name}' makes it again" in shown
     write_results(read_results(run))
     assert main(["verify", str(run)]) == 0
 
@@ -66,13 +66,13 @@ def test_what_is_no_page_of_the_run_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_another_linerate_is_known_by_its_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_of_another_lineproof_is_known_by_its_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its words may be others. Whoever changed it since is found out."""
     run = run_in(tmp_path)
-    monkeypatch.setattr("linerate.studies.keeping.code_digest", lambda: "another")
+    monkeypatch.setattr("lineproof.studies.keeping.code_digest", lambda: "another")
     edit(run, "study.txt", "33.45", "35.45")
     problems, (note,) = check_forms(run)
-    assert problems == () and note.startswith("study.txt is not what") and "another Linerate made the run" in note
+    assert problems == () and note.startswith("study.txt is not what") and "another Lineproof made the run" in note
     assert main(["verify", str(run)]) == 0
     path = run / "study.html"
     path.write_text(path.read_text(encoding="utf-8").replace("33.45", "35.45"), encoding="utf-8")

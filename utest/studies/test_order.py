@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.studies.forms import markdown, text
-from linerate.studies.order import Step, left_of, mean_places, visits_of
-from linerate.studies.page import page
-from linerate.studies.results import results_of
-from linerate.studies.study import Study
+from lineproof.studies.forms import markdown, text
+from lineproof.studies.order import Step, left_of, mean_places, visits_of
+from lineproof.studies.page import page
+from lineproof.studies.results import results_of
+from lineproof.studies.study import Study
 from support.study_builders import SMALL, study_of
 
 MANY = Study.model_validate(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.recorder import Recorder
-from linerate.power.settings import ShellMeterSettings
-from linerate.project import Project
-from linerate.studies.carrying import Carried
-from linerate.studies.order import visits_of
-from linerate.studies.preparing import check_study, prepare_study
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.recorder import Recorder
+from lineproof.power.settings import ShellMeterSettings
+from lineproof.project import Project
+from lineproof.studies.carrying import Carried
+from lineproof.studies.order import visits_of
+from lineproof.studies.preparing import check_study, prepare_study
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.paths import ROOT
 from support.study_builders import SMALL

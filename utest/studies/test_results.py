@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.studies.comparing import compare_with
-from linerate.studies.forms import headline, text
-from linerate.studies.measuring import was_all_offered
-from linerate.studies.results import results_of
-from linerate.studies.study import Published, Study, StudyRow
+from lineproof.studies.comparing import compare_with
+from lineproof.studies.forms import headline, text
+from lineproof.studies.measuring import was_all_offered
+from lineproof.studies.results import results_of
+from lineproof.studies.study import Published, Study, StudyRow
 from support.study_builders import SMALL, measurements, study_of
 
 A_A = Study.model_validate(

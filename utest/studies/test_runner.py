@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.session.session import Session
-from linerate.studies import runner
-from linerate.studies.order import visits_of
-from linerate.studies.preparing import PreparedStudy, prepare_study
-from linerate.studies.runner import StudyRun
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.session.session import Session
+from lineproof.studies import runner
+from lineproof.studies.order import visits_of
+from lineproof.studies.preparing import PreparedStudy, prepare_study
+from lineproof.studies.runner import StudyRun
 from support.study_builders import SMALL
 
 
@@ -51,7 +51,7 @@ def test_a_study_that_takes_as_long_as_foreseen_is_said_to(tmp_path: Path, monke
     prepared = prepared_in(tmp_path, text)
     visits, clock = visits_of(prepared.study), [0.0]
     said: list[float] = []
-    monkeypatch.setattr("linerate.studies.runner.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("lineproof.studies.runner.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(runner, "duration_text", str)
     for place, (_, left) in enumerate(runner._with_time_left(prepared, visits)):
         said.append(float(left))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.studies.study import load_study, read_study
+from lineproof.errors import ConfigError
+from lineproof.studies.study import load_study, read_study
 
 STUDY = """\
 study: small

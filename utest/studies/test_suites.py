@@ -1,6 +1,6 @@
 """Every shipped study has a Robot suite, whose claims name rows and variants that the study has.
 
-A dry run of all suites is that of ``linerate check`` (utest/commands/test_check.py), which does not look into a study.
+A dry run of all suites is that of ``lineproof check`` (utest/commands/test_check.py), which does not look into a study.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linerate.studies.study import load_study
+from lineproof.studies.study import load_study
 from support import robot_run
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -47,7 +47,7 @@ def test_a_suite_on_a_real_kernel_names_its_testbed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("LINERATE_STUDIES" not in os.environ, reason="a minute: LINERATE_STUDIES=1 runs it")
+@pytest.mark.skipif("LINEPROOF_STUDIES" not in os.environ, reason="a minute: LINEPROOF_STUDIES=1 runs it")
 def test_a_suite_of_freebsd_runs(tmp_path: Path) -> None:
     ran = robot_run.run(tmp_path, SUITES / "freebsd_tables.robot", "-v", "REPEATS:1")
     assert {status for status, _ in ran.tests.values()} == {"PASS"}, ran.console

@@ -1,4 +1,4 @@
-"""``linerate rejudge --suite``: another SLA comes to what a fresh run comes to, or to nothing."""
+"""``lineproof rejudge --suite``: another SLA comes to what a fresh run comes to, or to nothing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError
-from linerate.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
-from linerate.evidence.run import read_run
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError
+from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
+from lineproof.evidence.run import read_run
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling
 from support import robot_run, simulated_session
 from support.recorded_runs import recorded
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.platforms import read_platform
-from linerate.testbed.files import read_testbed
-from linerate.testbed.opening import OpenTestbed, open_testbed
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.platforms import read_platform
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
 from support.ports import free_port
 
@@ -203,7 +203,7 @@ def test_a_tcp_port_that_is_taken(tmp_path: Path):
         holder.listen()
         port = str(holder.getsockname()[1])
         found = subprocess.run(
-            [sys.executable, "-m", "linerate", "serve", "--platform", "netgate6100", "--rpc-port", port],
+            [sys.executable, "-m", "lineproof", "serve", "--platform", "netgate6100", "--rpc-port", port],
             capture_output=True,
             text=True,
             timeout=60,
@@ -222,8 +222,8 @@ def test_a_router_that_cannot_be_read_is_inconclusive_and_recorded(tmp_path: Pat
     suite = robot_run.write_suite(
         tmp_path,
         "64b 1-flow ≥ 1 Mpps",
-        "${linerate} =    Get Library Instance    Linerate",
-        "Evaluate    $linerate.session.testbed.close()",
+        "${lineproof} =    Get Library Instance    Lineproof",
+        "Evaluate    $lineproof.session.testbed.close()",
         "64b 1-flow ≥ 1 Mpps",
     )
     found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.slow
 
 SOURCE = 'source: {title: a page, url: "https://example.org/", says: it says so, seen: "2026-11-21"}'
 CARD = f"""\
-card: linerate_model
+card: lineproof_model
 name: Model
-drivers: [linerate_model]
+drivers: [lineproof_model]
 limits:
   - {{pps_per_card: 27000000, {SOURCE}}}
 latency:
@@ -42,7 +42,7 @@ Kept
 
 def test_published_ceilings_in_verdicts_and_refusals_before_traffic(tmp_path: Path):
     root = robot_run.project(tmp_path)
-    (root / "variables" / "generators" / "linerate_model.yaml").write_text(CARD, encoding="utf-8")
+    (root / "variables" / "generators" / "lineproof_model.yaml").write_text(CARD, encoding="utf-8")
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE, encoding="utf-8")
     found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{root}")
@@ -52,13 +52,13 @@ def test_published_ceilings_in_verdicts_and_refusals_before_traffic(tmp_path: Pa
     )
     assert "this card (Model) is known to stop at 27 Mpps per card, 2 ports of it send: 13.5 Mpps from" in said["Above"]
     assert said["Below"].startswith("FAIL: ")
-    assert "known not to measure the latency under linerate" in said["Latency"]
+    assert "known not to measure the latency under lineproof" in said["Latency"]
     assert said["Latency"].startswith("INCONCLUSIVE: ")
     assert found.tests["Kept"][0] == "PASS"
 
     (run,) = (tmp_path / "results").iterdir()
     card = json.loads((run / "environment.json").read_text())["extra"]["generator_card"]
-    assert (card["card"], card["file"], len(card["sha256"])) == ("linerate_model", "linerate_model.yaml", 64)
+    assert (card["card"], card["file"], len(card["sha256"])) == ("lineproof_model", "lineproof_model.yaml", 64)
     records = [json.loads(line) for line in (run / "requirements.jsonl").read_text().splitlines()]
     applied = {record["test"]: record["extra"].get("generator_ceiling") for record in records}
     assert applied["Above"]["limit"]["pps_per_card"] == 27e6

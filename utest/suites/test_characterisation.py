@@ -8,9 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.records import CHARACTERISATION, schema
-from linerate.evidence.run import read_run
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.records import CHARACTERISATION, schema
+from lineproof.evidence.run import read_run
 from support import robot_run
 
 pytestmark = pytest.mark.slow

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.evidence.run import read_run
-from linerate.evidence.run_files import MANIFEST_FILE, partial
+from lineproof.evidence.run import read_run
+from lineproof.evidence.run_files import MANIFEST_FILE, partial
 from support import robot_run
 from support.command_line import PROGRAM
 from support.paths import LIBRARIES
@@ -37,7 +37,7 @@ SPOIL = {
     "read-only": "mount --bind {0} {0}; mount -o remount,bind,ro {0}",
 }
 STATES = {"full": errno.ENOSPC, "read-only": errno.EROFS}
-EACH = bool(os.environ.get("LINERATE_DISKS"))
+EACH = bool(os.environ.get("LINEPROOF_DISKS"))
 """Whether each disk is tried in each state, not in one of them."""
 SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
 

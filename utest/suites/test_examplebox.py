@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from robot.api import TestSuite as Suite
 
-from linerate.platforms import read_platform
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.sentence import is_sentence
-from linerate.testbed.settings import HardwareSettings, SimulatedSettings
-from linerate_bench.model.schema import router_model
+from lineproof.platforms import read_platform
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.sentence import is_sentence
+from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
+from lineproof_bench.model.schema import router_model
 from support import robot_run
 
 ROOT = robot_run.ROOT

@@ -1,7 +1,7 @@
 """What the acceptance procedure makes of each fault: the cause is named, or the trial repeated.
 
-Each kind of fault is caused once, under one of the three methods in turn; ``LINERATE_MATRIX=whole`` (``tox -e matrix``)
-takes every case under every method.
+Each kind of fault is caused once, under one of the three methods in turn; ``LINEPROOF_MATRIX=whole`` (``tox -e
+matrix``) takes every case under every method.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.generators.site import GeneratorEndpoint
-from linerate.project import Project
-from linerate.robot.faults import FaultKeywords
-from linerate.robot.shared import Shared
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.testbed.facts import NO_ROUTER, TestbedFacts
-from linerate.testbed.opening import OpenTestbed
-from linerate_bench.studies import fault_cases, faults
+from lineproof.errors import TestbedError
+from lineproof.generators.site import GeneratorEndpoint
+from lineproof.project import Project
+from lineproof.robot.faults import FaultKeywords
+from lineproof.robot.shared import Shared
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.testbed.facts import NO_ROUTER, TestbedFacts
+from lineproof.testbed.opening import OpenTestbed
+from lineproof_bench.studies import fault_cases, faults
 from support import robot_run
 
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in fault_cases.CASES}
 METHODS = ("verify", "saturate", "latency")
 SLOW = ("server restart",)
-"""Kinds that a limit of many seconds ends, hence under ``LINERATE_MATRIX`` only; test_reconnection.py has the like."""
+"""Kinds that a limit of many seconds ends, hence under ``LINEPROOF_MATRIX`` only; test_reconnection.py has the like."""
 
 
 def cells() -> list[tuple[str, str]]:
     """Method and fault: all of them, or the first of each kind."""
-    if os.environ.get("LINERATE_MATRIX") == "whole":
+    if os.environ.get("LINEPROOF_MATRIX") == "whole":
         return [(method, name) for name in CASES for method in METHODS]
     firsts = {case.kind: case.name for case in reversed(fault_cases.CASES) if case.kind not in SLOW}
     return [(METHODS[place % 3], name) for place, name in enumerate(firsts.values())]

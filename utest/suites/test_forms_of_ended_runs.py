@@ -1,6 +1,6 @@
 """Runs that end at any moment by kill -9, or on a disk that fills: each form has all that was finished, and no more.
 
-``LINERATE_FORMS=50 pytest utest/suites/test_forms_of_ended_runs.py`` tries 50 moments of each; the default is a sample.
+``LINEPROOF_FORMS=50 pytest utest/suites/test_forms_of_ended_runs.py`` tries 50 moments each; the default is a sample.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.evidence.allure_program import is_fetched
-from linerate.evidence.integrity import check_integrity
+from lineproof.evidence.allure_program import is_fetched
+from lineproof.evidence.integrity import check_integrity
 from support import robot_run
-from support.command_line import environment, linerate
+from support.command_line import environment, lineproof
 from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
-MANY = int(os.environ.get("LINERATE_FORMS", "1"))
+MANY = int(os.environ.get("LINEPROOF_FORMS", "1"))
 SUITE = f"""\
 *** Settings ***
 Resource          {robot_run.ROOT}/resources/acceptance.resource
@@ -105,7 +105,7 @@ def check_forms(left: Left, folder: Path) -> None:
         known = {row["number"] for row in left.trials if row["requirement"] == verdict["number"]}
         # a disk that took no trial any more may have room for the word why
         assert {*verdict["trials"]} <= known and (verdict["trials"] or verdict["verdict"] == "INCONCLUSIVE")
-    made = linerate(folder, "summary", str(left.run), "--output", str(folder / "forms"))
+    made = lineproof(folder, "summary", str(left.run), "--output", str(folder / "forms"))
     assert made.returncode == 0 and "Traceback" not in made.stderr, made.stderr
     with (folder / "forms" / "summary.csv").open(encoding="utf-8", newline="") as file:
         named = [row for row in csv.DictReader(file) if row["test"]]  # a run without a sentence has a row, too
@@ -118,7 +118,7 @@ def check_forms(left: Left, folder: Path) -> None:
         assert f"unfinished: {count} trial{'s' * (count > 1)} of" in " ".join(made.stdout.split())
     if is_fetched():
         page = folder / "report.html"
-        reported = linerate(folder, "report", str(left.run), "--output", str(page))
+        reported = lineproof(folder, "report", str(left.run), "--output", str(page))
         assert reported.returncode == 0, reported.stderr
         found = re.findall(r'd\("data/test-results/[^"]+","([^"]*)"\)', page.read_text(encoding="utf-8"))
         tests = {test["name"]: test["status"] for test in (json.loads(base64.b64decode(text)) for text in found)}

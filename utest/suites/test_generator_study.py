@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.run import read_measurements
-from support.command_line import linerate
+from lineproof.evidence.run import read_measurements
+from support.command_line import lineproof
 
 STUDY = """\
 study: senders
@@ -52,7 +52,7 @@ def table(folder: Path) -> tuple[Path, dict[tuple[str, str], dict[str, str]]]:
 def test_what_is_not_here_is_a_gap_and_no_failure(tmp_path: Path) -> None:
     project(tmp_path, "netgate6100", slow=TESTBED.format("slow", "simulated", ""))
     (tmp_path / "variables/testbeds/slow-iperf3.yaml").write_text(TESTBED.format("slow-iperf3", "hardware", HARDWARE))
-    ran = linerate(tmp_path, "study", "run", "senders", "--goal", "quick")
+    ran = lineproof(tmp_path, "study", "run", "senders", "--goal", "quick")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     run, found = table(tmp_path)
     assert "SIMULATED" in ran.stdout and found["64b", "own"]["n"] == "3"
@@ -63,9 +63,9 @@ def test_what_is_not_here_is_a_gap_and_no_failure(tmp_path: Path) -> None:
     assert found["64b", "iperf3"]["gaps"].startswith("not here: ")
     assert {record.excused for record in read_measurements(run) if record.value is None} == {True}
     assert "Frames/s over frame size" in (run / "study.html").read_text()
-    assert linerate(tmp_path, "verify", str(run)).returncode == 0
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
 
-    again = linerate(tmp_path, "study", "run", "senders", "--goal", "quick", "--resume", run.name)
+    again = lineproof(tmp_path, "study", "run", "senders", "--goal", "quick", "--resume", run.name)
     assert again.returncode == 0 and "6 measurements: carried over" in again.stdout
 
 
@@ -86,7 +86,7 @@ def test_two_real_senders_on_one_cable(tmp_path: Path) -> None:
         slow=TESTBED.format("slow", "netns", SLOW + "generator: {type: trafgen}\n"),
         slow_iperf3=TESTBED.format("slow-iperf3", "netns", SLOW + "generator: {type: iperf3}\n"),
     )
-    ran = linerate(tmp_path, "study", "run", "senders", "--goal", "quick")
+    ran = lineproof(tmp_path, "study", "run", "senders", "--goal", "quick")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     run, found = table(tmp_path)
     for row in ("64b", "512b"):
@@ -97,4 +97,4 @@ def test_two_real_senders_on_one_cable(tmp_path: Path) -> None:
             # a shell counts CPU time in ticks of 10 ms, which may be more than a few thousand frames take
             assert float(cell["cpu_seconds_per_mframe"] or row == "512b") > 0 and cell["fit_1g"] == ""
     assert "its port has 0.04 Gbit/s" in ran.stdout
-    assert linerate(tmp_path, "verify", str(run)).returncode == 0
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.run import read_run
-from linerate.evidence.started_as import StartedAs
+from lineproof.evidence.run import read_run
+from lineproof.evidence.started_as import StartedAs
 from support import robot_run
 
 SUITE = """\
@@ -37,7 +37,7 @@ Not Selected
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """With ``robot`` and ``linerate`` of this Python."""
+    """With ``robot`` and ``lineproof`` of this Python."""
     found = robot_run.environment(folder)
     return {**found, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{found['PATH']}"}
 
@@ -67,7 +67,7 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
     process.send_signal(signal.SIGKILL)
     process.wait(30)
     (killed,) = (home / "results" / "k").glob("*-2")
-    found = called("linerate", "summary", str(killed), folder=tmp_path, home=tmp_path)
+    found = called("lineproof", "summary", str(killed), folder=tmp_path, home=tmp_path)
     command = re.search(r"^Next: (.*)$", found.stdout, re.MULTILINE)
     assert command is not None, found
     variables = "-v TESTBED:metered -v GOAL:quick -e no -v PASSWORD:… -s Tests.Two"
@@ -111,8 +111,8 @@ def test_the_command_has_the_folder_that_the_run_is_in_now(tmp_path: Path, monke
         found = StartedAs(("robot", "-v", "GOAL:quick", "a.robot"), tmp_path, option)
         assert found.going_on(run) == f"robot {shown}-v RESUME:{run.name} -v GOAL:quick a.robot"
         assert StartedAs.of({"started_as": found.record()}) == found
-    study = StartedAs(("linerate", "study", "run", "mine", "--goal", "quick"), Path("/else where"), "--results")
-    words = f"cd '/else where' && linerate study run mine --goal quick --results '{tmp_path}/re sults'"
+    study = StartedAs(("lineproof", "study", "run", "mine", "--goal", "quick"), Path("/else where"), "--results")
+    words = f"cd '/else where' && lineproof study run mine --goal quick --results '{tmp_path}/re sults'"
     assert study.going_on(run) == f"{words} --resume {run.name}"
 
 

@@ -45,8 +45,8 @@ def start(hostile: HostileFolder, module: str, *words: str) -> subprocess.Popen[
 
 
 def serve(hostile: HostileFolder, *words: str) -> str:
-    """What ``linerate serve`` prints until Ctrl-C ends it."""
-    process = start(hostile, "linerate", "serve", *words, "--rpc-port", "0", "--pub-port", "0")
+    """What ``lineproof serve`` prints until Ctrl-C ends it."""
+    process = start(hostile, "lineproof", "serve", *words, "--rpc-port", "0", "--pub-port", "0")
     assert process.stdout
     said = []
     with process.stdout:
@@ -87,7 +87,7 @@ def test_a_run_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> 
 def test_a_check_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
     project_with(hostile.folder, ours=ours("return stream(64, direction)"))
     suite = robot_run.write_suite(hostile.folder, "ours unidirectional ≥ 1 Mpps")
-    process = start(hostile, "linerate", "check", suite.name)
+    process = start(hostile, "lineproof", "check", suite.name)
     said = process.communicate(timeout=120)[0]
     assert process.returncode == 0, said
     assert hostile.marks == {}
@@ -98,7 +98,7 @@ def test_python_m_forgets_the_current_folder_as_soon_as_this_package_begins(tmp_
     """What Python itself imports before that is beyond it: ``importlib``, ``warnings``."""
     for name in ("argparse", "random", "json", "yaml", "typing"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('from the current folder')")
-    command = [sys.executable, "-m", "linerate", "--version"]
+    command = [sys.executable, "-m", "lineproof", "--version"]
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(LIBRARIES)}, capture_output=True, text=True
     )

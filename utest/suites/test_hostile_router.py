@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.ssh_library import asyncssh
 from support import robot_run
 from support.hostile_ssh import Guard, HostileServer
 from support.served_bench import ServedBench, served
@@ -137,7 +137,7 @@ def test_nothing_hostile_and_no_secret_is_left_anywhere(
     assert SECRET not in done.console and not set(RAW) & set(done.console) & {"\x1b", "\x07", "\u202e"}
 
     children = [words for words in environments if " -m " in words]
-    for part in ("linerate.generators.trex.client",):
+    for part in ("lineproof.generators.trex.client",):
         assert any(part in words for words in children), environments.keys()
     for words in children:
         assert SECRET not in words and OTHER not in words

@@ -2,7 +2,7 @@
 
 ``test_kills.py`` does it on the simulated testbed, by each signal to each process.
 
-``LINERATE_INTERRUPTS=50 pytest utest/suites/test_interrupt.py`` does it fifty times; the default is a sample.
+``LINEPROOF_INTERRUPTS=50 pytest utest/suites/test_interrupt.py`` does it fifty times; the default is a sample.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.testbed import leases
+from lineproof.testbed import leases
 from support import leftovers, robot_run
 
-TIMES = int(os.environ.get("LINERATE_INTERRUPTS", "3"))
+TIMES = int(os.environ.get("LINEPROOF_INTERRUPTS", "3"))
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling
 from support import kernel_router
 from support.paths import ROOT
 from support.simulated_session import judged

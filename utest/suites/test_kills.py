@@ -1,7 +1,7 @@
 """Each process of a run, ended by each signal at each moment: the run ends, nothing is left, no verdict is another.
 
-The default is a sample. ``LINERATE_KILLS=all pytest utest/suites/test_kills.py`` does all (216 runs),
-``LINERATE_KILLS=40`` so many of them.
+The default is a sample. ``LINEPROOF_KILLS=all pytest utest/suites/test_kills.py`` does all (216 runs),
+``LINEPROOF_KILLS=40`` so many of them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from unittest import mock
 import psutil
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.run import read_run
-from linerate.generators.trex import port_claims
-from linerate.testbed import leases
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.run import read_run
+from lineproof.generators.trex import port_claims
+from lineproof.testbed import leases
 from support import leftovers, robot_run
 from support.command_line import PROGRAM, environment
 
@@ -38,10 +38,10 @@ ENDING = ("INT", "TERM", "HUP", "QUIT")
 SIGNALS = (*ENDING, "KILL", "STOP")  # STOP: then KILL
 PROCESSES = {
     "robot": "",
-    "keeper": "linerate.testbed.keeper",
-    "client": "linerate.generators.trex.client",
-    "server": "linerate_bench.server",
-    "shells": "linerate_bench.shells",
+    "keeper": "lineproof.testbed.keeper",
+    "client": "lineproof.generators.trex.client",
+    "server": "lineproof_bench.server",
+    "shells": "lineproof_bench.shells",
 }
 MOMENTS = ("opening", "trial", "between", "judging", "closing")
 COMMANDS = {
@@ -79,7 +79,7 @@ def kills() -> Iterator[Kill]:
 
 
 def chosen() -> list[Kill]:
-    asked, every = os.environ.get("LINERATE_KILLS", "6"), list(kills())
+    asked, every = os.environ.get("LINEPROOF_KILLS", "6"), list(kills())
     return every if asked == "all" else random.Random(asked).sample(every, int(asked))
 
 
@@ -111,7 +111,7 @@ class Run:
 
     @property
     def runtime(self) -> Path:
-        return self.folder / "runtime" / "linerate"
+        return self.folder / "runtime" / "lineproof"
 
     def lines(self, name: str) -> int:
         return sum(path.read_bytes().count(b"\n") for path in self.folder.glob(f"results/*/{name}.jsonl"))
@@ -201,7 +201,7 @@ def run_robot(folder: Path, kill: Kill) -> None:
     sentence = "64b unidirectional ≥ 1 kpps" if netns else SENTENCE
     suite = robot_run.write_suite(folder, sentence, sentence, setup=opening)
     run = Run(folder, robot_run.command(folder, suite, "-v", f"PROJECT:{folder}", "-v", "GOAL:quick"))
-    words = "linerate_bench.wire.sender" if netns else PROCESSES[kill.process]
+    words = "lineproof_bench.wire.sender" if netns else PROCESSES[kill.process]
     try:
         moment = "trial" if netns else kill.moment
         soon(lambda: reached(run, moment) or run.process.poll() is not None)

@@ -24,8 +24,8 @@ import pytest
 from robot.api import ExecutionResult
 
 from benchmarks.lab.rig import Lab, bench_project, client, lab
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.run import RecordedRun, read_run
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.run import RecordedRun, read_run
 from support import robot_run
 from support.ports import free_port
 from support.served_bench import served
@@ -228,7 +228,7 @@ def test_a_router_that_hangs_is_switched_off_and_on_once_if_the_file_says_so(tmp
         (outlet.pid,) = [
             process.pid
             for process in psutil.Process(int(found[1])).children(recursive=True)
-            if "linerate_bench.shells" in process.cmdline()
+            if "lineproof_bench.shells" in process.cmdline()
         ]
         suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 14 Mpps")
         wait_until(lambda: "lab/NetworkPowerPort" in client(rig.address, "resources"), 60)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.run import read_run
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling
-from linerate_bench.studies import faults
+from lineproof.evidence.run import read_run
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.simulation.faults import parse_fault
+from lineproof.sla.verdict import Ruling
+from lineproof_bench.studies import faults
 from support import robot_run
 from support.simulated_session import judged
 

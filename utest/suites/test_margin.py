@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.rejudging import rejudge
-from linerate.evidence.run import read_margins, read_run
-from linerate.evidence.sentence_rows import sentence_rows
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.run import read_margins, read_run
+from lineproof.evidence.sentence_rows import sentence_rows
 from support import robot_run
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.verdict import Ruling
-from linerate_bench.studies import faults
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.verdict import Ruling
+from lineproof_bench.studies import faults
 from support import robot_run
 from support.kernel_router import run_in_router
 from support.simulated_session import judged

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.session.session import Session
-from linerate.traffic.frame_kinds import reason_not_forwarded
-from linerate.traffic.profiles import LABEL, Profile
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.session.session import Session
+from lineproof.traffic.frame_kinds import reason_not_forwarded
+from lineproof.traffic.profiles import LABEL, Profile
 from support.kernel_router import configured
 
 pytestmark = pytest.mark.netns

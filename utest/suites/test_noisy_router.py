@@ -19,7 +19,7 @@ NOISE = "noise: {capacity: 0.003, bursts: {packets: 500, every: 50}}"
 """That of docs/methodology/operating-characteristic.md."""
 
 
-SEEDS = int(os.environ.get("LINERATE_NOISY_ROUTERS", "1"))
+SEEDS = int(os.environ.get("LINEPROOF_NOISY_ROUTERS", "1"))
 """How many routers are judged, each with noise of its own."""
 
 

@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from linerate.testbed.settings import SimulatedNic
+from lineproof.testbed.settings import SimulatedNic
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.paths import DATA, ROOT
 from support.served_bench import served
 
@@ -67,12 +67,12 @@ def rows(path: Path) -> list[dict[str, object]]:
 def test_doctor_and_calibrate_say_what_the_card_is(tmp_path: Path, card: str) -> None:
     root, kept = project(tmp_path, card), tmp_path / "calibrations"
     on_card = ("on_card", "--platform", "netgate6100", "--calibrations", str(kept))
-    measured = linerate(
+    measured = lineproof(
         tmp_path, "calibrate", *on_card, "--goal", "quick", "--traffic", "1514b", "--unidirectional", cwd=root
     )
     assert measured.returncode == 0, measured.stdout + measured.stderr
     assert "kpps whole (97 % line rate); latency at least 5 µs" in measured.stdout
-    done = linerate(tmp_path, "doctor", *on_card, cwd=root)
+    done = lineproof(tmp_path, "doctor", *on_card, cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 wrong" in done.stdout
     for port in (0, 1):
@@ -94,7 +94,7 @@ def test_doctor_and_calibrate_say_what_the_card_is(tmp_path: Path, card: str) ->
 )
 def test_faster_links_are_read(tmp_path: Path, card: str, speed: str, words: str) -> None:
     root = project(tmp_path, card, ("port_speed: 10 Gbps", f"port_speed: {speed}"))
-    done = linerate(tmp_path, "doctor", "on_card", "--platform", "netgate6100", "--json", cwd=root)
+    done = lineproof(tmp_path, "doctor", "on_card", "--platform", "netgate6100", "--json", cwd=root)
     found = [row["finding"] for row in json.loads(done.stdout)["checks"] if row["check"] == "port 0"]
     assert done.returncode == 0, done.stdout
     assert found[0].startswith(words)
@@ -114,7 +114,7 @@ def test_a_speed_that_only_the_router_knows_ends_a_run_before_any_traffic(
             setup=f"Open Testbed For    netgate6100    software={software}    testbed=lab",
         )
         found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}")
-        doctor = linerate(tmp_path, "doctor", "lab", "--platform", "netgate6100", "--software", software, cwd=home)
+        doctor = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", "--software", software, cwd=home)
     words = rf"'{witness}'\), and 'port_speed' of the platform 'netgate6100' says 10 Gbit/s; the generator's port 0"
     assert found.status == 1
     assert re.search(rf"runs at 1 Gbit/s \({words} runs at a speed that its driver does not", found.console), (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.system.children import find_program
+from lineproof.system.children import find_program
 from support import leftovers, robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.robot_run import RobotRun
 
 pytestmark = pytest.mark.netns
@@ -62,7 +62,7 @@ def test_check_refuses_it_without_a_testbed(tmp_path: Path) -> None:
     robot_run.project(tmp_path)
     steps = "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", "Capture Forwarded Frames    64b    1000"
     suite = robot_run.write_suite(tmp_path, *steps, setup=SETUP)
-    found = linerate(tmp_path, "check", str(suite), "-v", "TESTBED:netns-trafgen", cwd=tmp_path / "project")
+    found = lineproof(tmp_path, "check", str(suite), "-v", "TESTBED:netns-trafgen", cwd=tmp_path / "project")
     assert found.returncode == 1
     assert f"{suite}:8: " in found.stdout and "the generator 'trafgen' measures no latency" in found.stdout
     assert f"{suite}:9: a capture: the generator 'trafgen' keeps no received frames; " in found.stdout

@@ -16,11 +16,11 @@ import pytest
 from robot.api import ExecutionResult
 
 from benchmarks.lab.rig import bench_project
-from linerate.evidence.run import read_run
-from linerate.testbed.in_use import InUse
-from linerate.testbed.settings import HardwareSettings
+from lineproof.evidence.run import read_run
+from lineproof.testbed.in_use import InUse
+from lineproof.testbed.settings import HardwareSettings
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.fork_server import ForkedProcess
 from support.served_bench import ServedBench, served
 
@@ -92,7 +92,7 @@ def test_who_waits_gets_the_testbed_of_a_suite_that_was_killed(tmp_path: Path) -
     assert (first.parent / "summary.txt").read_text(encoding="utf-8").count("Evidence: ") == 3
     # pabot shows nothing of what its processes print
     assert "Evidence: " not in done.stdout
-    shown = linerate(tmp_path, "summary", "out")
+    shown = lineproof(tmp_path, "summary", "out")
     assert shown.returncode == 0 and shown.stdout.count("Evidence: ") == 3
 
 

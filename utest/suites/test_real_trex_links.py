@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.commands.main import main
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling, Verdict
 from support.paths import ROOT
 from support.patience import wait_until
 from support.real_trex import REASON

@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from linerate.counts.causes import Stage
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.trial import Trial
-from linerate.project import Project
-from linerate.routers.explain import explain
-from linerate.routers.explain_evidence import TriedLoad
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.session.under_load import read_under_load
-from linerate.sla.verdict import Ruling
+from lineproof.counts.causes import Stage
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.trial import Trial
+from lineproof.project import Project
+from lineproof.routers.explain import explain
+from lineproof.routers.explain_evidence import TriedLoad
+from lineproof.session.judging import Judge
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.session.under_load import read_under_load
+from lineproof.sla.verdict import Ruling
 from support import vpp_rig
 
 REASON = vpp_rig.missing()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.paths import ROOT
 from support.patience import wait_until
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.netns
 PASSAGE = (ROOT / "docs" / "first-hardware-run.md").read_text(encoding="utf-8").partition("A real kernel can be")[2]
 SUITE = """\
 *** Settings ***
-Resource    linerate/acceptance.resource
+Resource    lineproof/acceptance.resource
 Suite Setup    Open Testbed For    linux_router
 Suite Teardown    Close Testbed
 
@@ -34,13 +34,13 @@ Slow Frames Pass
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[str]:
-    """What ``linerate serve`` prints, in a project of one's own; it ends with the test."""
-    assert linerate(tmp_path, "init", "mybox").returncode == 0
-    command = re.search(r"`linerate (serve [^`]*--bare)`", PASSAGE)
+    """What ``lineproof serve`` prints, in a project of one's own; it ends with the test."""
+    assert lineproof(tmp_path, "init", "mybox").returncode == 0
+    command = re.search(r"`lineproof (serve [^`]*--bare)`", PASSAGE)
     assert command is not None
     with (tmp_path / "serve.txt").open("wb") as console:
         process = subprocess.Popen(
-            [sys.executable, "-m", "linerate", *command[1].split()],
+            [sys.executable, "-m", "lineproof", *command[1].split()],
             cwd=tmp_path,
             env=robot_run.environment(tmp_path),
             stdout=console,
@@ -85,10 +85,10 @@ def test_what_a_killed_run_left_on_a_real_kernel_is_shown_and_undone(tmp_path: P
             run.kill()
             run.wait(30)
     where = ("rehearsal", "--platform", "linux_router")
-    shown = linerate(tmp_path, "doctor", *where, "--listen", "1")
+    shown = lineproof(tmp_path, "doctor", *where, "--listen", "1")
     assert re.search(r"router changes: left by an earlier run: .*'ip route del 48\.0\.0\.0/8", shown.stdout), shown
-    done = linerate(tmp_path, "restore", *where)
+    done = lineproof(tmp_path, "restore", *where)
     assert done.returncode == 0 and done.stdout.startswith("undid "), done
-    assert "nothing: no run has left a change" in linerate(tmp_path, "restore", *where, "--dry-run").stdout
-    refused = linerate(tmp_path, "restore", "netns", *where[1:])
+    assert "nothing: no run has left a change" in lineproof(tmp_path, "restore", *where, "--dry-run").stdout
+    refused = lineproof(tmp_path, "restore", "netns", *where[1:])
     assert refused.returncode == 2 and "ends with each run, and nothing stays on it" in refused.stderr

@@ -1,4 +1,4 @@
-"""``linerate rejudge``: the same verdicts from the run's folder alone, and what is said where the records do not agree.
+"""``lineproof rejudge``: the same verdicts from the run's folder alone, and what is said where records do not agree.
 
 That every other suite of the tests comes to the same verdicts again is checked where they are run
 (:mod:`support.rejudged`).
@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.main import main
-from linerate.errors import ConfigError, LinerateError
-from linerate.evidence.rejudging import rejudge
-from linerate.evidence.resume import Resumption
-from linerate.evidence.signoff.sheet import make_sheet
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, LineproofError
+from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.resume import Resumption
+from lineproof.evidence.signoff.sheet import make_sheet
 from support import robot_run
 from support.command_line import environment
 from support.fuzz import TIMES
@@ -70,7 +70,7 @@ def audit(event, arguments):
             opened.add(path)
 
 sys.addaudithook(audit)
-from linerate.commands.main import main
+from lineproof.commands.main import main
 status = main(["rejudge", str(run)])
 outside = [path for path in opened if run not in path.parents]
 print("OUTSIDE", [str(path) for path in outside if "schemas" not in path.parts and "site-packages" not in path.parts])
@@ -162,7 +162,7 @@ def damaged(text: bytes, chance: random.Random) -> bytes:
 def test_damaged_records_are_a_sentence_and_never_better(
     run: Path, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """Of 500 with ``LINERATE_FUZZ=50``. What reads a run comes to an end of its own, and rejudge sees the change."""
+    """Of 500 with ``LINEPROOF_FUZZ=50``. What reads a run comes to an end of its own, and rejudge sees the change."""
     whole = {path: path.read_bytes() for path in copy.glob("*.json*")}
     for seed in range(10 * TIMES):
         chance = random.Random(seed)
@@ -176,7 +176,7 @@ def test_damaged_records_are_a_sentence_and_never_better(
         ):
             try:
                 status = main(words)
-            except LinerateError as error:
+            except LineproofError as error:
                 text = str(error)
                 assert path.name in text or copy.name in text, (seed, text)
             else:
@@ -186,7 +186,7 @@ def test_damaged_records_are_a_sentence_and_never_better(
             assert not RAW.search(text), (seed, text)
         try:
             Resumption.find(tmp_path, copy.name, "Suite")
-        except LinerateError as error:
+        except LineproofError as error:
             assert not RAW.search(str(error)), (seed, error)
         path.write_bytes(whole[path])
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from linerate.errors import LinerateError
-from linerate.evidence import allure_program
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.report_page import POLICY
-from linerate.system.node import find_node
+from lineproof.errors import LineproofError
+from lineproof.evidence import allure_program
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.report_page import POLICY
+from lineproof.system.node import find_node
 from support import robot_run
 from support.browser import look_at
 from support.command_line import PROGRAM
@@ -88,7 +88,7 @@ def allure() -> None:
     try:
         if not allure_program.is_fetched():
             allure_program.fetch_allure(find_node())
-    except LinerateError as error:
+    except LineproofError as error:
         pytest.skip(str(error))
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.verification import verify
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.verification import verify
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path,
     *_, line, command = console.splitlines()
     assert line == f"Evidence: {run}"
     relative = run.relative_to(folder)
-    assert command == f"Next: linerate report {relative}"
+    assert command == f"Next: lineproof report {relative}"
     assert check_integrity(run).altered == ()
 
 
@@ -95,7 +95,7 @@ def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[P
     assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in (folder / "out" / "output.xml").read_text().replace(
         "&lt;", "<"
     ).replace("&gt;", ">")
-    assert linerate(folder, "summary", str(run)).stdout == table
+    assert lineproof(folder, "summary", str(run)).stdout == table
     assert verify(run).problems == ()
 
 

@@ -1,7 +1,7 @@
 """A run is killed while it configures or restores a router that outlives it: the router is as it was, byte for byte.
 
-Robot, what it started, or its SSH links end; the next start or ``linerate restore`` follows. The default is a sample.
-``LINERATE_ROUTER_KILLS=50 pytest utest/suites/test_router_kills.py``: so many on each router.
+Robot, what it started, or its SSH links end; the next start or ``lineproof restore`` follows. The default is a sample.
+``LINEPROOF_ROUTER_KILLS=50 pytest utest/suites/test_router_kills.py``: so many on each router.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.described_router import DESCRIPTIONS
 from support.fork_server import ForkedProcess
 from support.router_rig import Rig
 
-COUNT = int(os.environ.get("LINERATE_ROUTER_KILLS", "2"))
+COUNT = int(os.environ.get("LINEPROOF_ROUTER_KILLS", "2"))
 MOMENT = 0.002
 """Seconds between two looks at a journal."""
 LIMIT = 240.0

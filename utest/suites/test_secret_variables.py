@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from linerate.robot.secret_variables import Secret
+from lineproof.robot.secret_variables import Secret
 from support import robot_run
 from support.served_bench import served
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from linerate.evidence.records import TRIAL, schema
-from linerate.evidence.run import read_run
+from lineproof.evidence.records import TRIAL, schema
+from lineproof.evidence.run import read_run
 from support import robot_run
 
 pytestmark = pytest.mark.slow

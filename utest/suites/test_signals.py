@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.run import read_run
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.run import read_run
 from support import robot_run
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def run(folder: Path, *steps: str) -> robot_run.RobotRun:
 
 
 def left_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "runtime" / "linerate").iterdir())
+    return sorted(path.name for path in (folder / "runtime" / "lineproof").iterdir())
 
 
 def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     steps = [f"Signal This Process    2    {after}" for after in (0.5, 1.5)]
     began = time.monotonic()
     # what the shells' process is asked is never answered
-    lease = f"next(pathlib.Path('{tmp_path}').glob('runtime/linerate/*.lease'))"
-    stop = f"Evaluate    os.kill(linerate.testbed.leases.Lease.read({lease}).processes[1].pid, signal.SIGSTOP)"
-    stop += "    modules=os, pathlib, signal, linerate.testbed.leases"
+    lease = f"next(pathlib.Path('{tmp_path}').glob('runtime/lineproof/*.lease'))"
+    stop = f"Evaluate    os.kill(lineproof.testbed.leases.Lease.read({lease}).processes[1].pid, signal.SIGSTOP)"
+    stop += "    modules=os, pathlib, signal, lineproof.testbed.leases"
     found = run(tmp_path, stop, *steps, "Run On Router    uname -a    limit=50 s")
     assert time.monotonic() - began < 90
     assert found.message.startswith("interrupted by Ctrl-C"), found.message

@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.records import ENVIRONMENT, REQUIREMENT, TRIAL, schema
-from linerate.evidence.run import read_run
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.records import ENVIRONMENT, REQUIREMENT, TRIAL, schema
+from lineproof.evidence.run import read_run
 from support import robot_run
 from support.paths import DATA, ROOT
 

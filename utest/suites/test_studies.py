@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.run import read_measurements, read_run
+from lineproof.evidence.run import read_measurements, read_run
 from support import robot_run
-from support.command_line import PROGRAM, environment, linerate
+from support.command_line import PROGRAM, environment, lineproof
 from support.study_builders import SMALL
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     before = measured(first)
     assert before[1, "first", "vpp", "one flow"] == 1 and set(before) < EVERY
 
-    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", first.name)
+    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", first.name)
     assert f"run {first.name} measured {len(before)} measurements: carried over" in ran.stdout, ran.stderr
     _, second = runs(tmp_path)
     after = measured(second)
@@ -72,8 +72,8 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     trials = Counter(trial.requirement for trial in read_run(second).trials)
     assert all(trials[record.requirement] for record in records)
     assert len({record.requirement for record in records}) == len(records)
-    assert linerate(tmp_path, "verify", str(first)).returncode == 0
-    assert linerate(tmp_path, "verify", str(second)).returncode == 0
+    assert lineproof(tmp_path, "verify", str(first)).returncode == 0
+    assert lineproof(tmp_path, "verify", str(second)).returncode == 0
     assert all(record.simulated for record in records)
     # the coarse ramp is nobody's published figure, so that all are met
     assert ran.returncode == 0 and "2 of 2 published figures inside" in ran.stdout
@@ -82,24 +82,24 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     # a report needs nothing but the folder, and says the same
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(second, elsewhere / second.name, ignore=shutil.ignore_patterns("study.*"))
-    again = linerate(tmp_path, "study", "report", str(elsewhere / second.name))
+    again = lineproof(tmp_path, "study", "report", str(elsewhere / second.name))
     assert again.returncode == 0
     assert (elsewhere / second.name / "study.csv").read_text() == (second / "study.csv").read_text()
 
     # nor can another goal, which is named
-    refused = linerate(tmp_path, "study", "run", "small", "--resume", second.name)
+    refused = lineproof(tmp_path, "study", "run", "small", "--resume", second.name)
     assert "the run had goal 'quick', this one has 'standard'; go on with --goal quick" in refused.stderr
 
     # another study cannot go on with it
     project(tmp_path, SMALL.replace("seed: 7", "seed: 8"))
-    refused = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", second.name)
+    refused = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", second.name)
     assert refused.returncode == 2 and "the study file has changed" in refused.stderr
 
 
 def test_an_altered_measurement_is_found(tmp_path: Path) -> None:
     ramp = "  ramp: {ramp: 64b 1-flow unidirectional, steps: 5, repeats: 1}\n"
     project(tmp_path, SMALL.replace(ramp, ""))
-    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--repeats", "1")
+    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--repeats", "1")
     assert ran.returncode == 0, ran.stderr + ran.stdout
     (run,) = runs(tmp_path)
     shown = run / "study.html"
@@ -107,16 +107,16 @@ def test_an_altered_measurement_is_found(tmp_path: Path) -> None:
     for before, after in (("4.3", "5.3"), ("SIMULATED", "MEASURED")):
         assert before in own
         shown.write_text(own.replace(before, after))
-        found = linerate(tmp_path, "verify", str(run))
+        found = lineproof(tmp_path, "verify", str(run))
         assert found.returncode == 1 and "study.html" in found.stdout
-    assert linerate(tmp_path, "study", "report", str(run)).returncode == 0
-    assert linerate(tmp_path, "verify", str(run)).returncode == 0
+    assert lineproof(tmp_path, "study", "report", str(run)).returncode == 0
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
     path = run / "measurements.jsonl"
     lines = path.read_text().splitlines()
-    assert json.loads(lines[0])["schema"] == "linerate.measurement/1"
+    assert json.loads(lines[0])["schema"] == "lineproof.measurement/1"
     path.write_text(path.read_text().replace('"value": 4.3', '"value": 5.3'))
-    assert linerate(tmp_path, "verify", str(run)).returncode == 1
-    refused = linerate(tmp_path, "study", "report", str(run))
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 1
+    refused = lineproof(tmp_path, "study", "report", str(run))
     assert refused.returncode == 2 and "measurements.jsonl" in refused.stderr
 
 
@@ -129,26 +129,26 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
         ("measures:", "mesures:", "unknown key 'mesures'"),
     ):
         project(tmp_path, SMALL.replace(before, after))
-        ran = linerate(tmp_path, "study", "run", "small")
+        ran = lineproof(tmp_path, "study", "run", "small")
         assert ran.returncode == 2 and says in ran.stderr and ".yaml" in ran.stderr, ran.stderr
     assert not (tmp_path / "results").exists()
-    assert "known: " in linerate(tmp_path, "study", "run", "smal").stderr
+    assert "known: " in lineproof(tmp_path, "study", "run", "smal").stderr
 
 
 def test_the_time_is_said_without_a_start(tmp_path: Path) -> None:
     project(tmp_path)
-    ran = linerate(tmp_path, "study", "run", "small", "--plan")
+    ran = lineproof(tmp_path, "study", "run", "small", "--plan")
     assert ran.returncode == 0 and "8 measurements of 2 rows on 2 variants in 2 blocks" in ran.stdout
     assert "of traffic, at 50 times real time, about " in ran.stdout
     assert not (tmp_path / "results").exists()
-    listed = linerate(tmp_path, "study", "list")
+    listed = lineproof(tmp_path, "study", "list")
     assert listed.returncode == 0 and "small  " in listed.stdout and "netgate6100" in listed.stdout
     assert "FreeBSD 11.1 (1 row, 24 variants, 120 measurements)" in listed.stdout
 
 
 SUITE = """\
 *** Settings ***
-Resource        linerate/study.resource
+Resource        lineproof/study.resource
 Suite Setup     Run Study    small
 
 *** Test Cases ***
@@ -186,7 +186,7 @@ def test_a_study_is_a_suite(tmp_path: Path) -> None:
     assert "the study has no row 'two flows'" in ran.tests["No Such Row"][1]
     (run,) = runs(tmp_path)
     assert (run / "study.html").is_file() and any((run / "allure").iterdir())
-    verified = linerate(tmp_path, "verify", str(run))
+    verified = lineproof(tmp_path, "verify", str(run))
     assert verified.returncode == 0 and "note" not in verified.stdout
 
 
@@ -207,7 +207,7 @@ variants:
 
 def test_a_router_that_never_fell_behind_has_a_bound(tmp_path: Path) -> None:
     project(tmp_path, EDGE)
-    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick")
+    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick")
     assert ran.returncode == 0, ran.stderr + ran.stdout
     (run,) = runs(tmp_path)
     marks = {record.row: record.figures.get("at_least") for record in read_measurements(run)}
@@ -221,7 +221,7 @@ def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_o
 ) -> None:
     project(tmp_path)
     (tmp_path / "file").write_text("")
-    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--results", where)
+    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--results", where)
     assert ran.returncode == 2
     assert "cannot be made: " in ran.stderr and "; keep results elsewhere: --results /another/folder" in ran.stderr
     assert "RESULTS:" not in ran.stderr + ran.stdout

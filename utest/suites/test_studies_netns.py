@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.run import read_measurements
-from linerate.studies.reading import read_results
-from support.command_line import linerate
+from lineproof.evidence.run import read_measurements
+from lineproof.studies.reading import read_results
+from support.command_line import lineproof
 
 pytestmark = pytest.mark.netns
 
@@ -29,11 +29,11 @@ variants:
     software: linux
     commands:
       - do: >-
-          sh -c '{ echo "add table ip linerate";
-          echo "add chain ip linerate forward { type filter hook forward priority 0; policy drop; }";
-          for i in $(seq 2000); do echo "add rule ip linerate forward ip saddr 198.18.$((i / 250)).$((i % 250)) drop";
-          done; echo "add rule ip linerate forward accept"; } | nft -f -'
-        undo: nft delete table ip linerate
+          sh -c '{ echo "add table ip lineproof";
+          echo "add chain ip lineproof forward { type filter hook forward priority 0; policy drop; }";
+          for i in $(seq 2000); do echo "add rule ip lineproof forward ip saddr 198.18.$((i / 250)).$((i % 250)) drop";
+          done; echo "add rule ip lineproof forward accept"; } | nft -f -'
+        undo: nft delete table ip lineproof
 """
 
 
@@ -49,7 +49,7 @@ def project(folder: Path, text: str) -> None:
 @pytest.mark.skipif(shutil.which("nft") is None, reason="this machine has no 'nft' (Debian: nftables)")
 def test_two_thousand_rules_cost_a_frame_microseconds(tmp_path: Path) -> None:
     project(tmp_path, STUDY)
-    ran = linerate(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
+    ran = lineproof(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
     (run,) = runs(tmp_path)
     found = read_results(run)
     records = read_measurements(run)
@@ -63,12 +63,12 @@ def test_two_thousand_rules_cost_a_frame_microseconds(tmp_path: Path) -> None:
     # rules that do not match, and one that accepts
     assert all(record.figures["forwarded_pps"] > 0.99 * record.figures["offered_pps"] for record in records)
     assert "Machine of the run: " in ran.stdout and f"{os.cpu_count()} CPU" in ran.stdout
-    assert linerate(tmp_path, "verify", str(run)).returncode == 0
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
 
 
 def test_a_command_that_the_router_has_not_is_a_gap_with_its_reason(tmp_path: Path) -> None:
     project(tmp_path, STUDY.replace("nft -f -", "no-such-nft -f -").replace("repeats: 2", "repeats: 1"))
-    ran = linerate(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
+    ran = lineproof(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
     (run,) = runs(tmp_path)
     (cell,) = read_results(run).gaps
     assert cell.variant == "2000 rules" and "no-such-nft" in cell.gaps[0]

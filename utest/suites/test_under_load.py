@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.record_schemas import schema_problems
-from linerate.evidence.rejudging import rejudge
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.record_schemas import schema_problems
+from lineproof.evidence.rejudging import rejudge
 from support import robot_run
 
 SUITE = f"""\

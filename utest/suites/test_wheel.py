@@ -1,4 +1,4 @@
-"""Linerate as installed, in a folder of its own: nothing of the clone is in reach."""
+"""Lineproof as installed, in a folder of its own: nothing of the clone is in reach."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Co
 
 
 def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -> None:
-    made = run(tmp_path, installed, "linerate", "init", "mybox")
+    made = run(tmp_path, installed, "lineproof", "init", "mybox")
     assert made.returncode == 0, made.stderr
     ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "tests")
     assert ran.returncode == 0, ran.stdout
@@ -52,13 +52,13 @@ def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -
 
 
 def test_a_shipped_platform_comes_with_its_suite(tmp_path: Path, installed: dict[str, str]) -> None:
-    assert run(tmp_path, installed, "linerate", "init", "--platform", "netgate6100").returncode == 0
+    assert run(tmp_path, installed, "lineproof", "init", "--platform", "netgate6100").returncode == 0
     ran = run(tmp_path, installed, "robot", "--dryrun", "tests")
     assert ran.returncode == 0 and "9 tests, 9 passed" in ran.stdout, ran.stdout
 
 
 def test_the_projects_own_file_lies_over_the_packaged_one(tmp_path: Path, installed: dict[str, str]) -> None:
-    assert run(tmp_path, installed, "linerate", "init", "mybox").returncode == 0
+    assert run(tmp_path, installed, "lineproof", "init", "mybox").returncode == 0
     goals = tmp_path / "variables" / "goals"
     goals.mkdir()
     (goals / "quick.yaml").write_text("goal: quick\nnonsense: 1\n")
@@ -67,7 +67,7 @@ def test_the_projects_own_file_lies_over_the_packaged_one(tmp_path: Path, instal
 
 
 def test_doctor_needs_no_project(tmp_path: Path, installed: dict[str, str]) -> None:
-    found = run(tmp_path, installed, "linerate", "doctor", "simulated", "--platform", "netgate6100")
+    found = run(tmp_path, installed, "lineproof", "doctor", "simulated", "--platform", "netgate6100")
     assert found.returncode == 0 and "0 wrong" in found.stdout, found.stdout + found.stderr
 
 
@@ -76,7 +76,7 @@ def test_a_report_is_made_without_node_on_the_path(tmp_path: Path, installed: di
         pytest.skip("needs the extra 'report'")
     (tmp_path / "bin").mkdir()
     run_folder = killed_run(tmp_path / "results")
-    made = run(tmp_path, {**installed, "PATH": str(tmp_path / "bin")}, "linerate", "report", str(run_folder))
+    made = run(tmp_path, {**installed, "PATH": str(tmp_path / "bin")}, "lineproof", "report", str(run_folder))
     if "npm cannot fetch Allure" in made.stderr:
         pytest.skip(made.stderr)
     assert made.returncode == 0, made.stderr

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.explanation import Confidence
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.counts.explanation import Confidence
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling, Verdict
 from suites.test_why_netns import CONDITIONS, IN, OF_CARDS, OUT, judged, session, set_up, why
 from support.costly_router import overloaded
 from support.kernel_router import run_in_generator, run_in_router
@@ -26,8 +26,8 @@ pytestmark = [
     pytest.mark.netns,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors: one sends, one is the router's"),
     pytest.mark.skipif(
-        "LINERATE_PROCESSORS" not in os.environ,
-        reason="needs a machine that nothing else uses: LINERATE_PROCESSORS=1 says that this is one",
+        "LINEPROOF_PROCESSORS" not in os.environ,
+        reason="needs a machine that nothing else uses: LINEPROOF_PROCESSORS=1 says that this is one",
     ),
 ]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from linerate.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
-from linerate.ceilings.cards import read_cards
-from linerate.ceilings.headroom import MeasuredLimits
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
-from linerate.generators.base import GeneratorPort
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
+from lineproof.ceilings.cards import read_cards
+from lineproof.ceilings.headroom import MeasuredLimits
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
+from lineproof.generators.base import GeneratorPort
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
@@ -55,7 +55,7 @@ def content(*ceilings: CeilingEntry, server: str = "v3.08", **other: object) -> 
         platform="box",
         kind="hardware",
         link_bps=LINK,
-        linerate="0.1",
+        lineproof="0.1",
         versions={"server": server},
         ceilings=ceilings or (ceiling(),),
     )

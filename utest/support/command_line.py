@@ -1,4 +1,4 @@
-"""Runs a command of Linerate as a user would, in a process of its own."""
+"""Runs a command of Lineproof as a user would, in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from support import robot_run
 from support.paths import LIBRARIES
 
-PROGRAM = [sys.executable, "-m", "linerate"]
+PROGRAM = [sys.executable, "-m", "lineproof"]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -19,13 +19,13 @@ def environment(folder: Path) -> dict[str, str]:
     return {**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES)}
 
 
-def linerate(
+def lineproof(
     folder: Path, *words: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """``linerate WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
+    """``lineproof WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         env = {**environment(folder), **(variables or {})}
-        status = robot_run.programs().run(["linerate", *words], env, cwd or folder, output, errors, limit=100)
+        status = robot_run.programs().run(["lineproof", *words], env, cwd or folder, output, errors, limit=100)
         texts = []
         for file in (output, errors):
             file.seek(0)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from linerate.config import validate_config
-from linerate.project import Layers, packaged_variables
-from linerate.routers.base import Result
-from linerate.routers.command_file import CommandFile, read_command_file
+from lineproof.config import validate_config
+from lineproof.project import Layers, packaged_variables
+from lineproof.routers.base import Result
+from lineproof.routers.command_file import CommandFile, read_command_file
 
 JSON = """\
 shell: mybox
@@ -38,7 +38,7 @@ channel: terminal
 terminal: {prompt: 'Router(\(\w+\))?#', prompts: ['Router# '], first: [terminal length 0]}
 refused: ['^%']
 """
-ROUTE = "ip route {network_ip} {network_mask} {peer} name linerate"
+ROUTE = "ip route {network_ip} {network_mask} {peer} name lineproof"
 ARP = "arp {peer} {peer_mac_dotted} arpa"
 DESCRIPTIONS = {
     "undoing": f"""\
@@ -92,7 +92,7 @@ look:
   run: show archive
   pattern: '^changed by (?P<value>[^\\n]+)$'
   example: |
-    saved by linerate
+    saved by lineproof
     changed by bob on Monday
   expected: {{value: bob on Monday}}
 configure:
@@ -107,17 +107,17 @@ def description(name: str) -> CommandFile:
 
 
 def shipped(name: str) -> CommandFile:
-    """One that comes with Linerate."""
+    """One that comes with Lineproof."""
     return read_command_file(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
 
 
 class CommandLine:
-    """A :data:`~linerate.routers.base.Shell` on it. What it is given takes effect at once, and stays over a restart."""
+    """A :data:`~lineproof.routers.base.Shell` on it. What it is given takes effect at once, and outlives a restart."""
 
     def __init__(self) -> None:
         self._lines = ["ip route 16.0.0.0 255.0.0.0 192.0.2.9", "arp 192.0.2.9 0200.0000.0077 arpa"]
         self.saved: list[str] | None = None
-        self.archive = "saved by linerate\n"
+        self.archive = "saved by lineproof\n"
 
     @property
     def configuration(self) -> str:

@@ -16,7 +16,7 @@ import psutil
 
 from support.paths import LIBRARIES, VARIABLES
 
-CODE = "from linerate_bench.server.__main__ import main; main()"
+CODE = "from lineproof_bench.server.__main__ import main; main()"
 
 
 @dataclass(frozen=True)

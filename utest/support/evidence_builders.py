@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
-from linerate.evidence.demand import Demand
-from linerate.evidence.readings import ReadingRecord
-from linerate.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
-from linerate.evidence.run import RunFolder
-from linerate.session.router_watch import Reading
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.readings import ReadingRecord
+from lineproof.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
+from lineproof.evidence.run import RunFolder
+from lineproof.session.router_watch import Reading
 
 LINK = 10e9
 RUN = "20261121T040000Z-abc123"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof_bench.shells.ssh_library import asyncssh
 from support.hostile_ssh import Guard, HostileServer
 
 Answer = str | Callable[[str], str]

@@ -10,10 +10,10 @@ from typing import Any
 
 import zmq
 
-from linerate.routers.base import Result, Side
-from linerate_bench.shells import freebsd, linux, vpp
-from linerate_bench.shells.machine import Machine, MachineSoftware, Memory
-from linerate_bench.state import (
+from lineproof.routers.base import Result, Side
+from lineproof_bench.shells import freebsd, linux, vpp
+from lineproof_bench.shells.machine import Machine, MachineSoftware, Memory
+from lineproof_bench.state import (
     InterfaceState,
     NodeState,
     RouterConfiguration,

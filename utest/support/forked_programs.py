@@ -1,4 +1,4 @@
-"""Robot and ``linerate``, forked from a process that has imported them and matplotlib: half of a short run's time."""
+"""Robot and ``lineproof``, forked from a process that has imported them and matplotlib: half of a short run's time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from support import forked_testbed, yaml_once
 
 MODULES = (
-    *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "linerate.robot"),
-    *("linerate.commands.main", "linerate.testbed.simulated"),
+    *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "lineproof.robot"),
+    *("lineproof.commands.main", "lineproof.testbed.simulated"),
     *("matplotlib.figure", "matplotlib.backends.backend_svg"),
 )
 
@@ -29,7 +29,7 @@ def preload(channel: int) -> None:
         importlib.import_module(name)
     yaml_once.install()
     yaml_once.read_all()
-    with importlib.import_module("linerate.evidence.drawing").drawing("a title", simulated=True) as picture:
+    with importlib.import_module("lineproof.evidence.drawing").drawing("a title", simulated=True) as picture:
         picture.label_axes("x", "y")
 
 
@@ -43,4 +43,4 @@ def main(argv: Sequence[str]) -> None:
         sys.path.insert(0, "")
         importlib.import_module("robot").run_cli(words)
     sys.argv = [program, *words]
-    importlib.import_module("linerate.commands.main").command_line()
+    importlib.import_module("lineproof.commands.main").command_line()

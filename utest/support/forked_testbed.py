@@ -1,6 +1,6 @@
 """The processes of a simulated testbed, forked from one that has imported what they need: most of a session's time.
 
-They are TRex's client of PyPI, who has labgrid's place, the keeper, and what the keeper keeps: ``linerate_bench``'s
+They are TRex's client of PyPI, who has labgrid's place, the keeper, and what the keeper keeps: ``lineproof_bench``'s
 server and shells. A forked one has its own streams, environment, folder and session, and runs the program's ``main`` as
 it is. Its command line is that of this process, so tests of processes themselves have them started as users do
 (:func:`not_forked`).
@@ -27,22 +27,22 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from linerate.system import children
+from lineproof.system import children
 from support.paths import LIBRARIES, SUPPORT
 
-CLIENT, KEEPER = "linerate.generators.trex.client", "linerate.testbed.keeper"
-HOLDER = "linerate.testbed.lab.holder"
-MODEL = ("linerate_bench.faults.backend", "linerate_bench.model.injected_loss", "linerate_bench.model.direct_cable")
+CLIENT, KEEPER = "lineproof.generators.trex.client", "lineproof.testbed.keeper"
+HOLDER = "lineproof.testbed.lab.holder"
+MODEL = ("lineproof_bench.faults.backend", "lineproof_bench.model.injected_loss", "lineproof_bench.model.direct_cable")
 NEEDS: Mapping[str, Sequence[str]] = {
     CLIENT: (),  # see _import
-    HOLDER: ("linerate.testbed.lab.coordinator",),
-    KEEPER: ("linerate_bench.server.__main__", "linerate_bench.shells.__main__", *MODEL),
+    HOLDER: ("lineproof.testbed.lab.coordinator",),
+    KEEPER: ("lineproof_bench.server.__main__", "lineproof_bench.shells.__main__", *MODEL),
 }
 """The programs, and what is imported once for each, beside the program itself."""
 
 MAINS = {
     **{name: name for name in (KEEPER, HOLDER)},
-    **{name: f"{name}.__main__" for name in (CLIENT, "linerate_bench.server", "linerate_bench.shells")},
+    **{name: f"{name}.__main__" for name in (CLIENT, "lineproof_bench.server", "lineproof_bench.shells")},
 }
 """Program -> the module with its ``main``; the keeper's too."""
 
@@ -79,7 +79,7 @@ class Forks:
             return self._ours.fileno()
 
     def start(self, argv: Sequence[str], **options: Any) -> children.Child[bytes] | ForkedChild:
-        """As :func:`linerate.system.children.start`: forked if it is one of these programs."""
+        """As :func:`lineproof.system.children.start`: forked if it is one of these programs."""
         program = _program(argv)
         if program is None or program not in NEEDS:
             return _start(argv, **options)
@@ -112,7 +112,7 @@ def not_forked() -> Iterator[None]:
 
 
 class ForkedChild:
-    """What :mod:`linerate` uses of :class:`subprocess.Popen`."""
+    """What :mod:`lineproof` uses of :class:`subprocess.Popen`."""
 
     def __init__(self, channel: int, program: str, options: Mapping[str, Any]) -> None:
         self.returncode: int | None = None
@@ -254,7 +254,7 @@ def _be_parent(program: str, env: Mapping[str, str], streams: Sequence[int]) -> 
 def _import(program: str) -> None:
     """Import what *program* imports, once."""
     if program == CLIENT:
-        from linerate.generators.trex.client import pypi
+        from lineproof.generators.trex.client import pypi
 
         kill_group = os.killpg
         pypi.load_library(pypi.BASIC_LAYERS)

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import os
 
-TIMES = int(os.environ.get("LINERATE_FUZZ", "1"))
-"""So many times the few that every run tries: ``LINERATE_FUZZ=50 pytest utest/…``."""
+TIMES = int(os.environ.get("LINEPROOF_FUZZ", "1"))
+"""So many times the few that every run tries: ``LINEPROOF_FUZZ=50 pytest utest/…``."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.evidence.demand import Demand
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.records import EnvironmentRecord, TrialRecord
-from linerate.evidence.run import RunFolder
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.records import EnvironmentRecord, TrialRecord
+from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"

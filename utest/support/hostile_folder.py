@@ -1,4 +1,4 @@
-"""A folder whose modules and programs have the names of those that Linerate's processes use, and leave a mark."""
+"""A folder whose modules and programs have the names of those that Lineproof's processes use, and leave a mark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 PROGRAMS = (
     *("ip", "sysctl", "sshd", "ssh", "ssh-keygen", "setpriv", "sudo", "sh", "bash", "env", "git", "python", "python3"),
     *("mkdir", "rm", "id", "setsid", "mktemp", "ethtool", "tcpdump", "ldconfig", "gcc", "cc", "ld", "objdump", "uname"),
-    *("latex", "dvisvgm", "fc-list", "lscpu", "robot", "linerate", "t-rex-64"),
+    *("latex", "dvisvgm", "fc-list", "lscpu", "robot", "lineproof", "t-rex-64"),
 )
 
 MODULE = """\

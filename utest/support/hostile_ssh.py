@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from linerate.routers.ssh_shell import SshShell
-from linerate.system.login import Login
-from linerate.testbed.keys import make_key, write_known_hosts
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.system.login import Login
+from lineproof.testbed.keys import make_key, write_known_hosts
+from lineproof_bench.shells.ssh_library import asyncssh
 
 GREETING = b"SSH-2.0-hostile\r\n"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import zmq
 
-from linerate_bench.server.loop import TrexServer
-from linerate_bench.server.rpc import is_zipped, unzip_message, zip_message
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.rpc import is_zipped, unzip_message, zip_message
 from support.hostile_bytes import GREETING, MAGIC, frame, ready
 from support.server_support import FakeBackend, serving
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from linerate.routers.base import Result, Shell
-from linerate.routers.change_journal import ChangeJournal
-from linerate.routers.changes import Change
-from linerate.routers.occasion import Occasion
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.change_journal import ChangeJournal
+from lineproof.routers.changes import Change
+from lineproof.routers.occasion import Occasion
 
 ROUTER = "192.0.2.1:22"
 CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from linerate.routers.base import Result, Shell
+from lineproof.routers.base import Result, Shell
 
 
 @contextmanager

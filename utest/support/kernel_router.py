@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
 from support import robot_run
 from support.paths import ROOT
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from linerate.counts.trial import DirectionCount, Load, Measure, Outcome
-from linerate.methods.saturate import saturate
-from linerate.methods.sequential import TrialConditions
-from linerate.methods.verify import verify
-from linerate.sla.goals import read_goal
-from linerate.sla.sentence import parse
-from linerate.sla.verdict import Verdict
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Load, Measure, Outcome
+from lineproof.methods.saturate import saturate
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from lineproof.sla.verdict import Verdict
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")

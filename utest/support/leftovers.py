@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from linerate.testbed import namespaces
+from lineproof.testbed import namespaces
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def tags_of(runtime: Path) -> Iterator[set[str]]:
 
     def look() -> None:
         while not ended.wait(0.02):
-            tags.update(path.stem for path in runtime.glob("linerate/*.lease"))
+            tags.update(path.stem for path in runtime.glob("lineproof/*.lease"))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

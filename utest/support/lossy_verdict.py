@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, assess_trial
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.counts.trial import DirectionCount, Load, Outcome, assess_trial
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.verdict import Ruling, Verdict
 from support.paths import ROOT
 
 PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.evidence.demand import Demand
-from linerate.evidence.margin import MarginRecord
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run import RunFolder
+from lineproof.counts.latency import LatencyCount
+from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.evidence.demand import Demand
+from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
 
 LOAD = "64b unidirectional ≥ 5 Mpps"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ipaddress
 from functools import cache
 
-from linerate.generators.base import Direction
-from linerate.generators.streams import profile_streams
-from linerate.platforms import Platform, read_platform
-from linerate.project import Project
-from linerate.simulation.noise import Noise
-from linerate.traffic.catalogue import Catalogue
-from linerate_bench.backend import FieldVariable, StreamTraffic
-from linerate_bench.model.backend import ModelBackend
-from linerate_bench.state import RouterConfiguration
+from lineproof.generators.base import Direction
+from lineproof.generators.streams import profile_streams
+from lineproof.platforms import Platform, read_platform
+from lineproof.project import Project
+from lineproof.simulation.noise import Noise
+from lineproof.traffic.catalogue import Catalogue
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.state import RouterConfiguration
 from support.paths import ROOT
 
 PROJECT = Project(ROOT)

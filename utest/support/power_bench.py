@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from linerate.counts.trial import DURING_READING, DirectionCount, During, Load, Outcome
-from linerate.power.settings import PowerSettings
-from linerate.routers.base import Result
-from linerate.session.power import PoweredTrials
+from lineproof.counts.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from lineproof.power.settings import PowerSettings
+from lineproof.routers.base import Result
+from lineproof.session.power import PoweredTrials
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
 BEGAN = 1_800_000_000.0

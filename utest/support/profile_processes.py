@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Processes that load profiles, forked from one that has imported trex-stl-lib, which takes a second of each.
 
-A forked process runs the program that :mod:`linerate.generators.trex.profile_process` starts, to its end. Suites with
+A forked process runs the program that :mod:`lineproof.generators.trex.profile_process` starts, to its end. Suites with
 such traffic, and clients that TRex ships, have it started as users do.
 """
 
@@ -12,12 +12,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from linerate.system import children
+from lineproof.system import children
 from support.fork_server import ForkServer
 
 
 class ProfileProcesses:
-    """Starts those processes. Stands for :mod:`linerate.system.children` in the loader; :meth:`close` it."""
+    """Starts those processes. Stands for :mod:`lineproof.system.children` in the loader; :meth:`close` it."""
 
     PIPE = children.PIPE
     TimeoutExpired = children.TimeoutExpired
@@ -30,7 +30,7 @@ class ProfileProcesses:
         self.server = ForkServer(__name__)
 
     def start(self, argv: Sequence[str], **options: Any) -> ProfileProcess | children.Child[bytes]:
-        """As :func:`linerate.system.children.start`; forked, unless the client is one that TRex ships."""
+        """As :func:`lineproof.system.children.start`; forked, unless the client is one that TRex ships."""
         if len(argv) > len(children.python("")):
             return children.start(argv, **options)
         return ProfileProcess(self.server, options)
@@ -64,7 +64,7 @@ class ProfileProcess:
 
 def preload() -> None:
     """Import what loads profiles."""
-    from linerate.generators.trex.client import pypi, scapy_bridge
+    from lineproof.generators.trex.client import pypi, scapy_bridge
 
     scapy_bridge.fix_addresses()  # before a packet is made: the first one keeps the defaults
     pypi.load_library()
@@ -73,7 +73,7 @@ def preload() -> None:
 
 def main(argv: Sequence[str]) -> None:
     """Run the loader's program, which ends its process."""
-    from linerate.generators.trex.client import profile_program
+    from lineproof.generators.trex.client import profile_program
 
     sys.argv = [profile_program.__file__]
     profile_program.main()

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from linerate.errors import TestbedError
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.errors import TestbedError
 
 LINE = 14_880_952.0
 

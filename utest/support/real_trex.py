@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from linerate.errors import TestbedError
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.testbed.netns import home_of_trex
+from lineproof.errors import TestbedError
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.testbed.netns import home_of_trex
 
 
 def missing() -> str:

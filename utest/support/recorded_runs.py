@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from linerate.counts.trial import Trial
-from linerate.evidence.recorder import SIMULATED_BECAUSE, Recorder
-from linerate.evidence.records import EnvironmentRecord
-from linerate.session.characterising import Characteriser
-from linerate.session.judging import Judge
-from linerate.session.session import Session
-from linerate.sla.requirement import Quantity, TrafficWords
-from linerate.sla.verdict import Ruling, Tally
+from lineproof.counts.trial import Trial
+from lineproof.evidence.recorder import SIMULATED_BECAUSE, Recorder
+from lineproof.evidence.records import EnvironmentRecord
+from lineproof.session.characterising import Characteriser
+from lineproof.session.judging import Judge
+from lineproof.session.session import Session
+from lineproof.sla.requirement import Quantity, TrafficWords
+from lineproof.sla.verdict import Ruling, Tally
 
 
 def recorded(session: Session, results: Path, sentences: Mapping[str, str], margins: bool = False) -> Path:

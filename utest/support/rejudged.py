@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from linerate.evidence.another_sla import judge_another_sla
-from linerate.evidence.rejudging import rejudge
+from lineproof.evidence.another_sla import judge_another_sla
+from lineproof.evidence.rejudging import rejudge
 
 
 def check_runs(results: Path) -> None:

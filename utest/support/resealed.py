@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from linerate.evidence.chain import first_link, sealed
-from linerate.evidence.integrity import sums_content
-from linerate.evidence.records import MANIFEST
-from linerate.evidence.run_files import FILES, MANIFEST_FILE, SUMS, sha256_of, summed_files
+from lineproof.evidence.chain import first_link, sealed
+from lineproof.evidence.integrity import sums_content
+from lineproof.evidence.records import MANIFEST
+from lineproof.evidence.run_files import FILES, MANIFEST_FILE, SUMS, sha256_of, summed_files
 
 SEALS = ("previous", "sha256")
 

@@ -89,7 +89,7 @@ def _program(forked: bool) -> str:
 
 @cache
 def programs() -> ForkServer:
-    """Where Robot and ``linerate`` are forked, one after the other. It ends with this process."""
+    """Where Robot and ``lineproof`` are forked, one after the other. It ends with this process."""
     server = ForkServer("support.forked_programs", forked_testbed.FORKS.channel())
     atexit.register(server.close)
     return server

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import psutil
 
-from linerate.platforms import read_platform
-from linerate.project import Project
-from linerate.routers.ssh_shell import SshShell
-from linerate.testbed import namespaces, sshd
-from linerate.testbed.files import read_testbed
-from linerate.testbed.keys import write_known_hosts
-from linerate.testbed.opening import open_testbed
+from lineproof.platforms import read_platform
+from lineproof.project import Project
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.testbed import namespaces, sshd
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.keys import write_known_hosts
+from lineproof.testbed.opening import open_testbed
 from support import robot_run, vpp_rig
-from support.command_line import linerate
+from support.command_line import lineproof
 from support.described_router import DESCRIPTIONS, CommandLine
 from support.fake_cli import FakeCli
 from support.fork_server import ForkedProcess
@@ -110,18 +110,18 @@ class Rig:
         suite.write_text(SUITE, encoding="utf-8")
         return robot_run.start(self.folder, suite, "-v", f"PROJECT:{self.folder / 'project'}")
 
-    def linerate(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """``linerate WORDS`` in the project."""
-        return linerate(self.folder, *words, cwd=self.folder / "project")
+    def lineproof(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """``lineproof WORDS`` in the project."""
+        return lineproof(self.folder, *words, cwd=self.folder / "project")
 
     def restore(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """``linerate restore``."""
-        return self.linerate("restore", "lab", "--platform", "box", *words)
+        """``lineproof restore``."""
+        return self.lineproof("restore", "lab", "--platform", "box", *words)
 
     @property
     def journals(self) -> list[Path]:
         """The journals that are there."""
-        return list((self.folder / "runtime" / "state" / "linerate" / "routers").glob("*.jsonl"))
+        return list((self.folder / "runtime" / "state" / "lineproof" / "routers").glob("*.jsonl"))
 
 
 def _write(folder: Path, testbed: str, platform: str) -> None:

@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
-from linerate.errors import TestbedError
-from linerate.routers.base import Result, Shell
+from lineproof.errors import TestbedError
+from lineproof.routers.base import Result, Shell
 
-_MARK = re.compile(r'; echo "@@linerate \d+ \$\?"(?:; )?')
+_MARK = re.compile(r'; echo "@@lineproof \d+ \$\?"(?:; )?')
 """What follows each command of an exchange."""
 
 
@@ -28,7 +28,7 @@ def _exchange(answers: Callable[[str], tuple[str, int]]) -> Shell:
         text = ""
         for index, line in enumerate(commands_of(script[1])):
             output, status = answers(line.replace("'\"'\"'", "").replace("sudo -n ", ""))
-            text += f"{output}@@linerate {index} {status}\n"
+            text += f"{output}@@lineproof {index} {status}\n"
         return Result(text, "", 0, 0.0)
 
     return shell

@@ -1,4 +1,4 @@
-"""``linerate serve`` in a process of its own, and a project whose testbed ``lab`` of ``kind: hardware`` names it."""
+"""``lineproof serve`` in a process of its own, and a project whose testbed ``lab`` of ``kind: hardware`` names it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.system.login import Login
+from lineproof.system.login import Login
 from support import robot_run
 from support.command_line import PROGRAM, environment
 
@@ -29,7 +29,7 @@ sides:
 
 @dataclass(frozen=True)
 class ServedBench:
-    """What ``linerate serve`` printed, and the TCP ports in it."""
+    """What ``lineproof serve`` printed, and the TCP ports in it."""
 
     said: str
     sync: int

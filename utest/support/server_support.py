@@ -13,7 +13,7 @@ from typing import Any
 
 import zmq
 
-from linerate_bench.backend import (
+from lineproof_bench.backend import (
     CapturedFrame,
     FlowCounters,
     LatencyCounters,
@@ -22,9 +22,9 @@ from linerate_bench.backend import (
     StreamTraffic,
     Utilisation,
 )
-from linerate_bench.server.habits import ServerHabits
-from linerate_bench.server.loop import TrexServer
-from linerate_bench.server.rpc import is_zipped, unzip_message, zip_message
+from lineproof_bench.server.habits import ServerHabits
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.rpc import is_zipped, unzip_message, zip_message
 
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 PEERS = ("02:00:00:00:01:01", "02:00:00:00:01:02")

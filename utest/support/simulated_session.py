@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from linerate.project import Project
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.sla.verdict import Verdict
-from linerate_bench.studies import faults
+from lineproof.project import Project
+from lineproof.session.judging import Judge
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Verdict
+from lineproof_bench.studies import faults
 from support.paths import ROOT
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linerate.evidence.measurement import MeasurementRecord
-from linerate.studies.order import visits_of
-from linerate.studies.study import Study, load_study
+from lineproof.evidence.measurement import MeasurementRecord
+from lineproof.studies.order import visits_of
+from lineproof.studies.study import Study, load_study
 
 SMALL = """\
 study: small

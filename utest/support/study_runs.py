@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from linerate.evidence.recorder import Recorder
-from linerate.evidence.run_files import CHAINED
-from linerate.project import Project
-from linerate.studies.carrying import SESSIONS, Carried
-from linerate.studies.preparing import PreparedStudy, prepare_study
-from linerate.studies.runner import StudyRun
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.run_files import CHAINED
+from lineproof.project import Project
+from lineproof.studies.carrying import SESSIONS, Carried
+from lineproof.studies.preparing import PreparedStudy, prepare_study
+from lineproof.studies.runner import StudyRun
 from support.evidence_builders import RUN
 from support.study_builders import SMALL, measurements
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from linerate_bench.backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
-from linerate_bench.process import on_end, read_specification, ready
-from linerate_bench.server.loop import TrexServer
+from lineproof_bench.backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
+from lineproof_bench.process import on_end, read_specification, ready
+from lineproof_bench.server.loop import TrexServer
 
 
 class Cable:

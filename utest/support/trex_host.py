@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.routers.base import Result, Shell
-from linerate.testbed.keys import make_key, write_known_hosts
-from linerate_bench.shells import trex_host
-from linerate_bench.shells.machine import Machine, Memory
+from lineproof.routers.base import Result, Shell
+from lineproof.testbed.keys import make_key, write_known_hosts
+from lineproof_bench.shells import trex_host
+from lineproof_bench.shells.machine import Machine, Memory
 from support.paths import LIBRARIES
 
 USER = "trex"
@@ -54,7 +54,7 @@ def trex_host_server(folder: Path, *habits: str) -> Iterator[TrexHost]:
         "sudo": True,
     }
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "linerate_bench.shells"],
+        [sys.executable, "-P", "-m", "lineproof_bench.shells"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={"PYTHONPATH": str(LIBRARIES), "PATH": "/usr/bin:/bin"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from linerate.routers.base import Result
+from lineproof.routers.base import Result
 
 
 class Card:

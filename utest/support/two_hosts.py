@@ -11,14 +11,14 @@ from pathlib import Path
 
 import yaml
 
-from linerate.generators.base import Generator
-from linerate.platforms import read_platform
-from linerate.session.generator import connect_generator
-from linerate.testbed import namespaces, sshd
-from linerate.testbed.files import read_testbed
-from linerate.testbed.hardware import hardware_facts
-from linerate.testbed.opening import OpenTestbed
-from linerate.testbed.settings import HardwareSettings
+from lineproof.generators.base import Generator
+from lineproof.platforms import read_platform
+from lineproof.session.generator import connect_generator
+from lineproof.testbed import namespaces, sshd
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.hardware import hardware_facts
+from lineproof.testbed.opening import OpenTestbed
+from lineproof.testbed.settings import HardwareSettings
 from support.paths import ROOT
 
 

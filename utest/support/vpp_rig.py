@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.testbed import namespaces, sshd
+from lineproof.testbed import namespaces, sshd
 from support import robot_run
 
 INTERFACES = ("vr0", "vr1")
@@ -144,7 +144,7 @@ def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> 
         "rpc_port": 0,
         "pub_port": 0,
     }
-    server = start_process(stack, sys.executable, "-P", "-m", "linerate_bench.server")
+    server = start_process(stack, sys.executable, "-P", "-m", "lineproof_bench.server")
     assert server.stdin and server.stdout
     server.stdin.write(json.dumps(specification).encode() + b"\n")
     server.stdin.flush()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from linerate.counts.causes import Stage
-from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
-from linerate.counts.under_load import UnderLoad, WorkerLoad
-from linerate.routers.explain_evidence import TriedLoad
+from lineproof.counts.causes import Stage
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
+from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.counts.under_load import UnderLoad, WorkerLoad
+from lineproof.routers.explain_evidence import TriedLoad
 
 OFFERED, FORWARDED = 10_000_000, 6_000_000
 TRIED = TriedLoad(64, 251, 10e9, float(OFFERED), float(OFFERED), float(FORWARDED))

@@ -8,8 +8,8 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 
-from linerate.testbed.namespaces import Topology, existing_namespaces, plan_topology
-from linerate_bench.wire import WireBackend
+from lineproof.testbed.namespaces import Topology, existing_namespaces, plan_topology
+from lineproof_bench.wire import WireBackend
 from support.patience import wait_until
 
 

@@ -9,7 +9,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from linerate import config
+from lineproof import config
 from support.paths import VARIABLES
 
 
@@ -29,6 +29,6 @@ def install() -> None:
 
 
 def read_all() -> None:
-    """Parse what Linerate ships, for the processes that are forked from this one."""
+    """Parse what Lineproof ships, for the processes that are forked from this one."""
     for path in VARIABLES.rglob("*.yaml"):
         config.read_yaml(path)

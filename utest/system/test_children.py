@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linerate.system import children
+from lineproof.system import children
 
 SHOW = "import json, os, sys; print(json.dumps([dict(os.environ), sys.path, os.getcwd()]))"
 
@@ -19,7 +19,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["ROUTER_PASSWORD", "TREX_PASSWORD", "LINERATE_SECRET", "AWS_SECRET_ACCESS_KEY"])
+@pytest.mark.parametrize("name", ["ROUTER_PASSWORD", "TREX_PASSWORD", "LINEPROOF_SECRET", "AWS_SECRET_ACCESS_KEY"])
 def test_what_is_not_known_to_be_harmless_is_not_handed_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "not for everybody")
     assert name not in children.environment()
@@ -85,4 +85,4 @@ def test_a_program_starts_outside_of_the_current_folder(here: Path, monkeypatch:
 
 
 def test_the_command_of_a_module_is_this_interpreters() -> None:
-    assert children.python("linerate", "check") == (sys.executable, "-P", "-m", "linerate", "check")
+    assert children.python("lineproof", "check") == (sys.executable, "-P", "-m", "lineproof", "check")

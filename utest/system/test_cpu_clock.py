@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.system.cpu_clock import cpu_seconds, frames_sent, soft_interrupts_apart, with_children
+from lineproof.errors import TestbedError
+from lineproof.system.cpu_clock import cpu_seconds, frames_sent, soft_interrupts_apart, with_children
 
 
 @pytest.mark.slow

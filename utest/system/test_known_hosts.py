@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.system.known_hosts import HostKeyCheck, fingerprint, read_known_hosts
-from linerate.system.login import Login
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.system.known_hosts import HostKeyCheck, fingerprint, read_known_hosts
+from lineproof.system.login import Login
+from lineproof_bench.shells.ssh_library import asyncssh
 
 KEY, OTHER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 ECDSA = asyncssh.generate_private_key("ecdsa-sha2-nistp256")

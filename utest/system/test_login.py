@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.system.login import Login
-from linerate.system.secrets import Secrets
+from lineproof.errors import TestbedError
+from lineproof.system.login import Login
+from lineproof.system.secrets import Secrets
 
 SECRET = "hunter2-and-more"
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nBG5vbmUAAAAEbm9uZQ==\n-----END-----\n"

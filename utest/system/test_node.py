@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence import allure_program
-from linerate.system import children, node
-from linerate.system.node import Node, find_node
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence import allure_program
+from lineproof.system import children, node
+from lineproof.system.node import Node, find_node
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def test_without_a_fit_node_the_error_says_how_to_get_one(
 ) -> None:
     if lines is not None:
         program(tmp_path / "bin", "node", *lines)
-    with pytest.raises(ConfigError, match=rf"Node 20 or later: .*{words}.*pip install linerate\[report\]"):
+    with pytest.raises(ConfigError, match=rf"Node 20 or later: .*{words}.*extra 'report'"):
         find_node()
 
 
@@ -73,7 +73,7 @@ def test_a_password_of_the_registry_goes_to_npm_alone(
     [
         (
             ("echo ENOTFOUND >&2", "exit 1"),
-            "ENOTFOUND.*needed once.*copy the folder .*/linerate/allure3-",
+            "ENOTFOUND.*needed once.*copy the folder .*/lineproof/allure3-",
         ),
         (("exit 0",), "npm cannot fetch Allure"),
         (("/bin/sleep 60",), "within 1 s"),
@@ -86,7 +86,7 @@ def test_what_npm_cannot_fetch_is_an_error_and_nothing_stays(
     npm = program(tmp_path / "bin", "npm", *lines)
     with pytest.raises(TestbedError, match=words):
         allure_program.fetch_allure(Node(tmp_path / "bin" / "node", npm, "22.1.0"))
-    assert not list((tmp_path / "cache" / "linerate").iterdir()) and not allure_program.is_fetched()
+    assert not list((tmp_path / "cache" / "lineproof").iterdir()) and not allure_program.is_fetched()
 
 
 def test_what_npm_fetched_is_kept_for_the_next_time(tmp_path: Path, no_wheel: None) -> None:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.system.private_key import load_key, parse_key, too_open
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.system.private_key import load_key, parse_key, too_open
+from lineproof_bench.shells.ssh_library import asyncssh
 
 # keys of the tests have few rounds, for speed
 pytestmark = pytest.mark.filterwarnings("ignore:.*bcrypt.kdf")

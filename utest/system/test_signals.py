@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from linerate.commands.ending import INTERRUPTED, finish
-from linerate.system.signals import ENDING, Interrupted, let_go_of_terminal, termination_as_interrupt
+from lineproof.commands.ending import INTERRUPTED, finish
+from lineproof.system.signals import ENDING, Interrupted, let_go_of_terminal, termination_as_interrupt
 
 WORDS = {
     signal.SIGINT: "interrupted by Ctrl-C",
@@ -61,7 +61,7 @@ def test_a_command_ends_with_one_sentence(number: signal.Signals, capsys: pytest
     with pytest.raises(SystemExit) as ended:
         finish(work)
     assert ended.value.code == INTERRUPTED
-    assert capsys.readouterr().err == f"linerate: {WORDS[number]}\n"
+    assert capsys.readouterr().err == f"lineproof: {WORDS[number]}\n"
 
 
 def test_a_closed_terminal_is_written_to_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 import paramiko
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.routers.ssh_shell import SshShell
-from linerate.system import ssh
-from linerate.system.login import Login
-from linerate.system.ssh import connect
-from linerate.testbed.keys import make_key, write_known_hosts
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.system import ssh
+from lineproof.system.login import Login
+from lineproof.system.ssh import connect
+from lineproof.testbed.keys import make_key, write_known_hosts
+from lineproof_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.expressions import compiled
-from linerate.routers.ssh_shell import SshShell
-from linerate.system.ssh_terminal import Dialogue, terminal_text, without_echo
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.expressions import compiled
+from lineproof.routers.ssh_shell import SshShell
+from lineproof.system.ssh_terminal import Dialogue, terminal_text, without_echo
+from lineproof_bench.shells.ssh_library import asyncssh
 from support.fake_cli import Admits, FakeCli
 from support.hostile_ssh import HostileServer
 

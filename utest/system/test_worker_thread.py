@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.system.worker_thread import run_in_worker_thread
+from lineproof.errors import TestbedError
+from lineproof.system.worker_thread import run_in_worker_thread
 
 
 def test_the_result_or_the_error_of_the_call_is_passed_on():

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.generators.trex.profile_loader import TrexProfileLoader
-from linerate.project import Project
-from linerate.testbed.addressing import network_misfits, next_hop_misfits
-from linerate.testbed.settings import HardwareSettings, default_side
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profiles import PAIRS, AddressRange, Flows, FrameClass, Profile
+from lineproof.generators.trex.profile_loader import TrexProfileLoader
+from lineproof.project import Project
+from lineproof.testbed.addressing import network_misfits, next_hop_misfits
+from lineproof.testbed.settings import HardwareSettings, default_side
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.profiles import PAIRS, AddressRange, Flows, FrameClass, Profile
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(Project(ROOT).profiles, TrexProfileLoader(""))
@@ -32,7 +32,7 @@ def hardware(*networks: str, prepare: str = "configure", **keys: str) -> Hardwar
 
 
 @given(st.integers(1, PAIRS), st.sampled_from([[], ["1-flow"], ["256-networks"], ["1M-flows"], ["ipv6"]]))
-def test_the_default_networks_hold_what_linerates_words_send(pairs: int, words: list[str]) -> None:
+def test_the_default_networks_hold_what_lineproofs_words_send(pairs: int, words: list[str]) -> None:
     testbed = hardware(*(default_side(index).network for index in range(2 * pairs)))
     assert not list(network_misfits(testbed, CATALOGUE.profile(["128b", *words]), True, pairs))
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from linerate.config import Config
-from linerate.testbed.settings import HardwareSettings, RouterSettings, SideSettings, ToleranceSettings
-from linerate.testbed.trex.settings import TrexGeneratorSettings
+from lineproof.config import Config
+from lineproof.testbed.settings import HardwareSettings, RouterSettings, SideSettings, ToleranceSettings
+from lineproof.testbed.trex.settings import TrexGeneratorSettings
 from support.paths import ROOT
 
 TEXT = (ROOT / "variables" / "testbeds" / "lab-example.yaml").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.system.identity import runtime_folder
-from linerate.testbed.in_use import InUse
-from linerate.testbed.leases import clear_leftovers
-from linerate.testbed.settings import HardwareSettings
+from lineproof.errors import TestbedError
+from lineproof.system.identity import runtime_folder
+from lineproof.testbed.in_use import InUse
+from lineproof.testbed.leases import clear_leftovers
+from lineproof.testbed.settings import HardwareSettings
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_nothing_stays_behind(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_run_that_was_killed_has_it_no_more() -> None:
     code = (
-        "import time\nfrom testbed.test_in_use import testbed\nfrom linerate.testbed.in_use import InUse\n"
+        "import time\nfrom testbed.test_in_use import testbed\nfrom lineproof.testbed.in_use import InUse\n"
         "InUse.mark(testbed())\nprint('has it', flush=True)\ntime.sleep(60)\n"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.system.children import environment
-from linerate.testbed import leases
-from linerate.testbed.keeper_client import KeeperClient
-from linerate.testbed.keeper_plan import KeeperPlan, ProcessPlan, resolve
+from lineproof.errors import TestbedError
+from lineproof.system.children import environment
+from lineproof.testbed import leases
+from lineproof.testbed.keeper_client import KeeperClient
+from lineproof.testbed.keeper_plan import KeeperPlan, ProcessPlan, resolve
 
 OBEDIENT = """
 import json, sys
@@ -261,8 +261,8 @@ class TestKeeper:
         text = plan(lease, process(lease, "mule", STUBBORN), process(lease, "p", PARENT)).to_json()
         code = (
             "import sys, time, json\n"
-            "from linerate.testbed.keeper_client import KeeperClient\n"
-            "from linerate.testbed.keeper_plan import KeeperPlan\n"
+            "from lineproof.testbed.keeper_client import KeeperClient\n"
+            "from lineproof.testbed.keeper_plan import KeeperPlan\n"
             "keeper = KeeperClient.start(KeeperPlan.from_json(sys.stdin.readline()))\n"
             "print(json.dumps([keeper.pid, keeper.facts['p']['child']]), flush=True)\n"
             "time.sleep(60)\n"
@@ -285,7 +285,7 @@ class TestKeeper:
     def test_an_owner_killed_during_setup_ends_the_testbed(self, lease: leases.Lease) -> None:
         text = plan(lease, process(lease, "p", PARENT), process(lease, "slow", MUTE, limit=30)).to_json()
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "linerate.testbed.keeper"], stdin=subprocess.PIPE, env=environment()
+            [sys.executable, "-m", "lineproof.testbed.keeper"], stdin=subprocess.PIPE, env=environment()
         )
         assert keeper.stdin
         keeper.stdin.write(text.encode() + b"\n")

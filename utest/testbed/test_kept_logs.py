@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from linerate.testbed import kept_logs
+from lineproof.testbed import kept_logs
 
 
 def log(runtime: Path, lease: str, text: bytes) -> Path:

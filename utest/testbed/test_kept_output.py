@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.testbed import kept_process
-from linerate.testbed.keeper_plan import ProcessPlan
-from linerate.testbed.kept_logs import LENGTH, read_log
-from linerate.testbed.kept_process import KeptProcess, SetupFailed
-from linerate.testbed.trex import started_server
-from linerate.testbed.trex.started_server import LOG_FULL, ServerOutput
+from lineproof.testbed import kept_process
+from lineproof.testbed.keeper_plan import ProcessPlan
+from lineproof.testbed.kept_logs import LENGTH, read_log
+from lineproof.testbed.kept_process import KeptProcess, SetupFailed
+from lineproof.testbed.trex import started_server
+from lineproof.testbed.trex.started_server import LOG_FULL, ServerOutput
 
 
 def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate.system.identity import ProcessIdentity, identify, runtime_folder
-from linerate.testbed import leases
-from linerate.testbed.leases import Lease
+from lineproof.errors import TestbedError
+from lineproof.system.identity import ProcessIdentity, identify, runtime_folder
+from lineproof.testbed import leases
+from lineproof.testbed.leases import Lease
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ class TestRuntimeFolder:
     def test_made_private(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         folder = runtime_folder()
-        assert folder == tmp_path / "linerate"
+        assert folder == tmp_path / "lineproof"
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         folder.chmod(0o755)
         assert stat.S_IMODE(runtime_folder().stat().st_mode) == 0o700
@@ -186,21 +186,21 @@ class TestRuntimeFolder:
     def test_a_link_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         (tmp_path / "elsewhere").mkdir()
-        (tmp_path / "linerate").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "lineproof").symlink_to(tmp_path / "elsewhere")
         with pytest.raises(TestbedError, match="must be a folder"):
             runtime_folder()
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
     def test_a_folder_of_another_user_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-        (tmp_path / "linerate").mkdir()
-        os.chown(tmp_path / "linerate", 12345, -1)
+        (tmp_path / "lineproof").mkdir()
+        os.chown(tmp_path / "lineproof", 12345, -1)
         with pytest.raises(TestbedError, match="belongs to user 12345"):
             runtime_folder()
 
     def test_without_the_variable_it_is_below_tmp(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-        assert runtime_folder() == Path(f"/tmp/linerate-{os.getuid()}")
+        assert runtime_folder() == Path(f"/tmp/lineproof-{os.getuid()}")
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.testbed import namespaces, sshd
-from linerate.testbed.leases import permitted_teardown
+from lineproof.errors import ConfigError
+from lineproof.testbed import namespaces, sshd
+from lineproof.testbed.leases import permitted_teardown
 
 
 def test_names_have_our_prefix_and_fit_the_kernel() -> None:
@@ -65,7 +65,7 @@ def test_the_reason_against_netns_has_a_remedy(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert re.search("root", namespaces.reason_against() or "")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("linerate.system.children.find_program", lambda program: None)
+    monkeypatch.setattr("lineproof.system.children.find_program", lambda program: None)
     assert "iproute2" in (namespaces.reason_against() or "")
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from linerate.errors import ConfigError, TestbedError
-from linerate.platforms import Platform, Software
-from linerate.system.children import environment
-from linerate.testbed import leases, namespaces
-from linerate.testbed.netns import NetnsSetup
-from linerate.testbed.opening import open_testbed
-from linerate.testbed.settings import NetnsSettings
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.platforms import Platform, Software
+from lineproof.system.children import environment
+from lineproof.testbed import leases, namespaces
+from lineproof.testbed.netns import NetnsSetup
+from lineproof.testbed.opening import open_testbed
+from lineproof.testbed.settings import NetnsSettings
 from support.paths import SUPPORT, VARIABLES
 
 PLATFORMS = VARIABLES / "platforms"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Tolerance
-from linerate.errors import ConfigError
-from linerate.platforms import read_platform
-from linerate.testbed.files import read_testbed, read_testbed_or_pool
-from linerate.testbed.hardware import hardware_facts
-from linerate.testbed.settings import HardwareSettings, NetnsSettings, SimulatedSettings
+from lineproof.counts.trial import Tolerance
+from lineproof.errors import ConfigError
+from lineproof.platforms import read_platform
+from lineproof.testbed.files import read_testbed, read_testbed_or_pool
+from lineproof.testbed.hardware import hardware_facts
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings, SimulatedSettings
 from support.paths import VARIABLES
 
 TESTBEDS = VARIABLES / "testbeds"

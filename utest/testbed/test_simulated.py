@@ -13,17 +13,17 @@ import paramiko
 import psutil
 import pytest
 
-from linerate.errors import ConfigError, TestbedError
-from linerate.platforms import read_platform
-from linerate.system.children import environment
-from linerate.testbed import leases
-from linerate.testbed.files import read_testbed
-from linerate.testbed.hardware import hardware_facts
-from linerate.testbed.keeper_client import KeeperClient
-from linerate.testbed.opening import OpenTestbed, open_testbed
-from linerate.testbed.settings import HardwareSettings, SimulatedSettings
-from linerate.testbed.simulated import SimulatedSetup
-from linerate_bench import serve
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.platforms import read_platform
+from lineproof.system.children import environment
+from lineproof.testbed import leases
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.hardware import hardware_facts
+from lineproof.testbed.keeper_client import KeeperClient
+from lineproof.testbed.opening import OpenTestbed, open_testbed
+from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
+from lineproof.testbed.simulated import SimulatedSetup
+from lineproof_bench import serve
 from support.paths import ROOT
 
 PLATFORMS = ROOT / "variables" / "platforms"
@@ -122,7 +122,7 @@ class TestSimulatedTestbed:
     def test_serve_leaves_nothing_behind(self, runtime: Path, number: int) -> None:
         argv = ["serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "linerate", *argv],
+            [sys.executable, "-m", "lineproof", *argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.testbed import sshd
+from lineproof.errors import TestbedError
+from lineproof.testbed import sshd
 
 
 def test_a_user_without_an_account_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

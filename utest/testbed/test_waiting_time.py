@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from linerate.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress, in_units
+from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress, in_units
 
 SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
 

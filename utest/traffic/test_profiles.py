@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import ConfigError, SentenceError
-from linerate.sla.sentence import parse
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profiles import Profile
-from linerate.units import Layer
+from lineproof.errors import ConfigError, SentenceError
+from lineproof.sla.sentence import parse
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.profiles import Profile
+from lineproof.units import Layer
 from support.paths import VARIABLES
 
 FOLDER = VARIABLES / "profiles"
@@ -310,7 +310,7 @@ def test_a_capture_that_cannot_be_sent_is_refused(
 
 @given(st.binary(max_size=200))
 def test_a_file_that_is_no_capture_is_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    from linerate.traffic.captures import read_capture
+    from lineproof.traffic.captures import read_capture
 
     path = tmp_path_factory.mktemp("capture") / "x.pcap"
     path.write_bytes(data)

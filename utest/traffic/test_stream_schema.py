@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import ConfigError
-from linerate.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
-from linerate.traffic.trex_profile import ProfileSource
-from linerate.traffic.trex_streams import read_trex_profile
+from lineproof.errors import ConfigError
+from lineproof.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
+from lineproof.traffic.trex_profile import ProfileSource
+from lineproof.traffic.trex_streams import read_trex_profile
 from support.fuzz import TIMES
 
 MINE = Path("mine.py")

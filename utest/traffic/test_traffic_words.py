@@ -2,10 +2,10 @@
 
 import pytest
 
-from linerate.errors import SentenceError
-from linerate.project import Layers
-from linerate.sla.sentence import parse_traffic
-from linerate.traffic.catalogue import Catalogue
+from lineproof.errors import SentenceError
+from lineproof.project import Layers
+from lineproof.sla.sentence import parse_traffic
+from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
 CATALOGUE = Catalogue.read(PROJECT.profiles)

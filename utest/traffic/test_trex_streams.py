@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.traffic.stream_flows import flow_count, ports_vary
-from linerate.traffic.trex_profile import ProfileSource, TrexProfile
-from linerate.traffic.trex_streams import read_trex_profile
+from lineproof.errors import ConfigError
+from lineproof.traffic.stream_flows import flow_count, ports_vary
+from lineproof.traffic.trex_profile import ProfileSource, TrexProfile
+from lineproof.traffic.trex_streams import read_trex_profile
 
 SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")
 Data = dict[str, Any]

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.simulation.faults import FAULT_DEFAULTS, InjectedFault, parse_fault
-from linerate.simulation.habits import RouterHabits
-from linerate.testbed.files import read_testbed
-from linerate.testbed.settings import SimulatedSettings
-from linerate_bench.backend import StreamTraffic
-from linerate_bench.faults.backend import FaultyBackend
-from linerate_bench.faults.fault_schedule import FaultSchedule
-from linerate_bench.model.injected_loss import LossyModel
-from linerate_bench.server.flow_stats import FlowStats
-from linerate_bench.server.streams import StreamGroup
+from lineproof.errors import ConfigError
+from lineproof.simulation.faults import FAULT_DEFAULTS, InjectedFault, parse_fault
+from lineproof.simulation.habits import RouterHabits
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.settings import SimulatedSettings
+from lineproof_bench.backend import StreamTraffic
+from lineproof_bench.faults.backend import FaultyBackend
+from lineproof_bench.faults.fault_schedule import FaultSchedule
+from lineproof_bench.model.injected_loss import LossyModel
+from lineproof_bench.server.flow_stats import FlowStats
+from lineproof_bench.server.streams import StreamGroup
 from support.model_bench import HandClock, configuration, platform, traffic
 
 

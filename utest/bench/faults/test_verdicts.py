@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Fault
-from linerate.errors import SentenceError
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling
-from linerate_bench.studies import faults
+from lineproof.counts.trial import Fault
+from lineproof.errors import SentenceError
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.simulation.faults import parse_fault
+from lineproof.sla.verdict import Ruling
+from lineproof_bench.studies import faults
 from support import robot_run
 from support.simulated_session import judged
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.platforms import read_platform
-from linerate.simulation.noise import Noise
-from linerate.traffic.ip_header import ipv4_checksum
-from linerate.traffic.profiles import ETHERNET
-from linerate.units import l1_bits
-from linerate_bench.clock import Clock
-from linerate_bench.model.backend import ModelBackend
-from linerate_bench.shells.vpp_render import errors
+from lineproof.platforms import read_platform
+from lineproof.simulation.noise import Noise
+from lineproof.traffic.ip_header import ipv4_checksum
+from lineproof.traffic.profiles import ETHERNET
+from lineproof.units import l1_bits
+from lineproof_bench.clock import Clock
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.shells.vpp_render import errors
 from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
 
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.platforms import Platform, read_platform
-from linerate.sla.sentence import parse_traffic
-from linerate_bench.model.features import StateTable
-from linerate_bench.model.schema import Scalar, router_model
-from linerate_bench.studies.traffic import at_saturation
+from lineproof.errors import ConfigError
+from lineproof.platforms import Platform, read_platform
+from lineproof.sla.sentence import parse_traffic
+from lineproof_bench.model.features import StateTable
+from lineproof_bench.model.schema import Scalar, router_model
+from lineproof_bench.studies.traffic import at_saturation
 from support.model_bench import PROJECT, catalogue
 
 FREEBSD = tuple(f"freebsd_{name}" for name in ("apu2", "dell_r630", "hp_dl360p", "netgate_rcc_ve", "supermicro_5018a"))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import ConfigError
-from linerate.platforms import read_platform
-from linerate_bench.model.forwarding import StreamLoad, StreamPart, cost_per_frame, forward, placement, vector_size
-from linerate_bench.model.schema import Nic, RouterModel, load_platform, router_model
+from lineproof.errors import ConfigError
+from lineproof.platforms import read_platform
+from lineproof_bench.model.forwarding import StreamLoad, StreamPart, cost_per_frame, forward, placement, vector_size
+from lineproof_bench.model.schema import Nic, RouterModel, load_platform, router_model
 from support.model_bench import PLATFORM_FILE, PROJECT
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.platforms import read_platform
-from linerate_bench.model.backend import ModelBackend
-from linerate_bench.model.flows import flow_of, forwarded_frame
-from linerate_bench.model.forwarding import header_cycles, parts_of
-from linerate_bench.model.routing import Fib, RouterFeature
-from linerate_bench.model.schema import router_model
-from linerate_bench.state import RouterConfiguration
+from lineproof.platforms import read_platform
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.flows import flow_of, forwarded_frame
+from lineproof_bench.model.forwarding import header_cycles, parts_of
+from lineproof_bench.model.routing import Fib, RouterFeature
+from lineproof_bench.model.schema import router_model
+from lineproof_bench.state import RouterConfiguration
 from support.model_bench import PROJECT, HandClock, configuration, platform, traffic
 
 SHIM = b"\x88\x47"

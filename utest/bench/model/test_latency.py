@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from linerate.platforms import read_platform
-from linerate_bench.model.forwarding import Forwarding, StreamLoad, StreamPart, forward
-from linerate_bench.model.latency import delay_of
-from linerate_bench.model.schema import RouterModel, router_model
-from linerate_bench.packet_groups import Delay
+from lineproof.platforms import read_platform
+from lineproof_bench.model.forwarding import Forwarding, StreamLoad, StreamPart, forward
+from lineproof_bench.model.latency import delay_of
+from lineproof_bench.model.schema import RouterModel, router_model
+from lineproof_bench.packet_groups import Delay
 from support.model_bench import PROJECT
 
 CASES = [("netgate6100", "vpp"), ("netgate6100", "linux"), ("gowin_n305", "cx5_dpdk"), ("freebsd_apu2", "igb_generic")]

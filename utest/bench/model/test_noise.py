@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.errors import ConfigError
-from linerate.simulation.noise import LossBursts, Noise, WarmUp
-from linerate.testbed.files import read_testbed
-from linerate.testbed.settings import SimulatedSettings
-from linerate_bench.model.backend import ModelBackend
+from lineproof.errors import ConfigError
+from lineproof.simulation.noise import LossBursts, Noise, WarmUp
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.settings import SimulatedSettings
+from lineproof_bench.model.backend import ModelBackend
 from support.model_bench import HandClock, configuration, configured_model, platform, traffic
 
 CAPACITY = 5.02e6

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.platforms import read_platform
-from linerate_bench.backend import PortCounters
-from linerate_bench.model.backend import ModelBackend
-from linerate_bench.model.forwarding import Fate
-from linerate_bench.model.injected_loss import LossyModel
-from linerate_bench.model.schema import RINGS, router_model
+from lineproof.platforms import read_platform
+from lineproof_bench.backend import PortCounters
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.forwarding import Fate
+from lineproof_bench.model.injected_loss import LossyModel
+from lineproof_bench.model.schema import RINGS, router_model
 from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
 
 RING = RINGS["vpp"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from linerate_bench.backend import FieldVariable, StreamTraffic
-from linerate_bench.model.flows import spread
-from linerate_bench.model.rss import Toeplitz, queue_of
-from linerate_bench.model.schema import Rss
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.model.flows import spread
+from lineproof_bench.model.rss import Toeplitz, queue_of
+from lineproof_bench.model.schema import Rss
 from support.model_bench import address, traffic
 
 # source, port, destination, port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"

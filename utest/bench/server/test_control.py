@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 import zmq
 
-from linerate_bench.server.control import ControlService
-from linerate_bench.server.loop import TrexServer
-from linerate_bench.server.request_socket import PortTaken
-from linerate_bench.state import RouterConfiguration, RouterState, state_from_json, to_json
+from lineproof_bench.server.control import ControlService
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.request_socket import PortTaken
+from lineproof_bench.state import RouterConfiguration, RouterState, state_from_json, to_json
 from support.paths import ROOT
 
 FAKE = """
 import sys
 from support.server_support import FakeBackend
-import linerate_bench.server.__main__ as program
+import lineproof_bench.server.__main__ as program
 program.open_backend = lambda specification: (FakeBackend(), FakeBackend().now, None)
 program.main()
 """
@@ -147,7 +147,7 @@ def test_a_taken_port_is_named() -> None:
 
 @pytest.mark.slow
 def test_an_unknown_backend_is_refused() -> None:
-    with process("from linerate_bench.server.__main__ import main; main()", {"backend": "x"}) as ran:
+    with process("from lineproof_bench.server.__main__ import main; main()", {"backend": "x"}) as ran:
         assert "expected 'model' or 'wire'" in first_line(ran)["error"]
         assert ran.wait(30) == 1
 
@@ -160,7 +160,7 @@ def test_the_model_is_served_with_its_control() -> None:
         "software": "vpp",
         "clock_speed": 20.0,
     }
-    with process("from linerate_bench.server.__main__ import main; main()", specification) as ran:
+    with process("from lineproof_bench.server.__main__ import main; main()", specification) as ran:
         said = first_line(ran)
         assert [port["speed_bps"] for port in said["ports"]] == [10e9, 10e9]
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()

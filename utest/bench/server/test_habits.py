@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from linerate.generators.trex.next_hops import Question, link_local
-from linerate.simulation.habits import Habit
-from linerate_bench.server.habits import ServerHabits
-from linerate_bench.server.replies import reply_to
+from lineproof.generators.trex.next_hops import Question, link_local
+from lineproof.simulation.habits import Habit
+from lineproof_bench.server.habits import ServerHabits
+from lineproof_bench.server.replies import reply_to
 from support.server_support import MACS, PEERS, Client, FakeBackend, serving
 
 HOPS = [("100.65.1.2", "100.65.1.1"), ("100.65.2.2", "100.65.2.1")]

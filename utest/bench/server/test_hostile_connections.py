@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import zmq
 
-from linerate_bench.server.loop import MOST_SUBSCRIBED
+from lineproof_bench.server.loop import MOST_SUBSCRIBED
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.hostile_bytes import GREETING, frame, noise, ready
 

@@ -1,6 +1,6 @@
 """Any bytes at the embedded server's sockets: it goes on, counts the same, and keeps nothing of them.
 
-``LINERATE_FUZZ=100`` sends a million messages beside a trial (default 10 000).
+``LINEPROOF_FUZZ=100`` sends a million messages beside a trial (default 10 000).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate_bench.server.control import ControlService
-from linerate_bench.server.rpc import LARGEST_REQUEST, MOST_CALLS, MOST_LOGGED, Dispatcher, is_zipped, unzip_message
+from lineproof_bench.server.control import ControlService
+from lineproof_bench.server.rpc import LARGEST_REQUEST, MOST_CALLS, MOST_LOGGED, Dispatcher, is_zipped, unzip_message
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.fuzz import TIMES
 from support.hostile_bytes import message, noise
@@ -60,7 +60,7 @@ def test_the_token_is_compared_before_the_request_is_read(monkeypatch: pytest.Mo
     def read(*_: Any) -> Any:
         pytest.fail("somebody without the token had JSON parsed")
 
-    monkeypatch.setattr("linerate_bench.server.control.parse_json", read)
+    monkeypatch.setattr("lineproof_bench.server.control.parse_json", read)
     control = ControlService(object())  # type: ignore[arg-type]
     request = json.dumps({"token": control.token, "op": "state"}).encode()
     for frames in ((request,), (b"", request), (request, control.token.encode()), ()):
@@ -74,7 +74,7 @@ def test_a_batch_has_limits_of_number_size_and_time(monkeypatch: pytest.MonkeyPa
     assert len(rows) == 1000 and sum("result" in row for row in rows) < 20, "a small request for gigabytes"
     too_many = answered(large.handle(b"[" + b",".join([b"0"] * (MOST_CALLS + 1)) + b"]"))
     assert f"at most {MOST_CALLS}" in too_many["error"]["specific_err"]
-    monkeypatch.setattr("linerate_bench.server.rpc.BATCH_LIMIT", 0.05)
+    monkeypatch.setattr("lineproof_bench.server.rpc.BATCH_LIMIT", 0.05)
     slow = Dispatcher({"ping": lambda _: time.sleep(0.02)}, "")
     rows = answered(slow.handle(b"[" + b",".join([b'{"method": "ping"}'] * 100) + b"]"))
     assert sum("result" in row for row in rows) < 10

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from linerate_bench.backend import Neighbour, PortDescription, StreamCounters
-from linerate_bench.packet_groups import Delay, PacketGroups, bucket_of
-from linerate_bench.server.params import Params
-from linerate_bench.server.sequences import segments_of, traffic_of
-from linerate_bench.server.streams import ServerStream, parse_stream
+from lineproof_bench.backend import Neighbour, PortDescription, StreamCounters
+from lineproof_bench.packet_groups import Delay, PacketGroups, bucket_of
+from lineproof_bench.server.params import Params
+from lineproof_bench.server.sequences import segments_of, traffic_of
+from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.model_bench import address, configured_model
 from support.server_support import MACS, PEERS, stream
 

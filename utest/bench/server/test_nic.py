@@ -10,21 +10,21 @@ from typing import Any, get_args
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.generators.trex.client import answers
-from linerate.testbed.settings import SimulatedNic
-from linerate_bench.backend import FlowCounters, PortCounters
-from linerate_bench.server.__main__ import with_nic
-from linerate_bench.server.attributes import OF_SOME_CARDS
-from linerate_bench.server.flow_stats import FlowStats
-from linerate_bench.server.loop import TrexServer
-from linerate_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
-from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.ports import ServerPort
-from linerate_bench.server.publisher import Publisher
-from linerate_bench.server.service import ServerMethods
-from linerate_bench.server.statistics import Statistics
-from linerate_bench.server.streams import parse_stream
+from lineproof.errors import ConfigError
+from lineproof.generators.trex.client import answers
+from lineproof.testbed.settings import SimulatedNic
+from lineproof_bench.backend import FlowCounters, PortCounters
+from lineproof_bench.server.__main__ import with_nic
+from lineproof_bench.server.attributes import OF_SOME_CARDS
+from lineproof_bench.server.flow_stats import FlowStats
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
+from lineproof_bench.server.params import Params, RpcError
+from lineproof_bench.server.ports import ServerPort
+from lineproof_bench.server.publisher import Publisher
+from lineproof_bench.server.service import ServerMethods
+from lineproof_bench.server.statistics import Statistics
+from lineproof_bench.server.streams import parse_stream
 from support.server_support import FakeBackend, stream
 
 CARDS: tuple[str, ...] = get_args(SimulatedNic)
@@ -133,7 +133,7 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: st
 
 def test_a_file_may_set_what_the_testbed_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "box.yaml").write_text(GOOD + "server: {filters: true, seed: 7}\n")
-    monkeypatch.setattr("linerate_bench.server.__main__.read_nic_file", lambda name: read_nic_file(name, tmp_path))
+    monkeypatch.setattr("lineproof_bench.server.__main__.read_nic_file", lambda name: read_nic_file(name, tmp_path))
     nothing: tuple[Any, ...] = (None, [], {})
     for left_out in nothing:
         found, nic = with_nic({"nic": "box", "seed": 0, "filters": left_out})
@@ -181,7 +181,7 @@ def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> 
 
 def test_the_server_has_the_version_of_the_sources_and_hardware_filters() -> None:
     methods = ServerMethods(FakeBackend(), Publisher(None), float, nic=nic_of("i40e")).methods()  # type: ignore[arg-type]
-    assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by linerate ")
+    assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by lineproof ")
     assert methods["get_system_info"](Params({}))["advanced_per_stream_stats"] is False
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from linerate_bench.model.backend import ModelBackend
-from linerate_bench.server.loop import TrexServer
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.server.loop import TrexServer
 from support.model_bench import HandClock, configuration, platform, traffic
 from support.server_support import Client, stream
 

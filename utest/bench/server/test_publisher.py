@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from linerate_bench.server import publisher
-from linerate_bench.server.publisher import Event, Publisher
+from lineproof_bench.server import publisher
+from lineproof_bench.server.publisher import Event, Publisher
 
 
 class Deaf:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.rpc import LARGEST_REQUEST, MAGIC, Dispatcher, is_zipped, unzip_message, zip_message
+from lineproof_bench.server.params import Params, RpcError
+from lineproof_bench.server.rpc import LARGEST_REQUEST, MAGIC, Dispatcher, is_zipped, unzip_message, zip_message
 from support.paths import DATA
 from support.server_support import Client, FakeBackend, serving
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate_bench.backend import FieldVariable, PortDescription
-from linerate_bench.model.flows import frame_of, value_of
-from linerate_bench.server.load import load_of
-from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.sequences import segments_of, traffic_of
-from linerate_bench.server.streams import ServerStream, parse_stream
-from linerate_bench.wire.frames import WireStream
+from lineproof_bench.backend import FieldVariable, PortDescription
+from lineproof_bench.model.flows import frame_of, value_of
+from lineproof_bench.server.load import load_of
+from lineproof_bench.server.params import Params, RpcError
+from lineproof_bench.server.sequences import segments_of, traffic_of
+from lineproof_bench.server.streams import ServerStream, parse_stream
+from lineproof_bench.wire.frames import WireStream
 from support.server_support import MACS, PEERS, stream
 
 PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "fake")
@@ -182,7 +182,7 @@ def test_model_and_wire_write_the_same(
 ) -> None:
     import numpy as np
 
-    from linerate_bench.backend import StreamTraffic
+    from lineproof_bench.backend import StreamTraffic
 
     row = FieldVariable(20, 2, low, low + more, low, step, operation, every, limit, mask, shift)
     traffic = StreamTraffic(1, b"\xaa" * 60, 1.0, (row,))

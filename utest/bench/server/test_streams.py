@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.units import l1_bits, l2_bits
-from linerate_bench.backend import PortDescription
-from linerate_bench.server.load import factor_of, load_of
-from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.sequences import segments_of
-from linerate_bench.server.streams import ServerStream, parse_stream
+from lineproof.units import l1_bits, l2_bits
+from lineproof_bench.backend import PortDescription
+from lineproof_bench.server.load import factor_of, load_of
+from lineproof_bench.server.params import Params, RpcError
+from lineproof_bench.server.sequences import segments_of
+from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.server_support import MACS, PEERS, stream
 
 PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "fake")

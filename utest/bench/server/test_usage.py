@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from linerate_bench.backend import Utilisation
-from linerate_bench.server.statistics import Statistics
+from lineproof_bench.backend import Utilisation
+from lineproof_bench.server.statistics import Statistics
 from support.server_support import FakeBackend
 
 

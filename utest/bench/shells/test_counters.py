@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.simulation.noise import LossBursts, Noise
-from linerate_bench.shells.machine import Machine, Memory
+from lineproof.simulation.noise import LossBursts, Noise
+from lineproof_bench.shells.machine import Machine, Memory
 from support.fake_router import KINDS
 from support.model_bench import configuration, configured_model, traffic
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate_bench.shells.control import ModelControl
-from linerate_bench.shells.language import SyntaxIssue, parse
+from lineproof.errors import TestbedError
+from lineproof_bench.shells.control import ModelControl
+from lineproof_bench.shells.language import SyntaxIssue, parse
 from support.fake_router import ControlServer, router_state, simulated
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import paramiko
 import pytest
 
-from linerate.routers import make_router
-from linerate.routers.base import Result
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.routers import make_router
+from lineproof.routers.base import Result
+from lineproof_bench.shells.ssh_library import asyncssh
 from support.fake_router import KINDS, SIDES, ControlServer, router_state
 from support.paths import LIBRARIES
 
@@ -41,13 +41,13 @@ def start(key: asyncssh.SSHKey) -> Iterator[Start]:
                 "port": 0,
                 "control_port": control.port,
                 "control_token": control.token,
-                "user": "linerate",
+                "user": "lineproof",
                 "authorized_key": key.export_public_key().decode().strip(),
                 "host_key": None,
                 "sudo": True,
             } | more
             child = subprocess.Popen(
-                [sys.executable, "-m", "linerate_bench.shells"],
+                [sys.executable, "-m", "lineproof_bench.shells"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -64,7 +64,7 @@ def start(key: asyncssh.SSHKey) -> Iterator[Start]:
         yield begin
 
 
-def connect(ready: dict[str, Any], key: asyncssh.SSHKey, host_key: str, user: str = "linerate") -> paramiko.SSHClient:
+def connect(ready: dict[str, Any], key: asyncssh.SSHKey, host_key: str, user: str = "lineproof") -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     name = f"[127.0.0.1]:{ready['port']}"
@@ -127,7 +127,7 @@ def test_wrong_keys_and_users_are_refused(start: Start, key: asyncssh.SSHKey) ->
         with paramiko.Transport(("127.0.0.1", ready["port"])) as transport:
             transport.connect()
             with pytest.raises(paramiko.BadAuthenticationType, match="publickey"):
-                transport.auth_password("linerate", "secret", fallback=False)
+                transport.auth_password("lineproof", "secret", fallback=False)
         child.terminate()
         assert child.wait(30) == 0
 
@@ -188,7 +188,7 @@ def test_to_begin_it_starts_no_other_program() -> None:
         "import sys; started = []\n"
         "sys.addaudithook(lambda event, args: event == 'subprocess.Popen' and started.append(args[1]))\n"
         "import ctypes.util; search = ctypes.util.find_library\n"
-        "import linerate_bench.shells.__main__\n"
+        "import lineproof_bench.shells.__main__\n"
         "assert not started, started\n"
         "assert ctypes.util.find_library is search"
     )

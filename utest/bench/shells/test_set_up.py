@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.routers import RouterKind, make_router
-from linerate.routers.base import Shell
-from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.frame_kinds import FrameKinds
+from lineproof.routers import RouterKind, make_router
+from lineproof.routers.base import Shell
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.traffic.frame_kinds import FrameKinds
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import VARIABLES
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.platforms import RouterSetup, read_platform
-from linerate.routers.freebsd import FreeBsd
-from linerate.studies.study import Variant, load_study
-from linerate_bench.model.backend import ModelBackend
-from linerate_bench.model.schema import router_model
-from linerate_bench.shells import freebsd
-from linerate_bench.shells.machine import Machine, Memory
-from linerate_bench.shells.study_commands import StudyCommands
+from lineproof.platforms import RouterSetup, read_platform
+from lineproof.routers.freebsd import FreeBsd
+from lineproof.studies.study import Variant, load_study
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.schema import router_model
+from lineproof_bench.shells import freebsd
+from lineproof_bench.shells.machine import Machine, Memory
+from lineproof_bench.shells.study_commands import StudyCommands
 from support.fake_router import shell_of
 from support.model_bench import PROJECT, HandClock
 
@@ -43,7 +43,7 @@ def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBac
 
 @pytest.mark.parametrize("before", ["", "sudo -n "])
 def test_the_commands_of_a_setup_make_the_router_what_it_says_and_their_opposites_undo_it(before: str) -> None:
-    shell, backend = machine(PF, MASK, user="linerate")
+    shell, backend = machine(PF, MASK, user="lineproof")
     plain = backend.model
     for number, pair in enumerate(PF.commands, 1):
         assert shell.run(before + pair.do).status == 0
@@ -66,7 +66,7 @@ def test_a_command_is_done_once_and_undone_once() -> None:
 
 
 def test_what_is_set_can_be_read() -> None:
-    shell, _ = machine(MASK, user="linerate")
+    shell, _ = machine(MASK, user="lineproof")
     name = "kern.random.harvest.mask"
     assert shell.run(f"sysctl -n {name}").stdout == "351\n"
     assert shell.run(f"sudo -n {MASK.commands[0].do}").status == 0

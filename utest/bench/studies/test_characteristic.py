@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.generators.trex.client.drain import QUIET_TIME
-from linerate.generators.trex.driver import TrexSettings
-from linerate.project import Project
-from linerate.sla.verdict import Ruling
-from linerate.traffic.catalogue import Catalogue
-from linerate_bench.studies import characteristic, cost
-from linerate_bench.studies.decision_rules import goal_rule, mlrsearch_rule
-from linerate_bench.studies.router_population import (
+from lineproof.generators.trex.client.drain import QUIET_TIME
+from lineproof.generators.trex.driver import TrexSettings
+from lineproof.project import Project
+from lineproof.sla.verdict import Ruling
+from lineproof.traffic.catalogue import Catalogue
+from lineproof_bench.studies import characteristic, cost
+from lineproof_bench.studies.decision_rules import goal_rule, mlrsearch_rule
+from lineproof_bench.studies.router_population import (
     NOISE,
     SET_UP,
     Goals,
@@ -23,7 +23,7 @@ from linerate_bench.studies.router_population import (
     RuleVerdict,
     all_rules,
 )
-from linerate_bench.studies.shares import Claim, PassShare, bound_text, print_claims
+from lineproof_bench.studies.shares import Claim, PassShare, bound_text, print_claims
 from support.paths import ROOT
 
 PROJECT = Project(ROOT)

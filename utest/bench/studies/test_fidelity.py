@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from linerate_bench.studies import answers, fidelity, published
+from lineproof_bench.studies import answers, fidelity, published
 from support.model_bench import PROJECT
 
 
@@ -107,7 +107,7 @@ def numbers(data: Any) -> list[float]:
 
 
 def test_no_published_value_is_a_parameter() -> None:
-    modules = list((PROJECT.root / "libraries" / "linerate_bench" / "model").glob("*.py"))
+    modules = list((PROJECT.root / "libraries" / "lineproof_bench" / "model").glob("*.py"))
     assert modules
     for path in modules:
         assert "studies" not in path.read_text(encoding="utf-8")

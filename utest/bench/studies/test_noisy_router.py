@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.counts.trial import Load
-from linerate_bench.studies.noisy_router import GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
-from linerate_bench.studies.router_population import RouterKind
+from lineproof.counts.trial import Load
+from lineproof_bench.studies.noisy_router import GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
+from lineproof_bench.studies.router_population import RouterKind
 
 STILL = RouterNoise(capacity=0.0, burst=0)
 SMOOTH = RouterNoise(burst=0, buffer=0)

@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from linerate.sla.goals import read_goal
-from linerate.sla.sequential_plan import SequentialPlan
-from linerate_bench.studies.plan import (
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sequential_plan import SequentialPlan
+from lineproof_bench.studies.plan import (
     bad_share,
     bounds_of,
     design,
@@ -19,7 +19,7 @@ from linerate_bench.studies.plan import (
     shared_pass_share,
     wald_bound,
 )
-from linerate_bench.studies.router_population import NOISE
+from lineproof_bench.studies.router_population import NOISE
 from support.model_bench import PROJECT
 
 

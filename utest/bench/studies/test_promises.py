@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from linerate.sla.goals import Goal, Promise
-from linerate.sla.sequential_plan import SequentialPlan
-from linerate.traffic.catalogue import Catalogue
-from linerate_bench.studies import noises, promises
-from linerate_bench.studies.decision_rules import goal_rule, repeated_rule
-from linerate_bench.studies.promises import PromiseCheck, check_promises, promise_claims, promises_table
-from linerate_bench.studies.router_population import Goals
-from linerate_bench.studies.shares import PassShare
+from lineproof.sla.goals import Goal, Promise
+from lineproof.sla.sequential_plan import SequentialPlan
+from lineproof.traffic.catalogue import Catalogue
+from lineproof_bench.studies import noises, promises
+from lineproof_bench.studies.decision_rules import goal_rule, repeated_rule
+from lineproof_bench.studies.promises import PromiseCheck, check_promises, promise_claims, promises_table
+from lineproof_bench.studies.router_population import Goals
+from lineproof_bench.studies.shares import PassShare
 from support.model_bench import PROJECT
 
 CATALOGUE = Catalogue.read(PROJECT.profiles)

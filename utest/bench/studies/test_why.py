@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate_bench.model.limits import Limit, binding_limits
-from linerate_bench.studies import modelled_rows, published, why
-from linerate_bench.studies.traffic import loads_at
+from lineproof_bench.model.limits import Limit, binding_limits
+from lineproof_bench.studies import modelled_rows, published, why
+from lineproof_bench.studies.traffic import loads_at
 from support.model_bench import PROJECT
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.testbed.namespaces import MTU, Cable, Topology
-from linerate_bench.backend import FieldVariable, StreamTraffic
-from linerate_bench.wire import WireBackend, WirePort
+from lineproof.errors import TestbedError
+from lineproof.testbed.namespaces import MTU, Cable, Topology
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.wire import WireBackend, WirePort
 from support import wire_rig
 from support.patience import settled, undisturbed, unsent, wait_until
 from support.wire_rig import Refused, arrived, finish, kernel, run

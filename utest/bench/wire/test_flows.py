@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.system.network_namespace import run_in_namespace
-from linerate.testbed.namespaces import Cable, Topology
-from linerate_bench.backend import FieldVariable, StreamCounters, StreamTraffic
-from linerate_bench.server.loop import TrexServer
-from linerate_bench.wire import WireBackend, WirePort
+from lineproof.errors import TestbedError
+from lineproof.system.network_namespace import run_in_namespace
+from lineproof.testbed.namespaces import Cable, Topology
+from lineproof_bench.backend import FieldVariable, StreamCounters, StreamTraffic
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.wire import WireBackend, WirePort
 from support import wire_rig
 from support.paths import SUPPORT
 from support.patience import settled, wait_until

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import TestbedError
-from linerate_bench.backend import FieldVariable, StreamTraffic
-from linerate_bench.wire.frames import WireStream, values
-from linerate_bench.wire.protocol import stream_from_json, stream_to_json
-from linerate_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
+from lineproof.errors import TestbedError
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.wire.frames import WireStream, values
+from lineproof_bench.wire.protocol import stream_from_json, stream_to_json
+from lineproof_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
 
 SOURCE, CHECKSUM = 26, 24
 FRAME = bytes.fromhex(

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate_bench.backend import StreamTraffic
-from linerate_bench.wire import group_marks
-from linerate_bench.wire.filters import Instruction, program
-from linerate_bench.wire.group_marks import FrameKind
-from linerate_bench.wire.interleaving import StreamTally, locate, phases
-from linerate_bench.wire.latency_tracker import LatencyTracker
-from linerate_bench.wire.protocol import KEPT_DELAYS, STATUS_BYTES, SendDelays, slots_of
-from linerate_bench.wire.schedule import SendSchedule
+from lineproof_bench.backend import StreamTraffic
+from lineproof_bench.wire import group_marks
+from lineproof_bench.wire.filters import Instruction, program
+from lineproof_bench.wire.group_marks import FrameKind
+from lineproof_bench.wire.interleaving import StreamTally, locate, phases
+from lineproof_bench.wire.latency_tracker import LatencyTracker
+from lineproof_bench.wire.protocol import KEPT_DELAYS, STATUS_BYTES, SendDelays, slots_of
+from lineproof_bench.wire.schedule import SendSchedule
 
 MACS = bytes(12)
 TAG, OUTER, LABEL, LAST = bytes.fromhex("81000005"), bytes.fromhex("88a80006"), bytes(4), bytes.fromhex("00064140")

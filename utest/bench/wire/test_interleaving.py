@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate_bench.backend import StreamTraffic
-from linerate_bench.wire.interleaving import locate, phases, weights
+from lineproof_bench.backend import StreamTraffic
+from lineproof_bench.wire.interleaving import locate, phases, weights
 
 
 def stream(pps: float, count: int | None = None, isg_usec: float = 0.0) -> StreamTraffic:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate_bench.backend import StreamTraffic
-from linerate_bench.wire.interleaving import phases
-from linerate_bench.wire.schedule import BURST, CATCH_UP, Pace, SendSchedule
+from lineproof_bench.backend import StreamTraffic
+from lineproof_bench.wire.interleaving import phases
+from lineproof_bench.wire.schedule import BURST, CATCH_UP, Pace, SendSchedule
 
 
 def schedule(pps: float, duration: float | None, count: int | None = None) -> SendSchedule:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.history import run_reading
-from linerate.evidence.history.address import store_address
-from linerate.evidence.history.importing import find_runs, import_all, import_one
-from linerate.evidence.history.run_reading import stored_run
-from linerate.evidence.history.store import Added, HistoryStore
-from linerate.evidence.history.stored_run import StoredRun
-from linerate.evidence.integrity import check_integrity
-from linerate.evidence.run import RunFolder
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.history import run_reading
+from lineproof.evidence.history.address import store_address
+from lineproof.evidence.history.importing import find_runs, import_all, import_one
+from lineproof.evidence.history.run_reading import stored_run
+from lineproof.evidence.history.store import Added, HistoryStore
+from lineproof.evidence.history.stored_run import StoredRun
+from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.run import RunFolder
 from support import postgres
 from support.evidence_builders import trial_record
 from support.history_runs import SENTENCE, around, trial_records, write_run
@@ -48,7 +48,7 @@ def test_a_run_is_stored_with_its_figures(store_url: str, tmp_path: Path) -> Non
     (row,) = store.query("SELECT * FROM trend")
     assert (row["run"], row["sentence"], row["release"]) == ("run-0003", SENTENCE, "vpp 24.02")
     assert (row["kind"], row["value"], row["high"]) == ("capacity", pytest.approx(5.4e6), pytest.approx(5.45e6))
-    assert not row["simulated"] and row["closed"] and row["origin"] == "linerate"
+    assert not row["simulated"] and row["closed"] and row["origin"] == "lineproof"
     (sentence,) = store.query("SELECT * FROM sentences")
     assert sentence["measured"] == pytest.approx(5.2e6) and sentence["low"] < 5.2e6 < sentence["high"]
     trials = store.query("SELECT * FROM trials ORDER BY line")
@@ -190,7 +190,7 @@ def test_a_wrong_address_says_what_is_expected_and_no_password(url: str) -> None
 
 
 def test_the_store_is_named_by_option_variable_or_project(tmp_path: Path) -> None:
-    given = {"LINERATE_HISTORY": "/elsewhere/h.db"}
+    given = {"LINEPROOF_HISTORY": "/elsewhere/h.db"}
     assert store_address("sqlite:///rel.db", tmp_path, given).file == Path("rel.db").absolute()
     assert store_address(None, tmp_path, given).file == Path("/elsewhere/h.db")
     assert store_address(None, tmp_path, {}).file == tmp_path / "history.db"

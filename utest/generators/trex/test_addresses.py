@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction
-from linerate.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
-from linerate.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
-from linerate.simulation.habits import Habit
-from linerate.traffic.catalogue import Catalogue
-from linerate_bench.server.attributes import PortAttributes
-from linerate_bench.server.habits import ServerHabits
-from linerate_bench.server.loop import TrexServer
-from linerate_bench.server.params import Params, refused
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction
+from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
+from lineproof.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
+from lineproof.simulation.habits import Habit
+from lineproof.traffic.catalogue import Catalogue
+from lineproof_bench.server.attributes import PortAttributes
+from lineproof_bench.server.habits import ServerHabits
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.params import Params, refused
 from support.paths import VARIABLES
 from support.server_support import PEERS, Client, FakeBackend, serving
 

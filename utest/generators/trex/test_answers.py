@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from linerate.generators.base import GeneratorPort
-from linerate.generators.trex.client import answers
-from linerate.generators.trex.client.messages import ServerEvents
-from linerate.generators.trex.client.packet_groups import all_placed, group_counts
+from lineproof.generators.base import GeneratorPort
+from lineproof.generators.trex.client import answers
+from lineproof.generators.trex.client.messages import ServerEvents
+from lineproof.generators.trex.client.packet_groups import all_placed, group_counts
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"

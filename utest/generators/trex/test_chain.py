@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from linerate.counts.trial import DURING_READING, Fault, Load, Tolerance, assess_trial
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DURING_READING, Fault, Load, Tolerance, assess_trial
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
 
 pytestmark = pytest.mark.slow
@@ -310,10 +310,10 @@ def test_an_unknown_port_is_named(testbed: Testbed) -> None:
 SENDER = """
 import sys
 from pathlib import Path
-from linerate.generators.base import Direction
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.traffic.catalogue import Catalogue
-from linerate.counts.trial import Load
+from lineproof.generators.base import Direction
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:
     generator.prepare(Catalogue.read(folder).profile(["64b"]), (Direction(0, 1),))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction
-from linerate.generators.trex import server_facts
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.traffic.catalogue import Catalogue
-from linerate_bench.server.loop import TrexServer
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction
+from lineproof.generators.trex import server_facts
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.traffic.catalogue import Catalogue
+from lineproof_bench.server.loop import TrexServer
 from support.paths import VARIABLES
 from support.server_support import FakeBackend, serving
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[TrexServer]:
     """A server of API 5.1 only."""
-    monkeypatch.setattr("linerate_bench.server.service.CORE_API", (5, 1))
+    monkeypatch.setattr("lineproof_bench.server.service.CORE_API", (5, 1))
     monkeypatch.delenv("TREX_HOME", raising=False)
     with serving(FakeBackend()) as found:
         yield found

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.generators.trex import client_copies as copies
-from linerate.generators.trex.client_fetch import fetcher
-from linerate.generators.trex.client_folders import client_api
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.server_facts import ServerFacts
-from linerate.system.login import Login
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.generators.trex import client_copies as copies
+from lineproof.generators.trex.client_fetch import fetcher
+from lineproof.generators.trex.client_folders import client_api
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.server_facts import ServerFacts
+from lineproof.system.login import Login
+from lineproof_bench.shells.ssh_library import asyncssh
 from support.server_support import FakeBackend, serving
 
 SERVER = ServerFacts("127.0.0.1:4501", False, (5, 1), "v3.08")
@@ -191,7 +191,7 @@ def test_a_host_without_sftp_is_named_with_both_ways_out(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_folder_beyond_the_limits_is_not_copied(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linerate.generators.trex.client_fetch.MAX_FILES", 3)
+    monkeypatch.setattr("lineproof.generators.trex.client_fetch.MAX_FILES", 3)
     with pytest.raises(TestbedError, match="is more than a TRex client"):
         fetcher(host.login())(SERVER)
     assert not copies.copies_folder().exists()
@@ -240,4 +240,4 @@ def test_a_full_cache_is_one_sentence_and_keeps_nothing(monkeypatch: pytest.Monk
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(TestbedError, match=r"No space left on device \(.*free there\); free space .* XDG_CACHE_HOME"):
         copies.store_copy("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()}, "test")
-    assert not [path for path in tmp_path.rglob("*") if path.name not in ("linerate", "trex-client")]
+    assert not [path for path in tmp_path.rglob("*") if path.name not in ("lineproof", "trex-client")]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import ConfigError
-from linerate.generators.base import directions_of
-from linerate.generators.trex.client.pypi import PypiLibrary
-from linerate.generators.trex.client.stl_library import ALL_CORES
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.testbed.files import read_testbed
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
+from lineproof.errors import ConfigError
+from lineproof.generators.base import directions_of
+from lineproof.generators.trex.client.pypi import PypiLibrary
+from lineproof.generators.trex.client.stl_library import ALL_CORES
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.testbed.files import read_testbed
+from lineproof.traffic.catalogue import Catalogue
 from support.embedded_server import embedded_server
 from support.paths import VARIABLES
 

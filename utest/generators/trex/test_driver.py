@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import zmq
 
-from linerate.errors import TestbedError
-from linerate.generators.trex.client import imp_bridge
-from linerate.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
-from linerate.generators.trex.client_choice import choose_client, handshake_error
-from linerate.generators.trex.client_process import ClientProcess
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
+from lineproof.errors import TestbedError
+from lineproof.generators.trex.client import imp_bridge
+from lineproof.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
+from lineproof.generators.trex.client_choice import choose_client, handshake_error
+from lineproof.generators.trex.client_process import ClientProcess
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
 from support.ports import free_port
 
 MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"

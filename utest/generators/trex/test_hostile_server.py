@@ -12,16 +12,16 @@ from typing import Any
 import psutil
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction
-from linerate.generators.trex import client_process
-from linerate.generators.trex.answer_limits import LARGEST_ANSWER, read_answer
-from linerate.generators.trex.client_process import ClientProcess
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
-from linerate.system import children
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction
+from lineproof.generators.trex import client_process
+from lineproof.generators.trex.answer_limits import LARGEST_ANSWER, read_answer
+from lineproof.generators.trex.client_process import ClientProcess
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
+from lineproof.system import children
+from lineproof.traffic.catalogue import Catalogue
 from support.hostile_trex import (
     BAD_BYTES,
     BAD_VALUES,
@@ -201,7 +201,7 @@ def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
     """In a process of its own: what is received counts against its limit."""
     code = (
         "import sys, zmq, types\n"
-        "from linerate.generators.trex.client import bounded_socket as module\n"
+        "from lineproof.generators.trex.client import bounded_socket as module\n"
         "module.MEMORY_LIMIT = 300 << 20\n"
         "module.bound_libraries()\n"
         "link = module.BoundedContext().socket(zmq.REQ)\n"
@@ -252,7 +252,7 @@ def test_a_client_process_that_writes_anything_is_ended(
 @pytest.mark.slow
 def test_the_sockets_of_the_libraries_are_bounded() -> None:
     code = (
-        "from linerate.generators.trex.client import pypi\n"
+        "from lineproof.generators.trex.client import pypi\n"
         "library = pypi.PypiLibrary()\n"
         "library.load()\n"
         "import resource, trex_stl_lib.trex_stl_jsonrpc_client as rpc, trex_stl_lib.trex_stl_async_client as events\n"

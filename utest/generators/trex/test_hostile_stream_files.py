@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import ConfigError
-from linerate.generators.trex.profile_loader import TrexProfileLoader
-from linerate.traffic.profile_schema import TrexFile
+from lineproof.errors import ConfigError
+from lineproof.generators.trex.profile_loader import TrexProfileLoader
+from lineproof.traffic.profile_schema import TrexFile
 from support import hostile
 
 FRAME = bytes(12) + bytes.fromhex("0800" + "45000020000100004011000010000001300000010401000c000c0000" + "00" * 18)

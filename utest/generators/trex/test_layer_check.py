@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.trial import DirectionCount, Load, Outcome
-from linerate.errors import TestbedError
-from linerate.generators.base import Probe
-from linerate.generators.trex.layer_check import check_layers, line_use
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Probe
+from lineproof.generators.trex.layer_check import check_layers, line_use
+from lineproof.traffic.catalogue import Catalogue
 from support.paths import DATA, VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.trial import Fault, Load, Tolerance, Trial, assess_trial
-from linerate.generators.base import Direction
-from linerate.generators.trex.client.messages import is_error
-from linerate.generators.trex.outcomes import make_outcome
+from lineproof.counts.trial import Fault, Load, Tolerance, Trial, assess_trial
+from lineproof.generators.base import Direction
+from lineproof.generators.trex.client.messages import is_error
+from lineproof.generators.trex.outcomes import make_outcome
 
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 NOTHING = {"opackets": 0, "ipackets": 0, "obytes": 0, "ibytes": 0, "oerrors": 0, "ierrors": 0}

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Load, Tolerance, assess_trial
-from linerate.errors import TestbedError
-from linerate.generators.base import Direction
-from linerate.generators.streams import burst_streams, profile_streams
-from linerate.generators.trex.client.stream_objects import scaled_pattern
-from linerate.generators.trex.driver import TrexGenerator
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
+from lineproof.counts.trial import Load, Tolerance, assess_trial
+from lineproof.errors import TestbedError
+from lineproof.generators.base import Direction
+from lineproof.generators.streams import burst_streams, profile_streams
+from lineproof.generators.trex.client.stream_objects import scaled_pattern
+from lineproof.generators.trex.driver import TrexGenerator
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
 from support import real_trex, robot_run
 from support.server_support import FakeBackend
 from support.trex_profile_support import CLIENTS, Own, ours, project_with, sending

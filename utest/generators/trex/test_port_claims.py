@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from linerate.generators.trex import port_claims
-from linerate.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
-from linerate.system.identity import identify, machine_uptime
+from lineproof.generators.trex import port_claims
+from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
+from lineproof.system.identity import identify, machine_uptime
 
 HARDWARE = "192.0.2.10:4501"
 
@@ -29,7 +29,7 @@ def killed(server: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("jump", [-1e9, 1e9])
 def test_a_clock_that_is_set_makes_no_claim_old(jump: float, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, now = killed(HARDWARE, monkeypatch), time.time()
-    monkeypatch.setattr("linerate.generators.trex.port_claims.time.time", lambda: now + jump)
+    monkeypatch.setattr("lineproof.generators.trex.port_claims.time.time", lambda: now + jump)
     ended, _ = read_claims(HARDWARE)
     assert [claim.path for claim in ended] == [path]
 

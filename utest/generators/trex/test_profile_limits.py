@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.generators.trex import profile_process
-from linerate.system.children import environment
+from lineproof.errors import ConfigError
+from lineproof.generators.trex import profile_process
+from lineproof.system.children import environment
 from support.trex_profile_support import Own, ours
 
 pytestmark = pytest.mark.slow
@@ -149,7 +149,7 @@ def test_it_gains_no_rights_and_knows_no_secret(warm: Own, monkeypatch: pytest.M
     body = "assert 'NoNewPrivs:\\t1' in open('/proc/self/status').read()\n"
     body += "raise Exception(' '.join(sorted(os.environ)))"
     said = refused(warm, body, 3.0)[0]
-    assert "LINERATE_PROFILE" in said and "SECRET" not in said
+    assert "LINEPROOF_PROFILE" in said and "SECRET" not in said
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
@@ -164,7 +164,7 @@ def stream(size=64, direction=0):
 
 GUARDED = """\
 import json, os, sys, time
-from linerate.generators.trex.client import profile_guard
+from lineproof.generators.trex.client import profile_guard
 if sys.argv[1] == "shared":
     profile_guard.isolate_children = lambda: False
 def work():

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Load
-from linerate.errors import ConfigError
-from linerate.generators.base import Direction, Probe
-from linerate.generators.streams import burst_streams, profile_streams
-from linerate.generators.trex import client_copies as copies
-from linerate.generators.trex.driver import TrexGenerator
-from linerate.generators.trex.profile_loader import TrexProfileLoader
-from linerate.traffic.catalogue import Catalogue
+from lineproof.counts.trial import Load
+from lineproof.errors import ConfigError
+from lineproof.generators.base import Direction, Probe
+from lineproof.generators.streams import burst_streams, profile_streams
+from lineproof.generators.trex import client_copies as copies
+from lineproof.generators.trex.driver import TrexGenerator
+from lineproof.generators.trex.profile_loader import TrexProfileLoader
+from lineproof.traffic.catalogue import Catalogue
 from support import robot_run
 from support.server_support import FakeBackend
 from support.trex_profile_support import (
@@ -167,7 +167,7 @@ def test_a_copied_client_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatc
         asked.append(folder)
         raise ConfigError("enough", path)
 
-    monkeypatch.setattr("linerate.generators.trex.profile_loader.run_profile", ask)
+    monkeypatch.setattr("lineproof.generators.trex.profile_loader.run_profile", ask)
     kept = copies.store_copy("v9.99", {"trex/stl/trex_stl_client.py": b""}, "a test")
     with pytest.raises(ConfigError, match="enough"):
         own.profile(ours("return stream(64, direction)"))
@@ -216,7 +216,7 @@ def test_the_load_is_shared_by_all_streams_in_their_ratio(
 def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
     own: Own, sender: TrexGenerator, backend: FakeBackend
 ) -> None:
-    from linerate.errors import TestbedError
+    from lineproof.errors import TestbedError
 
     found = own.profile(ours(LATENCY))
     assert found.program is not None and found.program.fixed_pps == 1000
@@ -229,7 +229,7 @@ def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
 
 
 def test_frames_to_another_mac_address_are_refused(own: Own, sender: TrexGenerator) -> None:
-    from linerate.errors import TestbedError
+    from lineproof.errors import TestbedError
 
     text = ours('return STLStream(packet=STLPktBuilder(pkt=Ether(dst="02:00:00:00:09:09") / IP()), mode=STLTXCont())')
     with pytest.raises(

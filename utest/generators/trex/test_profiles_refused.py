@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError, SentenceError
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.sla.sentence import parse
-from linerate.traffic.catalogue import Catalogue
+from lineproof.errors import ConfigError, SentenceError
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.sla.sentence import parse
+from lineproof.traffic.catalogue import Catalogue
 from support.trex_profile_support import ARGPARSE, LATENCY, Own, ours, project_with
 
 pytestmark = pytest.mark.slow

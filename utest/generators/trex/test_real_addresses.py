@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.calibrate import _check_bypassed
-from linerate.counts.trial import Load
-from linerate.errors import TestbedError
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.next_hops import NextHop, search_limit
-from linerate.generators.trex.port_release import _handshake
-from linerate.generators.trex.server_facts import call_server
-from linerate.project import Project
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.testbed.namespaces import existing_namespaces
+from lineproof.commands.calibrate import _check_bypassed
+from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.next_hops import NextHop, search_limit
+from lineproof.generators.trex.port_release import _handshake
+from lineproof.generators.trex.server_facts import call_server
+from lineproof.project import Project
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.testbed.namespaces import existing_namespaces
 from support import mac_filter as mac_filter_program
 from support import robot_run
 from support.real_trex import REASON

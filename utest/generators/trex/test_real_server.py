@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from linerate.counts.trial import Fault, Load, assess_trial
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
+from lineproof.counts.trial import Fault, Load, assess_trial
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.session.judging import Judge
+from lineproof.session.plan import Plan
+from lineproof.session.session import Session
+from lineproof.sla.verdict import Ruling, Verdict
 from support import robot_run
 from support.real_trex import REASON, generator
 
@@ -44,7 +44,7 @@ def servers(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["name"]):
         try:
-            if "t-rex-64" in process.name() and str(folder) in process.environ().get("LINERATE_BENCH", ""):
+            if "t-rex-64" in process.name() and str(folder) in process.environ().get("LINEPROOF_BENCH", ""):
                 found.append(process)
         except psutil.Error:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linerate.generators.trex.refusals import remedy_of
+from lineproof.generators.trex.refusals import remedy_of
 
 
 @pytest.mark.parametrize(

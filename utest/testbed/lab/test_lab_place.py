@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lab.rig import Lab, client, lab
-from linerate.errors import TestbedError
-from linerate.testbed.lab import holder
-from linerate.testbed.lab.place import LabPlace, return_left_places
-from linerate.testbed.lab.settings import LabSettings
+from lineproof.errors import TestbedError
+from lineproof.testbed.lab import holder
+from lineproof.testbed.lab.place import LabPlace, return_left_places
+from lineproof.testbed.lab.settings import LabSettings
 from support import robot_run
-from support.command_line import linerate
+from support.command_line import lineproof
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ def settings(rig: Lab, **keys: object) -> LabSettings:
 
 
 def notes(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "state" / "linerate" / "lab").glob("*"))
+    return list((tmp_path / "state" / "lineproof" / "lab").glob("*"))
 
 
 def within(seconds: float, true: Callable[[], bool]) -> None:
@@ -121,7 +121,7 @@ def test_a_coordinator_that_is_not_there_is_named() -> None:
 def test_without_labgrid_the_message_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "labgrid.py").write_text("raise ImportError('none')\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "linerate.testbed.lab.holder"],
+        [sys.executable, "-m", "lineproof.testbed.lab.holder"],
         input=b'{"coordinator": "a:1", "owner": "a/b", "filters": {}, "folder": "/nowhere"}\n',
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
         capture_output=True,
@@ -132,7 +132,7 @@ def test_without_labgrid_the_message_says_what_to_install(tmp_path: Path) -> Non
 
 
 HOLD = (
-    "import sys, time\nfrom linerate.testbed.lab.place import *\n"
+    "import sys, time\nfrom lineproof.testbed.lab.place import *\n"
     "place = LabPlace.acquire(LabSettings(coordinator=sys.argv[1]), 'bench1')\n"
     "print(place._process.pid, flush=True)\ntime.sleep(60)\n"
 )
@@ -150,7 +150,7 @@ def test_a_run_that_was_killed_has_it_given_back(rig: Lab, tmp_path: Path, holde
             os.kill(pid, signal.SIGKILL)
         run.kill()
     if holder_too:
-        # nobody is left to do it: the next run does, or 'linerate restore'
+        # nobody is left to do it: the next run does, or 'lineproof restore'
         assert rig.holders() == {"bench1": "here/alice"}
         assert return_left_places(settings(rig)) == ("gave back the place 'bench1', left by a run that was killed",)
     within(holder.KILLED_GRACE + 10, lambda: rig.holders() == {})
@@ -183,7 +183,7 @@ def test_a_coordinator_that_dies_is_outlived_and_one_that_is_started_again_has_t
         assert rig.holders() == {"bench1": "here/alice"} and place.problems() == ()
         rig.kill_coordinator()
         place.close()
-        assert "could not be given back" in place.story[-1] and "'linerate restore'" in place.story[-1]
+        assert "could not be given back" in place.story[-1] and "'lineproof restore'" in place.story[-1]
 
 
 def test_a_coordinator_that_hangs_for_a_while_is_outlived(rig: Lab) -> None:
@@ -210,9 +210,9 @@ def test_restore_gives_back_what_a_killed_run_has_left(rig: Lab, tmp_path: Path)
     place._process.kill()
     place._process.wait()
     assert place.problems() == ("the process that holds labgrid's place 'bench1' ended with -9",)
-    dry = linerate(tmp_path, *words, "--dry-run", cwd=home, variables=variables)
+    dry = lineproof(tmp_path, *words, "--dry-run", cwd=home, variables=variables)
     assert "gave back" not in dry.stdout and rig.holders() == {"bench1": "here/alice"}
-    done = linerate(tmp_path, *words, cwd=home, variables=variables)
+    done = lineproof(tmp_path, *words, cwd=home, variables=variables)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "gave back the place 'bench1', left by a run that was killed"
     assert rig.holders() == {} and notes(tmp_path) == []

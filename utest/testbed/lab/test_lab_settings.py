@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from linerate.errors import ConfigError
-from linerate.testbed.files import read_testbed, read_testbed_or_pool
-from linerate.testbed.lab.settings import PowerCycleSettings
-from linerate.testbed.settings import PoolSettings
+from lineproof.errors import ConfigError
+from lineproof.testbed.files import read_testbed, read_testbed_or_pool
+from lineproof.testbed.lab.settings import PowerCycleSettings
+from lineproof.testbed.settings import PoolSettings
 from support.paths import VARIABLES
 
 
@@ -67,7 +67,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, words: str, problem: str) -> Non
         read_testbed(written(tmp_path, f"lab: {words}"), "bench")
 
 
-def test_the_pool_that_comes_with_linerate_is_pabots() -> None:
+def test_the_pool_that_comes_with_lineproof_is_pabots() -> None:
     pool = read_testbed_or_pool(VARIABLES / "testbeds", "pool")
     assert isinstance(pool, PoolSettings) and pool.lab is None and pool.wait == 7200
 

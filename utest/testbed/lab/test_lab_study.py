@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lab.rig import bench_project, client, lab
-from linerate.errors import TestbedError
-from linerate.project import Project
-from linerate.studies.preparing import PreparedStudy, prepare_study
-from linerate.studies.runner import StudyRun
-from linerate.testbed.held import HeldTestbed
-from linerate.testbed.in_use import InUse
-from linerate.testbed.lab.place import LabPlace
-from linerate.testbed.lab.settings import LabSettings
-from linerate.testbed.waiting_time import silent
+from lineproof.errors import TestbedError
+from lineproof.project import Project
+from lineproof.studies.preparing import PreparedStudy, prepare_study
+from lineproof.studies.runner import StudyRun
+from lineproof.testbed.held import HeldTestbed
+from lineproof.testbed.in_use import InUse
+from lineproof.testbed.lab.place import LabPlace
+from lineproof.testbed.lab.settings import LabSettings
+from lineproof.testbed.waiting_time import silent
 from support.study_builders import SMALL
 from testbed.test_in_use import testbed
 

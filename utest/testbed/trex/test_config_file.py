@@ -12,17 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from linerate.config import read_yaml, validate_config
-from linerate.errors import ConfigError, TestbedError
-from linerate.system.login import Login
-from linerate.testbed.files import read_testbed
-from linerate.testbed.hardware import server_order
-from linerate.testbed.netns import home_of_trex
-from linerate.testbed.settings import HardwareSettings
-from linerate.testbed.trex.config_file import LINUX_NAME, PCI_ADDRESS, PortInfo, Threads, TrexConfig, interfaces_problem
-from linerate.testbed.trex.server import ServerOrder
-from linerate.testbed.trex.settings import StartSettings
-from linerate.testbed.trex.wrapper import RESERVED_ARGUMENTS, extra_problem, trex_arguments, wrapper_command
+from lineproof.config import read_yaml, validate_config
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.system.login import Login
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.hardware import server_order
+from lineproof.testbed.netns import home_of_trex
+from lineproof.testbed.settings import HardwareSettings
+from lineproof.testbed.trex.config_file import (
+    LINUX_NAME,
+    PCI_ADDRESS,
+    PortInfo,
+    Threads,
+    TrexConfig,
+    interfaces_problem,
+)
+from lineproof.testbed.trex.server import ServerOrder
+from lineproof.testbed.trex.settings import StartSettings
+from lineproof.testbed.trex.wrapper import RESERVED_ARGUMENTS, extra_problem, trex_arguments, wrapper_command
 
 # the manual's "Platform YAML configuration": what each key may hold
 SCHEMA = {
@@ -174,7 +181,7 @@ def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
     made = ordered(found)
     assert made.login is None and made.linux and "--software" in made.arguments
     config = yaml.safe_load(made.config)[0]
-    assert config["low_end"] is True and config["prefix"] == made.prefix == "linerate-4501"
+    assert config["low_end"] is True and config["prefix"] == made.prefix == "lineproof-4501"
 
 
 def test_start_true_uses_the_hosts_own_configuration(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.config import validate_config
-from linerate.routers.base import Result
-from linerate.system.login import Login
-from linerate.testbed.generator_host import read_generator_host
-from linerate.testbed.trex.own_config import with_own_config
-from linerate.testbed.trex.settings import TrexGeneratorSettings
-from linerate.testbed.trex.start_findings import StartPlan
+from lineproof.config import validate_config
+from lineproof.routers.base import Result
+from lineproof.system.login import Login
+from lineproof.testbed.generator_host import read_generator_host
+from lineproof.testbed.trex.own_config import with_own_config
+from lineproof.testbed.trex.settings import TrexGeneratorSettings
+from lineproof.testbed.trex.start_findings import StartPlan
 from support.trex_host import shell_of, trex_host_server
 
 

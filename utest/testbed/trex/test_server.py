@@ -18,18 +18,18 @@ from typing import Any
 import psutil
 import pytest
 
-from linerate.errors import TestbedError
-from linerate.generators.trex.server_facts import ask_server
-from linerate.platforms import Platform, Software
-from linerate.routers.host_reading import read_host_state
-from linerate.routers.local_shell import local_shell
-from linerate.system.children import environment, find_program
-from linerate.system.identity import runtime_folder
-from linerate.testbed import leases, sshd
-from linerate.testbed.files import read_testbed
-from linerate.testbed.opening import OpenTestbed, open_testbed
-from linerate.testbed.settings import HardwareSettings
-from linerate_bench.shells.ssh_library import asyncssh
+from lineproof.errors import TestbedError
+from lineproof.generators.trex.server_facts import ask_server
+from lineproof.platforms import Platform, Software
+from lineproof.routers.host_reading import read_host_state
+from lineproof.routers.local_shell import local_shell
+from lineproof.system.children import environment, find_program
+from lineproof.system.identity import runtime_folder
+from lineproof.testbed import leases, sshd
+from lineproof.testbed.files import read_testbed
+from lineproof.testbed.opening import OpenTestbed, open_testbed
+from lineproof.testbed.settings import HardwareSettings
+from lineproof_bench.shells.ssh_library import asyncssh
 from support import fake_trex
 from support.paths import SUPPORT
 from support.ports import free_port, reachable, within
@@ -69,7 +69,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     yield runtime_folder()
-    assert {path.name for path in (folder / "linerate").iterdir()} - {"logs"} == {"lock"}
+    assert {path.name for path in (folder / "lineproof").iterdir()} - {"logs"} == {"lock"}
     assert within(30, lambda: left(tmp_path) == []), left(tmp_path)
 
 
@@ -219,7 +219,7 @@ class TestLocalServer:
     def test_the_server_ends_when_a_process_above_it_is_killed(self, lab: Lab, tmp_path: Path, victim: str) -> None:
         settings = lab()
         program = (
-            "import sys, time; from pathlib import Path; from linerate.testbed.files import read_testbed;"
+            "import sys, time; from pathlib import Path; from lineproof.testbed.files import read_testbed;"
             " sys.path.insert(0, sys.argv[2]); import testbed.trex.test_server as t; folder = Path(sys.argv[1]);"
             " testbed = t.opened(read_testbed(folder, 'lab'), folder); print('open', flush=True); time.sleep(60)"
         )

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.routers.base import Result
-from linerate.routers.host_reading import full_address, read_host_state
-from linerate.routers.local_shell import local_shell
-from linerate.testbed.trex.start_findings import StartFinding, StartPlan, start_findings
-from linerate_bench.shells.trex_host import HABITS
+from lineproof.routers.base import Result
+from lineproof.routers.host_reading import full_address, read_host_state
+from lineproof.routers.local_shell import local_shell
+from lineproof.testbed.trex.start_findings import StartFinding, StartPlan, start_findings
+from lineproof_bench.shells.trex_host import HABITS
 from support.trex_host import shell_of
 
 CARDS = ("03:00.0", "0000:03:00.1")
@@ -112,8 +112,8 @@ def test_a_machine_that_shows_nothing_has_no_findings() -> None:
 @given(st.text(max_size=300), st.integers(0, 255))
 def test_no_output_of_a_host_is_an_exception(text: str, status: int) -> None:
     def shell(command: str, limit: float) -> Result:
-        count = command.count("@@linerate")
-        marks = "".join(f"{text}\n@@linerate {index} {status}\n" for index in range(count))
+        count = command.count("@@lineproof")
+        marks = "".join(f"{text}\n@@lineproof {index} {status}\n" for index in range(count))
         return Result(marks, "", 0, 0.0)
 
     start_findings(read_host_state(shell, CARDS), StartPlan(HOME, CARDS, threads=(0,)))

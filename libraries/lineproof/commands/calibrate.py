@@ -1,0 +1,226 @@
+"""``lineproof calibrate TESTBED``: what the generator itself sends and receives, the router bypassed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .. import __version__
+from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
+from ..ceilings.headroom import USABLE_SHARE
+from ..counts.ceiling import OwnLatency
+from ..counts.trial import Fault, Load, Trial
+from ..errors import LineproofError, TestbedError
+from ..files import check_writable
+from ..generators.base import Probe
+from ..methods.ceiling import find_ceiling, own_latency
+from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
+from ..project import Project
+from ..session.bypass import BYPASS_REMEDY, check_router_bypassed
+from ..session.plan import Plan
+from ..session.session import Session
+from ..session.traffic import PROBE_PPS
+from ..system.cpu_steal import cpu_times, steal_percent, steal_text
+from ..testbed.settings import HardwareSettings
+from ..traffic.profiles import PAIRS, Profile
+from ..units import si
+from ..visible import shortened
+from .arguments import add_plan_arguments, say
+
+TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
+"""Measured by default: the smallest frames, the largest, a mix, and a single flow."""
+
+GOAL = "standard"
+"""The default goal: the generator is watched for as long as its longest verdict."""
+
+BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
+"""To check the bypass: frames/s, and how many to capture at each port; others (LLDP …) may be among them."""
+
+LATENCY_LOAD_RATIO = 0.5
+"""Load for latency as a ratio of the lossless ceiling: no queue builds up."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Measure what the traffic generator itself sends and receives, with the router bypassed. A verdict near or"
+        " above that is INCONCLUSIVE, not FAIL."
+    )
+    add_plan_arguments(parser)
+    parser.add_argument(
+        "--traffic", nargs="+", metavar="WORDS", help=f"as sentences name it, each in quotes ({', '.join(TRAFFIC)})"
+    )
+    parser.add_argument("--unidirectional", action="store_true", help="measure only this (both)")
+    parser.add_argument("--bidirectional", action="store_true", help="measure only this (both)")
+    parser.add_argument(
+        "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
+    )
+    parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (1)")
+    parser.add_argument(
+        "--goal", default=GOAL, help=f"watch the generator's own loss for as long as this goal's verdicts ({GOAL})"
+    )
+    parser.add_argument("--calibrations", type=Path, help=f"folder to write to (results/{FOLDER})")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, print a line for each ceiling and write the file; returns 0.
+
+    Raises LineproofError for problems with the files, the words or the testbed.
+    """
+    chosen = tuple(
+        both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
+    )
+    project = Project.find()
+    # an earlier file is read too: one that is wrong would be found only when this one is to be written
+    kept_in = arguments.calibrations or folder(project)
+    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, kept_in)
+    profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
+    if isinstance(plan.testbed, HardwareSettings):
+        trex = plan.testbed.trex
+        used = (trex.ports if trex else tuple(range(plan.testbed.generator.port_count)))[: 2 * arguments.pairs]
+        for first, second in zip(used[::2], used[1::2], strict=True):
+            words = f"A cable must go from the generator's port {first} to its port {second}, past the router."
+            print(words, flush=True)
+    count = plan.testbed.pair_count
+    if arguments.pairs > count:
+        raise TestbedError(f"testbed '{plan.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports")
+    directions = tuple((both, arguments.pairs) for both in chosen or (False, True))
+    calibrate(plan, profiles, directions, arguments.duration, kept_in)
+    return 0
+
+
+def folder(project: Project) -> Path:
+    """The default folder of calibrations: with the results."""
+    return project.results / FOLDER
+
+
+def calibrate(
+    plan: Plan, profiles: Sequence[Profile], directions: Sequence[tuple[bool, int]], duration: float, calibrations: Path
+) -> None:
+    """Measure each of *profiles* in each of *directions* (bidirectional or not, number of pairs) and write the file.
+
+    If the testbed breaks down or a user interrupts, what was measured until then is written. Raises TestbedError.
+    """
+    found: list[CeilingEntry] = []
+    check_writable(calibrations)  # a measurement that cannot be kept is not begun
+    session = Session.start(plan, bypass=True, say=say)
+    try:
+        session.generator.connect()
+        if session.simulated:
+            print(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator.", flush=True)
+        _check_bypassed(session, max(pairs for _, pairs in directions))
+        try:
+            for profile in profiles:
+                for bidirectional, pairs in directions:
+                    found.append(_measure(session, profile, bidirectional, pairs, duration))
+                    print(_line(found[-1]), flush=True)
+        finally:
+            if found:
+                print(f"kept in {write_calibration(calibrations, _file(session, found))}", flush=True)
+    finally:
+        session.close()
+
+
+def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
+    return CalibrationFile(
+        testbed=session.plan.testbed.testbed,
+        platform=session.plan.platform.platform,
+        kind=session.plan.testbed.kind,
+        link_bps=session.link_bps,
+        simulated=session.simulated,
+        lineproof=__version__,
+        versions=dict(session.generator.versions),
+        ceilings=tuple(found),
+    )
+
+
+def _check_bypassed(session: Session, pairs: int = 1) -> None:
+    """Raise TestbedError unless the frames that come back are those that were sent."""
+    profile = session.plan.catalogue.profile(["64b", "1-flow"])
+    try:
+        frames = session.traffic.capture(profile, True, Load(BYPASS_CHECK_PPS), BYPASS_CHECK_FRAMES, pairs)
+    except TestbedError as error:
+        raise TestbedError(f"it is not known whether the router is bypassed: {error}; {BYPASS_REMEDY}") from error
+    check_router_bypassed(frames, profile, session.traffic.directions(True, pairs), session.generator.ports)
+
+
+def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
+    before = cpu_times()
+    session.traffic.put(profile, bidirectional, pairs=pairs)
+    line = profile.line_rate_pps(session.link_bps)
+    if session.plan.warm_up:
+        session.traffic.measure(Load(line), session.plan.warm_up)
+    terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)
+    found = find_ceiling(session.traffic.measure, line, terms, duration)
+    directions = len(session.traffic.directions(bidirectional, pairs))
+    watched = _watch(session, USABLE_SHARE * found.lossless, directions, terms)
+    latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
+    steal = steal_percent(before, cpu_times())
+    return ceiling_entry(profile, bidirectional, found, latency, duration, steal, pairs=pairs, watched=watched)
+
+
+def _watch(session: Session, pps: float, directions: int, terms: CharacterisationTerms) -> Watch:
+    """How often the generator loses frames itself at *pps*, in as many trials as the goal's longest verdict has."""
+    goal = session.plan.goal
+    trials = goal.plan_for(directions).most_trials
+    series = TrialSeries(session.traffic.measure, replace(terms, on_trial=lambda trial: None))
+    print(f"  watching it for {trials * goal.final_trial_duration:g} s at {si(pps, 'pps')}", flush=True)
+    try:
+        lossy = sum(series.run(Load(pps), goal.final_trial_duration, _is_watched).lost > 0 for _ in range(trials))
+    except CharacterisationEnded as error:
+        raise TestbedError(f"the generator could not be watched: {error}") from error
+    print(f"  it lost frames itself in {lossy} of {trials} trials", flush=True)
+    return Watch(
+        goal=goal.goal,
+        load_pps=round(pps, 3),
+        trials=trials,
+        lossy=lossy,
+        trial_duration=goal.final_trial_duration,
+    )
+
+
+def _is_watched(trial: Trial) -> bool:
+    """Errors of the generator's ports are its own loss, and a load just below its ceiling need not be exact."""
+    return all(item.fault.generator_too_slow or item.fault is Fault.GENERATOR for item in trial.problems)
+
+
+def _latency(
+    session: Session, profile: Profile, bidirectional: bool, pairs: int, lossless: float, duration: float
+) -> OwnLatency | None:
+    """The generator's own latency; None if these frames or its card have no probes."""
+    load = Load(LATENCY_LOAD_RATIO * lossless)
+    try:
+        session.traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
+        return own_latency(session.traffic.measure(load, duration))
+    except LineproofError as error:
+        print(f"  latency of {profile.name} is not known: {error}", flush=True)
+        return None
+
+
+def _print_trial(trial: Trial) -> None:
+    problems = "".join(f"; {problem}" for problem in trial.problems if problem.fault is not Fault.UNDER_OFFERED)
+    load, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
+    words = f"  trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}"
+    print(words, flush=True)
+
+
+def _line(found: CeilingEntry) -> str:
+    share = 100 * found.lossless_pps / found.line_pps
+    latency = f"; latency {found.latency}" if found.latency else ""
+    return (
+        f"{found.traffic} {found.direction}: offers {si(found.offered_pps, 'pps')} from each port, receives"
+        f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
+        f" {steal_text(found.steal_percent)}"
+    )
+
+
+def _duration(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 600:
+        raise argparse.ArgumentTypeError(f"{shortened(text)} is not between 0.1 and 600")
+    return value

@@ -1,0 +1,294 @@
+"""``lineproof check [SUITE …]``: every file and sentence of a project read, without a testbed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree
+
+from ..ceilings.cards import read_cards
+from ..errors import ConfigError, LineproofError, TestbedError, system_words
+from ..files import is_folder
+from ..generators.trex.profile_loader import TrexProfileLoader
+from ..platforms import read_platform
+from ..project import KINDS, Project, listed
+from ..routers.command_file import read_command_file
+from ..session.plan import replaced_files
+from ..sla.goals import read_goal
+from ..studies.preparing import check_study
+from ..system import children
+from ..system.login_settings import logins_in
+from ..system.private_key import too_open
+from ..testbed.files import read_testbed_or_pool
+from ..traffic.catalogue import Catalogue
+from ..units import counted
+from .address_checks import address_findings
+from .arguments import add_json, add_variables, print_json
+
+_NAMES_A_FILE = re.compile(r"/.*?: ")
+
+_IGNORED = "is not read; a file's name must end in .yaml"
+
+_DEFAULT = re.compile(r"\bsimulated\b")
+
+LIMIT = 300.0
+"""Seconds that Robot's dry run may take."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Read every platform, testbed, goal, profile, shell and generator card of the project, and every sentence of"
+        " the suites, without a testbed."
+    )
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        type=Path,
+        metavar="SUITE",
+        help="suite files or folders, or files of variables/ (default: the project's tests/ and all of its files)",
+    )
+    add_variables(parser, "the suites")
+    parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
+    data = [path for path in arguments.suites if path.suffix in (".yaml", ".yml")]
+    named = [path for path in arguments.suites if path not in data]
+    require_suites(named)
+    project = Project.find(arguments.project)
+    usual = project.root / "tests"
+    suites = named or ([usual] if not data and is_folder(usual) and _has_suite(usual) else [])
+    wrong, said, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
+    # files alone are read alone; with a suite, or without any name, all of the project's
+    alone = bool(data) and not suites
+    of_files = [words for path in data for words in _named_file(path, project, arguments.project is not None)]
+    of_files += [] if alone else _files(project)
+    for owner, testbeds in _testbeds(data, project, arguments.project is not None, alone):
+        unfit, unsure = address_findings(owner, testbeds)
+        of_files += unfit
+        said += unsure
+    # a suite that reads a wrong file says so in other words: with the file's problem at the end
+    wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
+    problems = list(dict.fromkeys([*of_files, *wrong]))
+    warnings, file_count = ([], len(data)) if alone else (_warnings(project), _file_count(project))
+    places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
+    # of one line the problem says enough
+    warnings += [words for words in dict.fromkeys(said) if not words.startswith(tuple(places))]
+    beds = [path for path in data if path.absolute().parent.name == "testbeds"]
+    with contextlib.suppress(ConfigError):  # a problem already
+        beds += [] if alone else listed(project.testbeds.own, "*.yaml")
+    warnings += dict.fromkeys(words for path in beds for words in _open_keys(path))
+    if arguments.json:
+        counts = {"files": file_count, "suites": suite_count}
+        print_json({"project": str(project.root), "problems": problems, "warnings": warnings, **counts})
+    else:
+        rows = [*(f"warning: {words}" for words in warnings), *problems]
+        read = counted(suite_count, "suite") if suites else "no suite read"
+        rows.append(f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}")
+        print("\n".join(rows))
+    return 1 if problems else 0
+
+
+def require_suites(paths: Iterable[Path]) -> None:
+    """Raise ConfigError unless each of *paths* is a suite, or a folder with some."""
+    for path in paths:
+        if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
+            raise ConfigError("there is no such suite or folder", path)
+        if not _has_suite(path):
+            raise ConfigError("holds no suite; expected a file *.robot, or a folder with some", path)
+
+
+def _has_suite(path: Path) -> bool:
+    """A file that Robot does not take is left to its own message."""
+    return not is_folder(path) or any(path.rglob("*.robot*"))
+
+
+def _file_count(project: Project) -> int:
+    """How many files of ``variables/`` the project has."""
+    with contextlib.suppress(ConfigError):  # a problem already
+        return sum(len(listed(getattr(project, kind).own, "*.yaml")) for kind in KINDS)
+    return 0
+
+
+def _testbeds(data: Iterable[Path], project: Project, given: bool, alone: bool) -> Iterator[tuple[Project, list[str]]]:
+    """The testbeds to be read, by their project: those among *data*, and unless *alone* all of *project*."""
+    for path in data:
+        if path.absolute().parent.name == "testbeds" and path.suffix == ".yaml":
+            yield (project if given else _owner(path)), [path.stem]
+    with contextlib.suppress(ConfigError):  # a problem already
+        yield project, [] if alone else [path.stem for path in listed(project.testbeds.own, "*.yaml")]
+
+
+def _owner(path: Path) -> Project:
+    """The project that the data file *path* is in."""
+    return Project(path.absolute().parent.parent.parent)
+
+
+def _files(project: Project) -> Iterator[str]:
+    """What is wrong with the project's own files; packaged ones are right."""
+    for kind, read in _readers(project).items():
+        try:
+            paths = listed(getattr(project, kind).own, "*.yaml")
+        except ConfigError as error:
+            yield str(error)
+            continue
+        for path in paths:
+            yield from _problem(partial(read, path.stem))
+    yield from _words(project)
+    yield from _problem(lambda: read_cards(project.generators))
+
+
+def _readers(project: Project) -> dict[str, Callable[[str], object]]:
+    """What reads a file of a kind by its name. Raise LineproofError."""
+    return {
+        "platforms": lambda name: read_platform(project.platforms, name),
+        "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
+        "goals": lambda name: read_goal(project.goals, name),
+        "shells": lambda name: read_command_file(project.shells, name),
+        "studies": lambda name: check_study(project, name),
+    }
+
+
+def _named_file(path: Path, project: Project, given: bool) -> Iterator[str]:
+    """What is wrong with the data file *path*, of the project that it is in; *given*: of *project* in any case.
+
+    Raises ConfigError for a file of no kind.
+    """
+    if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
+        raise ConfigError("there is no such file", path)
+    folder = path.absolute().parent
+    if folder.parent.name != "variables" or folder.name not in KINDS:
+        kinds = ", ".join(f"variables/{kind}" for kind in KINDS)
+        raise ConfigError(f"is no suite and no file of a project; expected *.robot, or a file in {kinds}", path)
+    if path.suffix != ".yaml":
+        yield f"{path}: {_IGNORED}"
+        return
+    owner = project if given else _owner(path)
+    if read := _readers(owner).get(folder.name):
+        yield from _problem(partial(read, path.stem))
+    else:
+        yield from _words(owner)
+        yield from _problem(lambda: read_cards(owner.generators))
+
+
+def _warnings(project: Project) -> list[str]:
+    """Which of the project's files take the place of packaged ones, and which nothing reads."""
+    found: list[str] = []
+    with contextlib.suppress(ConfigError):  # a problem already
+        found.extend(replaced_files(project))
+        for kind in KINDS:
+            found += [f"{path}: {_IGNORED}" for path in listed(getattr(project, kind).own, "*.yml")]
+    return found
+
+
+def _open_keys(path: Path) -> Iterator[str]:
+    """Which private keys of the testbed file *path* a login on this machine would refuse."""
+    with contextlib.suppress(LineproofError):  # a problem already
+        for login in logins_in(read_testbed_or_pool(path.parent, path.stem)):
+            if login.key is not None and (problem := too_open(login.key)):
+                yield f"{path}: {problem}"
+
+
+def _words(project: Project) -> Iterator[str]:
+    """What is wrong with the traffic words, and with the captures that they name."""
+    try:
+        catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
+    except LineproofError as error:
+        yield str(error)
+        return
+    for word in catalogue.captures:
+        yield from _problem(partial(catalogue.profile, [word]))
+
+
+def _problem(read: Callable[[], object]) -> Iterator[str]:
+    try:
+        read()
+    except LineproofError as error:
+        yield str(error)
+
+
+def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], list[str], int]:
+    """What a dry run finds wrong, what it warns of, and the number of suites."""
+    with temporary_folder() as folder:
+        tree = dry_run(suites, variables, folder)
+    if isinstance(tree, str):
+        return [tree], [], 0
+    problems = list(failed(tree))
+    if not any(variable.upper().startswith("TESTBED:") for variable in variables):
+        problems = [_with_default(words) for words in problems]
+    messages = [item.text or "" for item in tree.iterfind("./errors/msg") if item.get("level") == "WARN"]
+    # Robot has warnings of its own
+    warned = [text for text in messages if _NAMES_A_FILE.match(text)]
+    return problems, warned, sum(suite.find("test") is not None for suite in tree.iter("suite"))
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards. Raises TestbedError."""
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix="lineproof-")
+    except OSError as error:
+        raise TestbedError(
+            f"there is no folder for temporary files: {system_words(error)}; expected TMPDIR to name one that can be"
+            " written"
+        ) from error
+    with temporary as folder:
+        yield Path(folder)
+
+
+def dry_run(
+    suites: Sequence[Path], variables: Sequence[str], folder: Path, *more: str
+) -> ElementTree.ElementTree[ElementTree.Element] | str:
+    """Robot's output of a dry run of *suites*, written in *folder*; text: why there is none. *more*: Robot's options.
+
+    Robot is a process: only the room ``robot`` imports it.
+    """
+    output = folder / "output.xml"
+    options = ["--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "quiet", *more]
+    options += [word for variable in variables for word in ("-v", variable)]
+    argv = children.python("robot", *options, *map(str, suites))
+    named = ", ".join(map(str, suites))
+    try:
+        ran = children.run(argv, LIMIT, env=children.users_environment(), cwd=Path.cwd())
+    except children.TimeoutExpired:
+        return f"the dry run of {named} did not end within {LIMIT:g} s"
+    if not output.is_file():
+        said = [line for line in (ran.stderr or ran.stdout).splitlines() if line.startswith("[ ERROR ] ")]
+        words = said[-1].removeprefix("[ ERROR ] ") if said else f"robot ended with status {ran.returncode}"
+        return f"{named}: {words}"
+    try:
+        return ElementTree.parse(output)  # noqa: S314  (written by the process above)
+    except ElementTree.ParseError as error:
+        raise TestbedError(
+            f"{output}: Robot's dry run could not write it to its end ({error}); free space there, or set TMPDIR to"
+            " another folder"
+        ) from error
+
+
+def _with_default(problem: str) -> str:
+    """*problem*; one about the testbed that suites have by default says that it is the default."""
+    return f"{problem} (no -v TESTBED: given, so 'simulated' is meant)" if _DEFAULT.search(problem) else problem
+
+
+def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
+    """What is wrong in a dry run's output, each with file and line."""
+    for suite in tree.iter("suite"):
+        for test in suite.findall("test"):
+            status = test.find("status")
+            if status is None or status.get("status") != "FAIL":
+                continue
+            where = f"{suite.get('source')}:{test.get('line')}: test '{test.get('name')}': "
+            lines = [line for line in (status.text or "").splitlines() if line.strip()]
+            yield from (line if _NAMES_A_FILE.match(line) else where + line for line in lines)
+    for message in tree.iterfind("./errors/msg"):
+        if message.get("level") == "ERROR":
+            yield message.text or ""

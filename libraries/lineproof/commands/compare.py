@@ -1,0 +1,44 @@
+"""``lineproof compare RUN RUN``: what two runs of a suite measured, sentence by sentence, by the rule of ``gate``."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..evidence.baselines import find_runs
+from ..evidence.compared_runs import ComparisonRule, Proven, compare_runs, pair_runs
+from ..evidence.comparison_forms import document, markdown, ministat_text, report
+from ..evidence.run import read_run
+from .arguments import print_json
+from .rule_arguments import add_forms, add_rule
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "What two runs of a suite measured, sentence by sentence, and what is proven worse. Exit status 0: nothing is,"
+        " 1: something is, 2: the runs are not comparable, or it was not done."
+    )
+    parser.add_argument("reference", help="the earlier run: its folder, the beginning of its id, or a tag")
+    parser.add_argument("candidate", help="the later run")
+    add_rule(parser)
+    parser.add_argument("--ministat", action="store_true", help="add ministat's own picture, table and answer")
+    add_forms(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparison. 0: nothing proven worse, 1: something is, 2: not comparable. Raises LineproofError."""
+    later = find_runs(arguments.candidate)
+    earlier = find_runs(arguments.reference, later[0].resolve().parent)
+    rule = ComparisonRule(arguments.confidence, arguments.method, arguments.allow)
+    pairs, problems = pair_runs(*([read_run(path) for path in paths] for paths in (earlier, later)))
+    compared = compare_runs(pairs, rule)
+    if arguments.json:
+        print_json(document(compared, problems, rule))
+    else:
+        print((markdown if arguments.markdown else report)(compared, problems, rule))
+        if arguments.ministat:
+            shown = ministat_text(compared, arguments.confidence)
+            print(f"\n```\n{shown.strip()}\n```" if arguments.markdown else shown)
+    if problems or any(pair.reasons for pair in compared):
+        return 2
+    return int(any(pair.count(Proven.WORSE) for pair in compared))

@@ -1,0 +1,240 @@
+"""``lineproof doctor TESTBED --platform P``: is this testbed fit for a run? Step by step, without traffic."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from ..ceilings.cards import CardQuirk
+from ..errors import LineproofError, TestbedError
+from ..files import require_folder
+from ..generators.abilities import WORDS
+from ..generators.base import GeneratorPort
+from ..generators.kinds import DEFAULT
+from ..project import Project
+from ..session.plan import Plan
+from ..session.session import Session
+from ..testbed.settings import HardwareSettings
+from ..units import counted, si
+from .arguments import add_json, add_plan_arguments, complete_names, print_json, say
+from .calibrate import GOAL, folder
+from .findings import Check, State, ok, warning, wrong
+from .host_checks import firmware_checks, host_checks, place_checks
+from .noise_checks import LISTEN_SECONDS, filter_check, flow_control_check, noise_checks
+from .router_checks import router_checks
+
+SMALLEST_ON_WIRE = 84
+"""Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Check a testbed step by step, without traffic: files, generator, ports, card, router, cables, calibration."
+    )
+    add_plan_arguments(parser)
+    goal = parser.add_argument("--goal", default=GOAL, help=f"a file of variables/goals, without .yaml ({GOAL})")
+    complete_names(goal, "goals")
+    parser.add_argument("--calibrations", type=Path, help="folder of the calibrations (results/calibrations)")
+    parser.add_argument(
+        "--traffic",
+        action="store_true",
+        help="configure the router and send slow traffic in each direction for a second as well",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="list the commands that a run makes on the router to configure it, and their opposites; none is run",
+    )
+    parser.add_argument(
+        "--listen",
+        type=_seconds,
+        default=LISTEN_SECONDS,
+        metavar="SECONDS",
+        help=f"how long to listen for frames while nothing is sent ({LISTEN_SECONDS:g}; 0: not at all)",
+    )
+    add_json(parser)
+
+
+def _seconds(text: str) -> float:
+    found = float(text)
+    if not 0 <= found <= 3600:
+        raise argparse.ArgumentTypeError(f"is {text}; expected 0 to 3600 seconds")
+    return found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a line for each check as it is done; returns 0, or 1 where something is wrong."""
+    done: list[Check] = []
+    with closing(examine(arguments)) as checks:
+        for check in checks:
+            done.append(check)
+            if not arguments.json:
+                print(check, flush=True)
+    count = {state: sum(check.state is state for check in done) for state in State}
+    bad, odd = count[State.WRONG], count[State.WARNING]
+    if arguments.json:
+        found = [
+            {"check": item.name, "state": item.state.value, "finding": item.finding, "details": item.details}
+            for item in done
+        ]
+        print_json({"testbed": arguments.testbed, "platform": arguments.platform, "checks": found})
+    else:
+        print(f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}", flush=True)
+    return 1 if bad else 0
+
+
+def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
+    """Every check, each after those it depends on. Everything that was opened is closed at the end."""
+    try:
+        project = Project.find()
+        calibrations = folder(project)
+        if arguments.calibrations is not None:
+            calibrations = require_folder(arguments.calibrations, "the folder of calibrations")
+        plan = Plan.read(
+            project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, calibrations
+        )
+    except LineproofError as error:
+        yield wrong("files", error)
+        return
+    yield ok(
+        "files",
+        f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.testbed.kind} testbed",
+    )
+    for misfit in plan.misfits():
+        yield (wrong if misfit.certain else warning)("addresses", plan.misfit_words(misfit))
+    try:
+        session = Session.start(plan, say=say)
+    except LineproofError as error:
+        yield wrong("testbed", error)
+        return
+    try:
+        yield from _testbed(session)
+        yield from host_checks(session)
+        known = session.simulated
+        yield from _generator(session, arguments.listen)
+        yield from router_checks(session, arguments.traffic, arguments.dry_run)
+        if session.simulated and not known:
+            yield _simulated(session)
+        if session.generator.connected:
+            yield _calibration(session)
+    finally:
+        session.close()
+
+
+def _testbed(session: Session) -> Iterator[Check]:
+    for sentence in session.testbed.cleared:
+        yield warning("leftovers", f"{sentence}; nothing more to do")
+    if not session.testbed.cleared:
+        yield ok("leftovers", "none of an earlier run that was killed")
+    if session.simulated:
+        yield _simulated(session)
+
+
+def _simulated(session: Session) -> Check:
+    return warning("testbed", f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement")
+
+
+# -- generator ---------------------------------------------------------------------------------------------------------
+
+
+def _generator(session: Session, listen: float) -> Iterator[Check]:
+    access = session.testbed.facts.generator
+    if access.force:
+        # a check must not take ports from other users
+        session.testbed.facts = replace(session.testbed.facts, generator=replace(access, force=False))
+        yield warning("generator", "'force: true': a run takes the ports from other users; not done here")
+    problem: TestbedError | None = None
+    try:
+        session.generator.connect()
+    except TestbedError as error:
+        problem = error
+    # if it is connected although there is a problem, the problem is a port's and reported below
+    if not session.generator.connected:
+        yield wrong("generator", problem)
+        return
+    try:
+        versions, ports = session.generator.versions, session.generator.ports
+    except TestbedError as error:
+        yield wrong("generator", error)
+        return
+    if access.type == DEFAULT:
+        server = f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
+        server += f" {versions.get('client', '?')}"
+    else:
+        server = versions.get("server", access.type)
+    yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
+    if lacking := session.plan.abilities.lacking:
+        words = "; ".join(WORDS[name] for name in lacking)
+        yield warning("generator", f"'{access.type}' {words}; sentences that need it are refused before any traffic")
+    if leftover := versions.get("leftover"):
+        yield warning("leftovers", f"{leftover}; nothing more to do")
+    # the wires between interfaces of one machine filter nothing
+    filtered = isinstance(session.plan.testbed, HardwareSettings)
+    addressed = dict(zip(access.ports, (side.peer_mac for side in session.router.sides()), strict=True))
+    for port in ports:
+        yield _port(session, port)
+        yield from flow_control_check(port)
+        if filtered:
+            yield from filter_check(port, addressed[port.index])
+    yield from _card(session)
+    yield from firmware_checks(session)
+    yield from place_checks(session)
+    yield from noise_checks(session, listen)
+
+
+def _port(session: Session, port: GeneratorPort) -> Check:
+    name = f"port {port.index}"
+    if not port.link_up and session.plan.testbed.prepare == "configure":
+        return warning(name, "has no link; check the cable, unless the router takes its interface up for a run only")
+    if not port.link_up:
+        return wrong(name, "has no link; check the cable and the router's port")
+    if port.contradicts(session.link_bps):
+        return wrong(
+            name,
+            f"runs at {port.speed_text}, the platform '{session.plan.platform.platform}' says"
+            f" {session.link_bps / 1e9:g}; fix 'port_speed' or the cabling",
+        )
+    said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
+    return ok(name, said)
+
+
+def _card(session: Session) -> Iterator[Check]:
+    known = session.generator.known_limits
+    if known is None or known.card_file is None:
+        yield warning("card", str(known or "the generator's ports could not be asked"))
+        return
+    yield ok("card", str(known))
+    card = known.card_file.card
+    for lacking in known.lacking_latency:
+        of_frames = f" of {', '.join(lacking.frames)} frames" if lacking.frames else ""
+        found = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
+        yield warning("card", found, lacking.source)
+    if card.flow_stats is not None and card.flow_stats.servers.include(known.server) and not known.software:
+        bytes_too = "" if card.flow_stats.counts_bytes else ", without their bytes"
+        counts = f"it counts {card.flow_stats.streams} streams at a time{bytes_too}"
+        yield ok("card", counts, card.flow_stats.source)
+    for quirk in card.quirks:
+        if quirk.servers.include(known.server):
+            yield _quirk(session, quirk)
+
+
+def _quirk(session: Session, quirk: CardQuirk) -> Check:
+    """A warning where it may matter at the testbed's rates, and no calibration says what the generator carries."""
+    most, headroom = session.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
+    measured = headroom is not None and not headroom.why_unfit
+    if quirk.above_pps is None or most <= quirk.above_pps or measured:
+        return ok("card", quirk.quirk, quirk.source)
+    line = f"the line rate is {si(most, 'pps')} of 64-byte frames: calibrate before you believe a FAIL above"
+    return warning("card", f"{quirk.quirk}; {line} {si(quirk.above_pps, 'pps')}", quirk.source)
+
+
+def _calibration(session: Session) -> Check:
+    found = session.generator.headroom
+    if found is None:
+        again = f"lineproof calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
+        return warning("calibration", f"none: what the generator itself loses is not known; {again}")
+    return warning("calibration", str(found)) if found.why_unfit or found.why_stale else ok("calibration", str(found))

@@ -1,0 +1,64 @@
+"""``lineproof gate RUN``: may this go out? One exit status for CI, from verdicts and a baseline."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import LineproofError
+from ..evidence.baselines import check_tag, find_runs, tag_runs
+from ..evidence.compared_runs import ComparisonRule
+from ..evidence.gate_forms import document, junit, junit_of_error, markdown, text
+from ..evidence.gating import Answer, Gate, gate
+from ..evidence.run import read_run
+from ..files import write_whole
+from .arguments import print_json
+from .rule_arguments import add_forms, add_rule
+
+STATUS = (
+    "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."
+    " 2: INCONCLUSIVE, not comparable, or not done; the output says why."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = f"May this go out? {STATUS}"
+    run = "folder of a run, a folder of results (its newest execution), the beginning of a run id, or a tag"
+    parser.add_argument("runs", metavar="RUN", nargs="+", help=run)
+    parser.add_argument("--baseline", metavar="RUN", action="append", default=[], help="the same, of what was good")
+    add_rule(parser)
+    parser.add_argument("--tag", metavar="NAME", help="where the exit status is 0: give RUN this name, as a baseline")
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit XML as well")
+    add_forms(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it. The exit status is :class:`.gating.Answer`. Raises LineproofError."""
+    try:
+        if arguments.tag is not None:
+            check_tag(arguments.tag)
+        found, folders = _gate(arguments)
+    except LineproofError as error:
+        if arguments.junit is not None:  # a report of an earlier job must not stand for this one
+            write_whole(arguments.junit, junit_of_error(str(error)))
+        raise
+    if arguments.junit is not None:
+        write_whole(arguments.junit, junit(found))
+    tagged = tag_runs(arguments.tag, folders) if arguments.tag is not None and found.answer is Answer.PASS else None
+    if arguments.json:
+        print_json({**document(found), "tagged": tagged and str(tagged)})
+        return found.answer.value
+    print(markdown(found) if arguments.markdown else text(found))
+    if arguments.tag is not None and not arguments.markdown:
+        print(f"tagged: {tagged}" if tagged else f"not tagged '{arguments.tag}': only what passes becomes a baseline")
+    return found.answer.value
+
+
+def _gate(arguments: argparse.Namespace) -> tuple[Gate, Sequence[Path]]:
+    folders = [path for name in arguments.runs for path in find_runs(name)]
+    baseline = [path for name in arguments.baseline for path in find_runs(name, folders[0].resolve().parent)]
+    rule = ComparisonRule(arguments.confidence, arguments.method, arguments.allow)
+    runs, before = ([read_run(path) for path in paths] for paths in (folders, baseline))
+    return gate(runs, before, rule), folders

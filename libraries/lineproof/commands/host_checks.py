@@ -1,0 +1,105 @@
+"""The part of ``lineproof doctor`` that is about the generator's host: facts, a start of TRex, cores, cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..counts.router_facts import NicFacts, RouterFacts
+from ..evidence.facts_table import known_rows, pcie_text
+from ..session.places import place_findings, place_text
+from ..session.session import Session
+from ..testbed.settings import HardwareSettings
+from ..units import counted
+from ..visible import shortened
+from .findings import Check, ok, warning
+
+LINE, SOME = 200, 3
+"""Characters of facts on one line, and how many commands without an answer it names."""
+
+
+def host_checks(session: Session) -> Iterator[Check]:
+    """What the generator's host showed before anything was started on it; nothing where there is no way to it."""
+    host = session.testbed.host
+    if host is None:
+        return
+    if host.problem:
+        yield warning("generator host", f"what it is is not read: {host.problem}")
+        return
+    facts = host.state.facts
+    yield facts_check("generator host", facts)
+    for found in host.findings:
+        # it was started all the same: what would have stopped it did not
+        yield warning("start", found.text)
+    for nic in facts.nics:
+        yield from pcie_checks("generator host", nic)
+
+
+def facts_check(name: str, facts: RouterFacts, described: bool = False) -> Check:
+    """The first facts of a machine, as many as one line takes; all are in the details.
+
+    *described*: the commands without an answer are told elsewhere.
+    """
+    rows = [f"{fact}: {value}" for fact, value in known_rows(facts)]
+    shown = [row for place, row in enumerate(rows) if len("; ".join(rows[: place + 1])) <= LINE]
+    words = "; ".join(shown) or ("" if rows else "none")
+    if more := len(rows) - len(shown):
+        words += f"; {counted(more, 'more fact')} in --json" if words else f"{counted(more, 'fact')} in --json"
+    unread = {} if described else facts.unread
+    if unread:
+        first = ", ".join(f"'{shortened(command, 40)}'" for command in list(unread)[:SOME])
+        others = " and others" if len(unread) > SOME else ""
+        words += f"; {counted(len(unread), 'command')} gave no answer ({first}{others}), which no verdict needs"
+    silent = (f"no answer to '{command}': {why}" for command, why in unread.items())
+    return ok(name, words, "\n".join((*rows, *silent)))
+
+
+def place_checks(session: Session) -> Iterator[Check]:
+    """The cores that send and the nodes of the cards, once the generator's ports are known."""
+    ports, testbed = session.generator.ports, session.plan.testbed
+    # neither a model nor frames from this machine say anything of cores
+    if not isinstance(testbed, HardwareSettings) or testbed.trex is None or not any(port.cores for port in ports):
+        return
+    host = session.testbed.host
+    found = list(place_findings(ports, host.state if host else None, testbed.trex.start, session.link_bps))
+    for text in found:
+        yield warning("cores", text)
+    if not found:
+        yield ok("cores", place_text(ports))
+
+
+def pcie_checks(name: str, nic: NicFacts) -> Iterator[Check]:
+    """A card whose PCIe link is narrower or slower than it can be."""
+    pairs = ((nic.pcie_width, nic.pcie_width_max), (nic.pcie_speed, nic.pcie_speed_max))
+    if any(has is not None and wants is not None and has < wants for has, wants in pairs):
+        yield warning(
+            name,
+            f"{nic.interface} ({nic.model or 'card'}) runs at PCIe {pcie_text(nic.pcie_width, nic.pcie_speed)} and can"
+            f" {pcie_text(nic.pcie_width_max, nic.pcie_speed_max)}; move it to another slot, or look at the slot's"
+            " settings in the BIOS",
+        )
+
+
+def firmware_checks(session: Session) -> Iterator[Check]:
+    """The firmware of the generator's cards, compared with what the card's file knows of it under this TRex."""
+    host, known = session.testbed.host, session.generator.known_limits
+    if host is None or known is None or known.card_file is None:
+        return
+    card = known.card_file.card
+    for port in session.generator.ports:
+        held = host.state.cards.get(port.pci.lower())
+        if held is None:
+            continue
+        name, firmware = f"port {port.index}", held.nic.firmware
+        if firmware is None:
+            if card.firmware:
+                yield ok(
+                    name,
+                    f"the firmware of {held.address} is not read: {held.driver or 'no driver'} holds the card, and only"
+                    " Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
+                )
+            continue
+        facts = card.firmware_facts(firmware, known.server)
+        for fact in facts:
+            yield warning(name, f"firmware {firmware}: {fact.problem}; {fact.remedy}", fact.source)
+        if not facts:
+            yield ok(name, f"firmware {firmware}" + (": nothing is known against it" if card.firmware else ""))

@@ -1,0 +1,86 @@
+"""``lineproof init NAME``: a project that runs at once on the simulated testbed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+
+from ..errors import ConfigError, TestbedError
+from ..files import write_whole
+from ..platforms import named_file
+from ..project import listed, packaged_suites, packaged_variables
+from ..system.installed import requirement
+from .arguments import complete_names
+
+TEMPLATE = Path(__file__).parent / "template"
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = "Make a project in this folder that runs at once, simulated."
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("name", nargs="?", help="the box; its suite and platform file get this name (mybox)")
+    platform = chosen.add_argument(
+        "--platform", help="one that comes with Lineproof: its file and its suite are copied"
+    )
+    complete_names(platform, "platforms")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the files, say what is next; returns 0. Raises ConfigError before anything is written, or TestbedError."""
+    name = arguments.platform or arguments.name or "mybox"
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"'{name}' cannot name a project's files; expected small letters, digits, '_' and '-'")
+    here = Path.cwd()
+    files = dict(_files(name, shipped=arguments.platform is not None))
+    if there := [path for path in files if (here / path).exists()]:
+        exist = f"exist{'s' if len(there) == 1 else ''} already"
+        words = f"{', '.join(map(str, there))} {exist}; nothing was written, expected a folder without"
+        raise ConfigError(f"{words}{_in_project(name, here)}", here)
+    try:
+        for path, text in files.items():
+            write_whole(here / path, text)
+    except TestbedError:
+        for path in files:
+            (here / path).unlink(missing_ok=True)
+        raise
+    for path in files:
+        print(f"wrote {path}")
+    print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
+    return 0
+
+
+def _in_project(name: str, folder: Path) -> str:
+    """How the project that *folder* is gets the box *name*; "" if it is no project."""
+    if not (folder / "variables").is_dir():
+        return ""
+    if name in [path.stem for path in listed(packaged_variables() / "platforms", "*.yaml")]:
+        return (
+            f"; this project has '{name}' without a copy: a suite with 'Open Testbed For    {name}' takes the file that"
+            " comes with Lineproof"
+        )
+    return f"; for another box in this project, write variables/platforms/{name}.yaml and tests/{name}.robot"
+
+
+def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
+    def made(template: str) -> str:
+        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(
+            name=name, lineproof=requirement("bench")
+        )
+
+    platform, suite = made("platform.yaml"), made("suite.robot")
+    if shipped:
+        platform = named_file(packaged_variables() / "platforms", name, "platform").read_text(encoding="utf-8")
+        if (own := packaged_suites() / f"{name}.robot").is_file():
+            suite = own.read_text(encoding="utf-8").replace("../resources/acceptance", "lineproof/acceptance")
+    yield Path("tests", f"{name}.robot"), suite
+    yield Path("variables", "platforms", f"{name}.yaml"), platform
+    yield Path("variables", "testbeds", "lab.yaml"), made("testbed.yaml")
+    yield Path("tox.ini"), made("tox.ini")
+    yield Path(".gitignore"), made("gitignore")
+    yield Path("robot.toml"), made("robot.toml")

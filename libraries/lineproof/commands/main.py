@@ -1,0 +1,126 @@
+"""The command line: which commands there are, and how each ends."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Container, Sequence
+from typing import NamedTuple, NoReturn, Protocol, cast
+
+import argcomplete
+
+from .. import __version__
+from . import bench
+from .ending import finish
+
+EXIT_STATUS = """\
+exit status, of every command:
+  0  done, and nothing is wrong
+  1  done, and something is wrong: a file or a testbed that was checked, a figure outside its bound, a sentence proven
+     worse, a run that was altered
+  2  not done: wrong arguments or files, or a testbed that does not answer; one sentence says what
+  130  interrupted; 141  nobody reads the output any more
+"""
+
+
+class CommandModule(Protocol):
+    """What a module of a command has."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Describe the command and its arguments."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it; returns the exit status 0 or 1. Raises LineproofError."""
+
+
+class Command(NamedTuple):
+    """A line of ``lineproof --help``, and the module that is imported only when the command is called."""
+
+    name: str
+    summary: str
+    module: str
+
+    def load(self) -> CommandModule:
+        """Import the module: commands need different packages."""
+        return cast(CommandModule, importlib.import_module(f".{self.module}", __package__))
+
+
+COMMANDS = (
+    Command("init", "make a project in this folder that runs at once, simulated", "init"),
+    Command("check", "read every file and sentence, without a testbed", "check"),
+    Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
+    Command("restore", "undo what an earlier run has left on a router", "restore"),
+    Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
+    Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
+    Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),
+    Command("gate", "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline", "gate"),
+    Command("report", "one HTML file of runs, with history, that needs no network (Allure 3)", "report"),
+    Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
+    Command(
+        "signoff", "the sheet to print and sign: promised, measured, who answers for what; signs it too", "signoff"
+    ),
+    Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
+    Command("history", "all runs in one store, and what became better or worse over time", "history"),
+    Command("study", "variants of a router measured and compared; also the studies of the bench", "study"),
+)
+BENCH_COMMANDS = {
+    "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",
+}
+
+
+OWN_STUDIES = ("list", "run", "report", "-h", "--help")
+"""What may follow ``lineproof study``; any other word names a study of the bench."""
+
+
+def is_bench_study(words: Sequence[str]) -> bool:
+    """Whether ``lineproof study WORDS`` is a study of the bench."""
+    return bool(words) and words[0] not in OWN_STUDIES
+
+
+def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
+    """All commands with their summaries, and the arguments of those in *loaded*."""
+    parser = argparse.ArgumentParser(
+        prog="lineproof",
+        description="Acceptance tests for router performance SLAs. Robot Framework runs the tests themselves:"
+        " robot tests/netgate6100.robot",
+        epilog=f"'lineproof COMMAND --help' shows a command's arguments.\n\n{EXIT_STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        found = commands.add_parser(
+            command.name,
+            help=command.summary,
+            epilog=EXIT_STATUS,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if command.name in loaded:
+            module = command.load()
+            module.add_arguments(found)
+            found.set_defaults(run=module.run)
+    for name, summary in BENCH_COMMANDS.items():
+        commands.add_parser(name, help=summary, add_help=False)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
+    if argv and (argv[0] in BENCH_COMMANDS or (argv[0] == "study" and is_bench_study(argv[1:]))):
+        return bench.run(argv)
+    parser = command_parser(argv[:1])
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    status: int = arguments.run(arguments)
+    return status
+
+
+def command_line() -> NoReturn:
+    """The console script ``lineproof``: ends the process."""
+    if "_ARGCOMPLETE" in os.environ:
+        argcomplete.autocomplete(command_parser({command.name for command in COMMANDS}))
+    finish(lambda: main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""``lineproof restore TESTBED --platform P``: undo what an earlier run has left on the router."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack, closing
+
+from ..project import Project
+from ..routers.change_journal import ChangeJournal, Leftover
+from ..session.leftovers import leftover_text
+from ..session.plan import Plan
+from ..session.session import Session
+from ..testbed.lab.place import LabPlace, return_left_places
+from .arguments import add_json, add_plan_arguments, print_json, say
+from .calibrate import GOAL
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Undo what a run that was killed, or was refused an undo, has left on a router of hardware, as its journal on"
+        " this machine says. The next run on this router does the same. Nothing else is changed, and a router without"
+        " such changes is not logged in to."
+    )
+    add_plan_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run none (status 1 if any)")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was undone. Returns 0, or 1 where there was something in a dry run. Raises LineproofError."""
+    plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
+    lab = plan.testbed.lab
+    returned = () if lab is None or arguments.dry_run else return_left_places(lab)
+    if not arguments.json:
+        print("".join(f"{words}\n" for words in returned), end="", flush=True)
+    with ExitStack() as stack:
+        session = stack.enter_context(closing(Session.of_router(plan)))
+        name = session.router.journal_name
+        found = session.router.leftovers()
+        changes = [change for each in found for change in each.changes]
+        text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
+        if changes and arguments.dry_run:
+            text = "; ".join(_listed(each, name) for each in found if each.changes)
+        elif changes:
+            if lab is not None:  # the router may be somebody else's now
+                stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
+            session.router.connect()
+            text = session.router.undo_leftover(asked=True)
+        elif not arguments.dry_run:
+            for each in found:
+                # that run was killed before its first change
+                router, key = (each.occasion.router, each.occasion.host_key) if each.occasion else (name, "")
+                ChangeJournal.claim(router, host_key=key).close()
+    if arguments.json:
+        undos = [change.undo_text for change in reversed(changes)]
+        more = {} if lab is None else {"given_back": list(returned)}
+        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text, **more})
+    else:
+        print(text, flush=True)
+    return 1 if changes and arguments.dry_run else 0
+
+
+def _listed(found: Leftover, name: str) -> str:
+    state = "in use by a run of this machine" if found.in_use else "left by an earlier run"
+    return f"on the router at {found.occasion.router if found.occasion else name}, {state}: {leftover_text(found)}"

@@ -1,0 +1,148 @@
+"""``lineproof study list``, ``run NAME``, ``report RUN``: studies of routers. Other names are studies of the bench."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError, TestbedError
+from ..project import Project, listed
+from ..studies.order import visits_of
+from ..studies.study import load_study
+from ..system.bench_command import bench_command
+from ..units import counted
+from . import bench
+
+# what runs a study, and what reads its results, is imported by the functions that need it: both take a second
+
+if TYPE_CHECKING:
+    from ..studies.results import StudyResults
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Studies of routers: variants measured in blocks of random order, compared with a baseline and with published"
+        " figures. They are files of variables/studies. Any other name is a study of the bench without hardware"
+        " (extra 'bench'); 'lineproof study' lists those too."
+    )
+    parser.set_defaults(what=None)
+    whats = parser.add_subparsers(dest="what", metavar="WHAT", title="what")
+    whats.add_parser("list", help="which studies there are, and how much each measures")
+    run_ = whats.add_parser("run", help="run a study")
+    run_.add_argument("name", metavar="NAME", help="a file of variables/studies, without its ending")
+    run_.add_argument("--testbed", help="a file of variables/testbeds (default: the study's, or simulated)")
+    run_.add_argument("--goal", default="standard", help="a file of variables/goals (default: standard)")
+    run_.add_argument("--repeats", type=_repeats, metavar="N", help="blocks, in place of the study's own number")
+    run_.add_argument("--resume", metavar="RUN", help="go on with this run: only what is missing is measured")
+    run_.add_argument("--results", type=Path, help="folder for runs (default: results/ of the project)")
+    run_.add_argument("--plan", action="store_true", help="say what would be measured and how long it takes; no more")
+    report = whats.add_parser("report", help="make the results of a run again: text, HTML, Markdown, CSV")
+    report.add_argument("run_name", metavar="RUN", help="folder or id of a study's run")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it. Returns 0; 1 if more than 5 % of the published figures are not met, or figures are missing.
+
+    Raises TestbedError.
+    """
+    match arguments.what:
+        case "list":
+            return _list(Project.find())
+        case "run":
+            return _run(arguments)
+        case "report":
+            return _report(arguments.run_name)
+    return _all_studies()
+
+
+def _all_studies() -> int:
+    """Both kinds: those of routers, then those of the bench, where it is installed."""
+    status = _list(Project.find())
+    try:
+        bench_command("")
+    except TestbedError:
+        return status
+    return bench.run(["study"])
+
+
+def _list(project: Project) -> int:
+    found, wrong = [], []
+    for path in listed(project.studies, "*.yaml"):
+        try:
+            found.append(load_study(path))
+        except ConfigError as error:
+            wrong.append(error)
+    print("Studies of routers, each by 'lineproof study run NAME':")
+    width = max((len(study.study) for study in found), default=0)
+    for study in found:
+        count = sum(len(visit.rows) for visit in visits_of(study))
+        sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (count, "measurement")
+        size = ", ".join(counted(number, noun) for number, noun in sizes)
+        print(f"  {study.study:<{width}}  {study.title} ({size})")
+    for problem in wrong:
+        print(problem, file=sys.stderr)
+    return 2 if wrong else 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from ..evidence.baselines import find_one_run
+    from ..evidence.started_as import StartedAs
+    from ..studies.carrying import Carried, OtherTestbed
+    from ..studies.preparing import prepare_study
+    from ..studies.reading import read_results, repeats_of_run
+    from ..studies.runner import StudyRun
+
+    project = Project.find()
+    results: Path = (arguments.results or project.results).absolute()
+    resumed = find_one_run(arguments.resume, results) if arguments.resume else None
+    repeats = arguments.repeats or (repeats_of_run(resumed) if resumed else None)
+    prepared = prepare_study(project, arguments.name, arguments.testbed, arguments.goal, repeats)
+    carried = Carried.of(resumed, prepared) if resumed else None
+    words = ["lineproof", "study", "run", arguments.name, "--goal", arguments.goal]
+    words += ["--testbed", arguments.testbed] if arguments.testbed else []
+    started = StartedAs(tuple(words), Path.cwd(), "--results" if arguments.results else "")
+    study_run = StudyRun(prepared, results, carried, _say, started=started)
+    if arguments.plan:
+        for line in study_run.foreword():
+            _say(line)
+        return 0
+    try:
+        folder = study_run.run()
+    except OtherTestbed:
+        raise  # nobody can go on with it
+    except BaseException:
+        if study_run.folder is not None and study_run.measured:
+            folder = study_run.folder
+            _say(f"what was measured is in {folder}; go on with: {started.going_on(folder)}")
+        raise
+    return _show(read_results(folder))
+
+
+def _report(name: str) -> int:
+    from ..evidence.baselines import find_one_run
+    from ..studies.reading import read_results
+
+    return _show(read_results(find_one_run(name, Project.find().results)))
+
+
+def _show(found: StudyResults) -> int:
+    from ..studies.forms import headline, text
+    from ..studies.keeping import write_results
+
+    page = write_results(found)
+    print(text(found))
+    print(f"{headline(found)}\n{page}")
+    return 0 if found.close_enough and found.complete and not found.failures else 1
+
+
+def _say(words: str) -> None:
+    print(words, flush=True)
+
+
+def _repeats(words: str) -> int:
+    if not words.isascii() or not words.isdigit() or not 1 <= int(words) <= 100:
+        raise argparse.ArgumentTypeError(f"'{words[:40]}': expected a whole number from 1 to 100")
+    return int(words)

@@ -1,0 +1,52 @@
+"""``lineproof summary RUN…``: each sentence of a run, in the forms that the run itself leaves at its end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..evidence.baselines import find_runs
+from ..evidence.run_files import SUMMARIES
+from ..evidence.summary import ExecutionSummary, summarise
+from ..evidence.summary_files import next_command, write_forms
+from ..evidence.summary_forms import comma_separated, html, markdown, text
+
+FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
+    "text": text,
+    "html": html,
+    "csv": comma_separated,
+    "markdown": markdown,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Print each sentence of runs: what was promised, measured, its interval, margin and verdict. A run that was"
+        " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"
+        f" folder then gets the files that it lacks: {', '.join(SUMMARIES)}."
+    )
+    parser.add_argument(
+        "run_names",
+        metavar="RUN",
+        nargs="+",
+        help="folder of a run: results/<run id>; folder of results: all runs of its newest execution; a tag or an id",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed; default text")
+    parser.add_argument("--output", metavar="FOLDER", type=Path, help=f"write {', '.join(SUMMARIES)} into it")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
+    folders = [folder for name in arguments.run_names for folder in find_runs(name)]
+    runs, first = tuple(map(summarise, folders)), folders[0]
+    found = ExecutionSummary(runs, next=next_command(first, runs))
+    print(FORMATS[arguments.format](found), end="")
+    if arguments.output is not None:
+        write_forms(arguments.output, found)
+    elif len(runs) == 1 and runs[0].incomplete and not all((first / name).exists() for name in SUMMARIES):
+        write_forms(first, found)
+        print(f"lineproof: {first} has them as {', '.join(SUMMARIES)} now", file=sys.stderr)
+    return 0

@@ -1,0 +1,101 @@
+"""``lineproof verify RUN``: is a run's folder as the run left it?"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..evidence.run_files import STUDY_FORMS
+from ..evidence.signature import read_public_key
+from ..evidence.verification import VerifiedRun, verify
+from .arguments import add_json, print_json
+
+
+def report(run: VerifiedRun) -> str:
+    """A line for the run, then everything that was found."""
+    found, problems = run.found, run.problems
+    state = f"ALTERED, findings: {len(problems)}" if problems else "as the run left it"
+    lines = [f"{found.path}: {state} ({found.files} files, {run.records} records)"]
+    lines += [f"  {item}" for item in problems] + [f"  note: {note}" for note in found.notes]
+    if run.signed is not None:
+        lines.append(f"  {run.signed}")
+    if found.manifest and not problems:
+        lines.append(f"  SHA-256 of manifest.json: {found.manifest}; the run's console and log.html have it too")
+    return "\n".join(lines)
+
+
+def document(runs: list[VerifiedRun]) -> dict[str, Any]:
+    """The same as data for ``--json``."""
+    return {"runs": [_run_document(run) for run in runs], "altered": sum(bool(run.problems) for run in runs)}
+
+
+def _run_document(run: VerifiedRun) -> dict[str, Any]:
+    found, signed = run.found, run.signed
+    return {
+        "run": str(found.path),
+        "closed": found.manifest is not None,
+        "manifest_sha256": found.manifest,
+        "files": found.files,
+        "records": run.records,
+        "altered": [{"file": item.file, "line": item.line, "finding": item.words} for item in run.problems],
+        "notes": list(found.notes),
+        "signature": signed and {"key": signed.key_id, "checked": signed.checked, "comment": signed.comment},
+    }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Compare the folder of a run with its own sums, the chain of its records and their JSON Schemas: what was"
+        " altered, added or removed since; and its signature with a public key. A run that was never closed is checked"
+        " as far as it went. Exit status 1 if anything was altered, or if the key did not sign it."
+    )
+    parser.add_argument("run_folders", metavar="RUN", type=Path, nargs="+", help="folder of a run: results/<run id>")
+    parser.add_argument(
+        "--public-key", metavar="KEY", help="minisign's public key, or its file: that manifest.json must be signed with"
+    )
+    parser.add_argument(
+        "--signature", metavar="FILE", type=Path, help="of one RUN; default manifest.json.minisig in its folder"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it. 0: all are as their runs left them, 1: something was altered. Raises ConfigError for what is no run."""
+    key = None if arguments.public_key is None else read_public_key(arguments.public_key)
+    if arguments.signature is not None and len(arguments.run_folders) > 1:
+        raise ConfigError("--signature is of one run; expected one RUN with it")
+    found, refused = [], []
+    for folder in arguments.run_folders:
+        try:
+            found.append(_with_forms(verify(folder, key, arguments.signature)))
+        except ConfigError as error:
+            refused.append(str(error))
+    if arguments.json and found:
+        print_json(document(found))
+    elif found:
+        print("\n".join(map(report, found)))
+    if refused:
+        raise ConfigError("; ".join(refused))
+    return int(any(run.problems for run in found))
+
+
+def _with_forms(run: VerifiedRun) -> VerifiedRun:
+    """*run* with what is found of the results of a study: its records must be its own for that."""
+    found = run.found
+    if found.altered or not any(
+        (found.path / name).is_symlink() or (found.path / name).exists() for name in STUDY_FORMS
+    ):
+        return run
+    from ..studies.keeping import check_forms  # takes a second
+
+    named = {item.file for item in run.problems}
+    problems, notes = check_forms(found.path)
+    return replace(
+        run,
+        found=replace(found, notes=(*found.notes, *notes)),
+        problems=(*run.problems, *(item for item in problems if item.file not in named)),
+    )

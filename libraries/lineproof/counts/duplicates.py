@@ -1,0 +1,44 @@
+"""Frames received twice, or sent by others: the generator's counts compared with the router's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from .telemetry import Telemetry
+from .trial import Trial
+
+SLACK_RATIO = 0.0005
+"""Ratio by which a router's counters may differ, because they are read one after the other."""
+
+SLACK_FRAMES = 100
+"""Frames that the router may send by itself, or count late."""
+
+SETTLE_SECONDS = 2.5
+"""Seconds in which drivers that update their counters periodically (Linux: every 2 s) have done so."""
+
+
+def duplicates_reason(
+    trials: Iterable[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
+) -> str | None:
+    """Why frames must have come twice, or from others: a port received more than the router sent to it. None: not so.
+
+    *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded
+    frames (hardware offload) and proves nothing.
+    """
+    received: Counter[int] = Counter()
+    for trial in trials:
+        for direction in trial.outcome.directions:
+            received[direction.rx_port] += direction.forwarded
+    for port, count in received.items():
+        name = interfaces.get(port, "")
+        if name not in before.interfaces or name not in after.interfaces:
+            continue
+        sent = after.interfaces[name].tx_packets - before.interfaces[name].tx_packets
+        if count / 2 < sent < count * (1 - SLACK_RATIO) - SLACK_FRAMES:
+            return (
+                f"the generator's port {port} received {count} frames, the router counted only {sent} that {name} sent:"
+                " frames come twice on the way, others send some (spanning tree, LLDP: 'lineproof doctor --listen 60'"
+                " shows them), or the router's counters were reset; fix the testbed and run again"
+            )
+    return None

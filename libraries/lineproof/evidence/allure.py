@@ -1,0 +1,323 @@
+"""Allure results without a flag on the command line: a listener for a Robot library, attachments, run-wide files.
+
+A library of global scope sets ``ROBOT_LIBRARY_LISTENER = allure_listener(path)`` in its ``__init__``, and every suite
+file must import it. Robot calls the listener for the importing suites only: a folder's own suite is left out unless its
+``__init__.robot`` imports the library too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from robot.api import logger
+from robot.libraries.BuiltIn import BuiltIn
+from robot.utils import html_format
+
+from ..errors import TestbedError, in_words
+from ..files import write_whole
+from ..visible import shortened
+from .plots import svg_image
+
+CATEGORIES: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "The router does not keep the SLA",
+        "description": "The load was on the wire and the router lost more than the goal allows.",
+        "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?FAIL:[\s\S]*",
+        "matchedStatuses": ["failed", "broken"],
+    },
+    {
+        "name": "Inconclusive: the testbed proved nothing",
+        "description": "Neither a pass nor the router's fault. Fix the testbed, then repeat.",
+        "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?INCONCLUSIVE:[\s\S]*",
+        "matchedStatuses": ["failed", "broken"],
+    },
+    {
+        "name": "Configuration or testbed",
+        "description": "No traffic was judged: a file, an argument or a part of the testbed is wrong.",
+        "messageRegex": r"[\s\S]*",
+        "matchedStatuses": ["failed", "broken"],
+    },
+)
+"""The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
+
+_VARIABLE = re.compile(r"(?<!\\)([$@&])\{([\w ]+)\}")
+_SECRET_NAME = re.compile(r"(?i)pass(word|phrase|wd)|secret|token|community|key\b")
+_ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
+
+
+class AllureListener:
+    """Robot listener (API 2) around ``allure_robotframework``, changed so that a library can have it.
+
+    * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
+    * It stays idle if the user gave ``--listener allure_robotframework``: each test is written once.
+    * It is registered with Allure from the outermost suite's start to its end, because Robot does not close a library
+      listener whose library the topmost suite does not import.
+    * Suites above the first importing one are taken from the long name; dots in names do not split them.
+    * A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
+    * Set-up and tear-down have the time at which they began, and structures (IF, TRY) a name.
+    * Arguments are shown with the values of their variables.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 2
+
+    def __init__(self, path: Path | Callable[[], Path]) -> None:
+        self._path = path
+        self._inner: Any = None
+        self._depth = 0
+        self._case: Any = None
+        self._folder = Path()
+        self._early: list[Path] = []
+        self._arguments: list[list[str]] = []
+
+    def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Begin with the outermost suite, unless idle."""
+        if self._depth == 0 and not _dry_run() and _listening() is None:
+            # imported here: the import creates Allure's plugin manager
+            from allure_robotframework import allure_robotframework
+
+            self._folder = self._path() if callable(self._path) else self._path
+            self._inner = allure_robotframework(str(self._folder))
+            self._inner.title_path = _parents(name, attributes)
+        self._depth += 1
+        if self._inner:
+            self._inner.start_suite(name, attributes)
+
+    def end_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Write the suite's tests; end with the outermost suite."""
+        if self._inner:
+            self._inner.end_suite(name, attributes)
+            while self._early:
+                self._early.pop().unlink(missing_ok=True)
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0:
+            self.close()
+
+    def start_test(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Begin a test."""
+        if not self._inner:
+            return
+        self._inner.start_test(name, attributes)
+        with self._inner.lifecycle.update_test_case() as case:
+            case.titlePath = list(self._inner.title_path)
+            self._case = case
+
+    def end_test(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """End a test, correct its status and suites, and write it."""
+        if not self._inner or self._case is None:
+            return
+        self._inner.end_test(name, dict(attributes))
+        case, self._case = self._case, None
+        if attributes["status"] == "FAIL" and not _ROUTERS_FAULT.search(attributes["message"]):
+            case.status = "broken"
+        if case.descriptionHtml:
+            # Allure shows this one instead of the plain description
+            case.descriptionHtml = html_format(attributes["doc"]) + case.descriptionHtml
+        case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
+        case.labels += _suite_labels(self._inner.title_path)
+        self._write_early(case)
+
+    def _write_early(self, case: Any) -> None:
+        """Write the test *case* until its suite has ended, which writes all of it: a run may be killed before."""
+        from attr import asdict
+
+        data = asdict(case, filter=lambda _, value: value or value is False)
+        path = self._folder / case.file_pattern.format(prefix=case.uuid)
+        self._early.append(path)
+        with contextlib.suppress(TestbedError):  # the suite's end says so
+            write_whole(path, json.dumps(data, ensure_ascii=False))
+
+    def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Begin a step."""
+        if self._inner is None:
+            return
+        from allure_commons.utils import now
+
+        # the variables of the caller: those of the keyword itself do not exist yet
+        self._arguments.append([_resolved(argument) for argument in attributes["args"]])
+        self._inner.start_keyword(name or str(attributes["type"]), attributes)
+        for update in (self._inner.lifecycle.update_before_fixture, self._inner.lifecycle.update_after_fixture):
+            with update() as fixture:
+                if fixture is not None and fixture.start is None:
+                    fixture.start = now()
+
+    def end_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """End a step."""
+        if self._inner:
+            arguments = self._arguments.pop() if self._arguments else attributes["args"]
+            self._inner.end_keyword(name, {**attributes, "args": arguments})
+
+    def log_message(self, message: Mapping[str, Any]) -> None:
+        """Pass on a log message, escaped if it is not HTML: Allure shows it as HTML."""
+        if self._inner:
+            plain = message["html"] == "no" and message["level"] != "FAIL"
+            self._inner.log_message(
+                {**message, "message": escape(message["message"], quote=False)} if plain else message
+            )
+
+    def close(self) -> None:
+        """Unregister from Allure. Harmless when repeated."""
+        if self._inner:
+            self._inner.close()
+        self._inner = self._case = None
+        self._depth = 0
+
+
+def allure_listener(path: Path | Callable[[], Path]) -> AllureListener:
+    """The listener that writes Allure results to *path* (or what *path* returns when the first suite starts)."""
+    return AllureListener(path)
+
+
+def attach_svg(name: str, svg: str) -> bool:
+    """Attach a picture to the running test. False if no Allure listener is active."""
+    return _attach(name, svg, "SVG")
+
+
+def attach_html(name: str, html: str) -> bool:
+    """Attach a page without scripts (Allure 3 shows scripted ones blank) to the running test. False: no listener."""
+    return _attach(name, html, "HTML")
+
+
+def attach_text(name: str, text: str) -> bool:
+    """Attach plain text to the running test. False: no listener."""
+    return _attach(name, text, "TEXT")
+
+
+def show_svg(name: str, svg: str) -> bool:
+    """Show a picture in the running test's description. False: no listener."""
+    listening = _listening()
+    if listening is None or not _in_test():
+        return False
+    with listening.lifecycle.update_test_case() as case:
+        if case is None:
+            return False
+        case.descriptionHtml = (case.descriptionHtml or "") + svg_image(name, svg)
+    return True
+
+
+def write_environment(path: Path, facts: Mapping[str, object], simulated: bool | None = None) -> None:
+    """Write ``environment.properties`` into Allure's folder *path*: a line per fact.
+
+    *simulated* adds a first line with the kind of testbed; None adds none.
+    """
+    kinds = {None: {}, True: {"testbed": "SIMULATED (not a measurement)"}, False: {"testbed": "real"}}
+    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {**kinds[simulated], **facts}.items()]
+    _write(path / "environment.properties", "".join(lines))
+
+
+def write_categories(path: Path, title: str = "Lineproof", simulated: bool = False) -> None:
+    """Write the categories (SLA not kept, inconclusive, configuration) into Allure's folder *path*.
+
+    As ``categories.json`` for Allure 2. Allure 3 ignores that file: for it, as ``allurerc.json``, to be named on its
+    command line, with the report's title.
+    """
+    _write(path / "categories.json", json.dumps(CATEGORIES, indent=2) + "\n")
+    settings = {
+        "name": f"{title} – SIMULATED, not a measurement" if simulated else title,
+        "hideLabels": ["framework", "language", "host", "thread"],
+        "categories": list(CATEGORIES),
+        "plugins": {"awesome": {"options": {"stepTreeExpansion": "expand_failed_only"}}},
+    }
+    _write(path / "allurerc.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
+def remove_half_written(path: Path) -> None:
+    """Remove what Allure could not write to its end in its folder *path*."""
+    with contextlib.suppress(OSError):
+        for file in path.glob("*.tmp"):
+            file.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text)
+    except TestbedError as error:
+        logger.warn(f"Allure's report will lack something: {error}")
+
+
+def _resolved(argument: object) -> str:
+    """*argument* with the values of the variables in it; not of those that are named as secrets are.
+
+    Only plain names are looked up: an expression would be run once more.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        known = None if _SECRET_NAME.search(found[2]) else BuiltIn().get_variable_value(found[0])
+        return found[0] if known is None else shortened(known)
+
+    return _VARIABLE.sub(value, str(argument))
+
+
+def _dry_run() -> bool:
+    return bool(BuiltIn().dry_run_active)
+
+
+def _in_test() -> bool:
+    return BuiltIn().get_variable_value("${TEST NAME}") is not None
+
+
+def _listening() -> Any:
+    """The Allure listener that is registered now, if any."""
+    from allure_commons import plugin_manager
+    from allure_robotframework.allure_listener import AllureListener as Registered
+
+    return next((plugin for plugin in plugin_manager.get_plugins() if isinstance(plugin, Registered)), None)
+
+
+def _attach(name: str, body: str, kind: str) -> bool:
+    from allure_commons.types import AttachmentType
+    from allure_commons.utils import uuid4
+
+    listening = _listening()
+    if listening is None:
+        return False
+    lifecycle = listening.lifecycle
+    parent = None
+    if _in_test():
+        # to the test itself, not to the keyword that happens to run: there a reader looks first
+        with lifecycle.update_test_case() as case:
+            parent = case.uuid if case else None
+    # outside any test or keyword there is nothing to attach to
+    with contextlib.suppress(KeyError):
+        try:
+            lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
+        except OSError as error:  # what is attached follows from the records: the verdict stays
+            logger.warn(f"Allure's report will lack '{name}': {in_words(error)}")
+            return False
+        return True
+    return False
+
+
+def _parents(name: str, attributes: Mapping[str, Any]) -> list[str]:
+    """The suites above the one that starts, from its long name. Names may contain dots; its id has their number."""
+    depth = str(attributes["id"]).count("-")
+    if depth == 0:
+        return []
+    above = str(attributes["longname"]).removesuffix(f".{name}")
+    names = above.split(".")
+    return names if len(names) == depth else [above]
+
+
+def _suite_labels(path: list[str]) -> list[Any]:
+    from allure_commons.model2 import Label
+
+    if len(path) > 2:
+        return [Label("parentSuite", path[0]), Label("suite", path[1]), Label("subSuite", " / ".join(path[2:]))]
+    return [Label(kind, name) for kind, name in zip(("suite", "subSuite"), path, strict=False)]
+
+
+def _key(text: str) -> str:
+    return re.sub(r"([ :=#!])", r"\\\1", _value(text))
+
+
+def _value(text: str) -> str:
+    """A value of a Java properties file, ASCII only."""
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    units = escaped.encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04x}" for code in codes)

@@ -1,0 +1,136 @@
+"""Names for runs: a folder, a tag, or the beginning of a run id, in place of a path.
+
+A tag is a file ``results/baselines/TAG`` with a line for each run: the SHA-256 of its manifest and the manifest's path
+from ``results/``, as ``sha256sum --check`` reads them. So it is always the same run that a tag names, or none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..files import is_folder, read_text, write_whole
+from ..visible import shortened
+from .run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, sha256_of
+
+BASELINES = "baselines"
+"""The folder of the tags, in the folder of results."""
+
+RESULTS = Path("results")
+"""Where names are looked up besides the folder of the run itself."""
+
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_RUN_ID = re.compile(r"(\d{8}T\d{6}Z-[0-9a-f]{6})(?:-(\d{1,6}))?")
+_LINE = re.compile(rf"([0-9a-f]{{64}})  ([^/\n]+)/{re.escape(MANIFEST_FILE)}")
+_LARGEST = 64 * 2**10
+_EXPECTED = "expected the folder of a run, the beginning of its id, or a tag that 'lineproof gate RUN --tag NAME' gave"
+
+
+def find_one_run(name: str, beside: Path | None = None) -> Path:
+    """The one run that *name* stands for, as :func:`find_runs`. Raises ConfigError, also if it stands for several."""
+    runs = find_runs(name, beside)
+    if len(runs) != 1:
+        listed = ", ".join(path.name for path in runs)
+        raise ConfigError(f"'{shortened(name)}' stands for {len(runs)} runs ({listed}); expected the id of one")
+    return runs[0]
+
+
+def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
+    """The folders of the runs that *name* stands for; *beside*: the folder of results to look in first.
+
+    A folder is the run in it, or, if it is a folder of results, the runs of its newest execution. Else a tag; else the
+    beginning of the ids of one execution's runs. Raises ConfigError.
+    """
+    path = Path(name)
+    if is_folder(path):
+        if any((path / file).exists() for file in (*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE)):
+            return (path,)
+        executions = _executions(path)
+        return executions[max(executions)] if executions else (path,)
+    places = [place for place in (beside, RESULTS) if place is not None and is_folder(place)]
+    if _TAG.fullmatch(name):
+        for place in places:
+            if os.path.lexists(place / BASELINES / name):
+                return _tagged(place, name)
+        for place in places:
+            found = {run: paths for run, paths in _executions(place).items() if run.startswith(name)}
+            exact = [each for paths in found.values() for each in paths if each.name == name]
+            if len(found) > 1:
+                raise ConfigError(f"{len(found)} executions in {place} begin with '{name}'; expected more of the id")
+            if found:
+                return next(iter(found.values()))
+            if exact:
+                return tuple(exact)
+    where = " and ".join(map(str, places)) or "results (there is none here)"
+    raise ConfigError(f"'{shortened(name)}' is no run, no tag and no beginning of a run's id in {where}; {_EXPECTED}")
+
+
+def tag_runs(name: str, runs: Sequence[Path]) -> Path:
+    """Give the closed *runs* of one folder of results the tag *name*; an earlier one is replaced. The tag's file.
+
+    Raises ConfigError, TestbedError.
+    """
+    check_tag(name)
+    folders = {run.resolve().parent for run in runs}
+    if len(folders) != 1:
+        raise ConfigError(f"the runs of tag '{name}' are in {len(folders)} folders; expected one folder of results")
+    path = folders.pop() / BASELINES / name
+    write_whole(
+        path, "".join(f"{sha256_of(run / MANIFEST_FILE)}  {run.resolve().name}/{MANIFEST_FILE}\n" for run in runs)
+    )
+    return path
+
+
+def check_tag(name: str) -> str:
+    """*name*, if a tag can have it. Raises ConfigError."""
+    if not _TAG.fullmatch(name) or _RUN_ID.fullmatch(name):
+        raise ConfigError(
+            f"'{shortened(name)}' cannot be a tag; expected letters, digits, dots, hyphens, as 'release-24.03'"
+        )
+    return name
+
+
+def _executions(results: Path) -> dict[str, tuple[Path, ...]]:
+    """Run id -> the runs of that execution: ``id``, ``id-2`` and so on."""
+    found: dict[str, list[tuple[int, Path]]] = {}
+    try:
+        names = [path.name for path in results.iterdir()]
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", results) from None
+    for name in names:
+        match = _RUN_ID.fullmatch(name)
+        if match and is_folder(results / name):
+            found.setdefault(match[1], []).append((int(match[2] or 1), results / name))
+    return {run: tuple(path for _, path in sorted(paths)) for run, paths in found.items()}
+
+
+def _tagged(results: Path, name: str) -> tuple[Path, ...]:
+    """The runs of the tag *name*, if they are those that were tagged."""
+    path = results / BASELINES / name
+    lines = read_text(path, _LARGEST).splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in (".", ".."):
+            raise ConfigError("is no line of a tag; expected a SHA-256 and RUN/manifest.json", path, number)
+        run = results / match[2]
+        if not (run / MANIFEST_FILE).is_file():
+            raise ConfigError(
+                f"names the run {shortened(match[2])}, which is not in {results}; put its folder there, or tag another",
+                path,
+                number,
+            )
+        if sha256_of(run / MANIFEST_FILE) != match[1]:
+            raise ConfigError(
+                f"names {run}, whose manifest is another now: the run was altered or replaced; use the folder as it"
+                " was, or tag it again",
+                path,
+                number,
+            )
+        found.append(run)
+    if not found:
+        raise ConfigError("names no run; tag one with 'lineproof gate RUN --tag NAME'", path)
+    return tuple(found)

@@ -1,0 +1,179 @@
+"""The environment of a run on this machine: host, Python and packages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from .. import __version__
+from ..files import read_file
+from ..session.plan import Plan
+from ..system import children
+from .recorder import EXECUTOR
+from .records import EnvironmentRecord
+
+UNKNOWN = "unknown"
+
+PACKAGES = (
+    "lineproof",
+    "robotframework",
+    "robotframework-sshlibrary",
+    "trex-stl-lib",
+    "allure-robotframework",
+    "allure-python-commons",
+    "asyncssh",
+    "paramiko",
+    "pyzmq",
+    "pydantic",
+    "pyyaml",
+    "numpy",
+    "matplotlib",
+    "psutil",
+    "scapy",
+    "scipy",
+    "mlrsearch",
+)
+"""The distributions whose versions may influence a result."""
+
+
+_CI: Mapping[str, tuple[str, str, str, str]] = {
+    "GITHUB_ACTIONS": (
+        "github",
+        "GitHub Actions",
+        "{GITHUB_WORKFLOW} #{GITHUB_RUN_NUMBER}",
+        "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
+    ),
+    "GITLAB_CI": ("gitlab", "GitLab CI", "{CI_JOB_NAME} #{CI_PIPELINE_ID}", "{CI_JOB_URL}"),
+    "JENKINS_URL": ("jenkins", "Jenkins", "{JOB_NAME} #{BUILD_NUMBER}", "{BUILD_URL}"),
+    "CI": ("ci", "CI", "{BUILD_NUMBER}", "{BUILD_URL}"),
+}
+"""Variable that a CI system sets -> its type, its name, and the build's name and address, of its variables."""
+
+GIT_LIMIT = 5.0
+"""Seconds for each question to git."""
+
+
+def environment_record(
+    plan: Plan, run: str, *, simulated: bool, clock_speed: float, extra: Mapping[str, Any]
+) -> EnvironmentRecord:
+    """That of a run of *plan* which begins now and here. *extra*: what there is beside its goal and executor."""
+    return EnvironmentRecord(
+        run=run,
+        simulated=simulated,
+        testbed=plan.testbed.testbed,
+        platform=plan.platform.platform,
+        software=plan.software_name,
+        clock_speed=clock_speed,
+        started=time.time(),
+        host=host_facts(),
+        packages=package_versions(),
+        code=code_identity(),
+        extra={"goal": plan.goal.model_dump(), EXECUTOR: executor_facts(os.environ), **extra},
+    )
+
+
+def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
+    """Which Lineproof this is: ``version``, and of a git checkout the ``commit`` and whether it is ``dirty``.
+
+    ``dirty``: tracked files differ from the commit. Both are ``unknown`` where the code is in no checkout, or git does
+    not answer. *folder*: that of the package.
+    """
+    found = {"version": __version__, "commit": UNKNOWN, "dirty": UNKNOWN}
+    # installed into an environment inside another project's checkout, the code is not that project's
+    if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return found
+    described = _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    if described is None:
+        return found
+    return {**found, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
+
+
+@cache
+def code_digest(folder: Path = Path(__file__).parents[2]) -> str:
+    """SHA-256 of all our Python, the bench's too where it is: what a commit alone does not say of changes."""
+    found = hashlib.sha256()
+    for path in sorted(folder.glob("lineproof*/**/*.py")):
+        found.update(f"{path.relative_to(folder)}\n".encode())
+        found.update(read_file(path))
+    return found.hexdigest()
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """The output of git in *folder*; None if it failed."""
+    try:
+        # a repository's own settings may name a program to run: this one is not needed
+        result = children.run(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words], GIT_LIMIT)
+    except (OSError, children.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def host_facts() -> dict[str, Any]:
+    """This machine: name, operating system, kernel, CPU, number of CPUs, memory in bytes, Python."""
+    return {
+        "name": platform.node(),
+        "system": _system(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": _cpu(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "python": platform.python_version(),
+        "python_implementation": sys.implementation.name,
+    }
+
+
+def executor_facts(given: Mapping[str, str]) -> dict[str, str]:
+    """What started the run: the job of a CI system, from the variables *given*, or this machine's name.
+
+    As Allure has it: ``name``, ``type``, and of a job ``buildName`` and ``buildUrl``.
+    """
+    for sign, (kind, name, build, url) in _CI.items():
+        if given.get(sign):
+            texts = {"buildName": _filled(build, given), "buildUrl": _filled(url, given)}
+            return {"name": name, "type": kind, **{key: text for key, text in texts.items() if text}}
+    return {"name": platform.node() or UNKNOWN, "type": "local"}
+
+
+def _filled(pattern: str, given: Mapping[str, str]) -> str:
+    """*pattern* with the variables that it names; "" if one is missing."""
+    try:
+        return pattern.format_map(given)
+    except KeyError:
+        return ""
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of those :data:`PACKAGES` that are installed."""
+    wanted = set(PACKAGES)
+    found: dict[str, str] = {}
+    for distribution in distributions():
+        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
+        if name in wanted:
+            found.setdefault(name, distribution.version)
+    return dict(sorted(found.items()))
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

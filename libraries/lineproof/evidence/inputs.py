@@ -1,0 +1,137 @@
+"""The files that define a run, kept in its folder: a sceptical reader needs no other copy of them.
+
+``inputs/variables/`` holds the project's own files, ``inputs/packaged/`` those that came with Lineproof; together they
+are a project again. Captures and profiles in TRex's format are kept by the word that names them, when it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..files import read_file
+from ..json_text import parse_json
+from ..project import KINDS, Layers, Project
+from ..session.plan import Plan
+from ..traffic.catalogue import Catalogue
+from ..traffic.profile_schema import TrexFile
+from ..traffic.profiles import Profile
+from ..traffic.trex_profile import ProfileSource, TrexProfile
+from ..traffic.trex_streams import read_trex_profile
+from .json_fields import Fields
+from .records import EnvironmentRecord
+from .run_files import INPUTS
+
+PACKAGED, CALIBRATIONS, FILES, PROGRAMS = "packaged", "calibrations", "files", "programs"
+
+REMOVED = "removed-secret"
+
+_SECRETS = (
+    re.compile(
+        r"(?i)(\b(?:password|passwd|passphrase|secret|token|api[_-]?key)\b[\"']?\s*[:=]\s*[\"']?)[^\s\"'#,}\]]+"
+    ),
+    re.compile(r"(://[^\s/:@]+:)[^\s/@]+(?=@)"),
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.DOTALL),
+)
+"""What looks like a secret. A testbed file names the variable of a password (``password_from``) and never holds one."""
+
+
+def without_secrets(text: str) -> str:
+    """*text* with REMOVED in place of what looks like a password, a token or a private key."""
+    for secret in _SECRETS:
+        text = secret.sub(rf"\g<1>{REMOVED}", text)
+    return text
+
+
+def input_files(plan: Plan) -> dict[str, Path]:
+    """Path within ``inputs/`` -> file: the files of platform, shell, testbed, goal, profiles, cards, calibration."""
+    project = plan.project
+    found: dict[str, Path] = {}
+    for kind in KINDS:
+        layers: Layers = getattr(project, kind)
+        named = {
+            "platforms": [f"{plan.platform.platform}.yaml"],
+            "testbeds": [f"{plan.testbed.testbed}.yaml"],
+            "goals": [f"{plan.goal.goal}.yaml"],
+            "studies": [],  # the run of one keeps its own
+            "shells": [f"{plan.command_file.shell}.yaml"] if plan.command_file else [],
+        }
+        paths = [layers / name for name in named[kind]] if kind in named else list(layers.glob("*.yaml"))
+        for path in paths:
+            found[f"{'variables' if path.parent == layers.own else PACKAGED}/{kind}/{path.name}"] = path
+    if plan.calibration is not None:
+        found[f"{CALIBRATIONS}/{plan.calibration.path.name}"] = plan.calibration.path
+    return dict(sorted(found.items()))
+
+
+def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
+    """Path within ``inputs/`` -> content of the capture, or the profile in TRex's format, that *profile* is made of.
+
+    Of the latter also the streams that it answered when it was loaded: nobody has to run it again.
+    """
+    word = profile.name.split()[0]
+    found: dict[str, bytes] = {}
+    if word in catalogue.captures:
+        found[_kept_file(word, catalogue.captures[word])] = read_file(catalogue.captures[word])
+    if profile.program is not None and word in catalogue.programs:
+        path, source = catalogue.programs[word][1], profile.program.source
+        found[_kept_file(word, path)] = read_file(path)
+        kept = {**source.to_json(), "mac_dst": source.mac_dst, "answer": profile.program.answer}
+        found[f"{PROGRAMS}/{word}.json"] = json.dumps(kept).encode()
+    return found
+
+
+def _kept_file(word: str, path: Path) -> str:
+    return f"{FILES}/{word}/{path.name}"
+
+
+@dataclass(frozen=True)
+class KeptPrograms:
+    """Loads profiles in TRex's format from what they answered in the run."""
+
+    folder: Path
+
+    def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
+        """The profile of the word that *entry* defines. Raises ConfigError."""
+        file = self.folder / f"{entry.name}.json"
+        content = read_file(file)
+        try:
+            take = Fields(parse_json(content))
+            sha256, tunables, client, mac_dst = (take(key, str) for key in ("sha256", "tunables", "client", "mac_dst"))
+            source = ProfileSource(path, sha256, tunables, client, mac_dst)
+            return read_trex_profile(take("answer", dict), source)
+        except (ValueError, KeyError) as error:
+            raise ConfigError(f"is not what a profile answered: {error}", file) from None
+
+
+def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
+    """The plan of the run in *folder*, from the files kept there and no others. Raises ConfigError."""
+    root = folder / INPUTS
+    if not root.is_dir():
+        raise ConfigError(
+            f"has no {INPUTS}/, the files that define the run; expected a run later than Lineproof 0.1", folder
+        )
+    goal = environment.extra.get("goal")
+    plan = Plan.read(
+        Project(root, packaged=root / PACKAGED),
+        environment.platform,
+        environment.software,
+        environment.testbed,
+        str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
+        root / CALIBRATIONS,
+        KeptPrograms(root / PROGRAMS),
+    )
+    catalogue = plan.catalogue
+    captures = {word: root / _kept_file(word, path) for word, path in catalogue.captures.items()}
+    programs = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.programs.items()}
+    return replace(plan, catalogue=replace(catalogue, captures=captures, programs=programs))
+
+
+def word_not_sent(catalogue: Catalogue, sentence: str) -> str:
+    """The word of *sentence* whose capture or profile the run never sent, so that it is not kept; "": there is none."""
+    kept = {**catalogue.captures, **{word: path for word, (_, path) in catalogue.programs.items()}}
+    return next((word for word in sentence.split() if word in kept and not kept[word].exists()), "")

@@ -1,0 +1,283 @@
+"""A recorded sentence in place of a testbed: a session whose generator and router answer from the records, in order.
+
+The judge and the methods are those of a live run. They know the world by measurements and readings alone, so that a
+record of these is all that they need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import cast
+
+from ..ceilings.cards import choose_card
+from ..ceilings.headroom import MeasuredLimits
+from ..ceilings.published_limits import PublishedLimits
+from ..counts.step_down import StepDown
+from ..counts.telemetry import Telemetry
+from ..counts.trial import DURING_READING, During, Load, Measure, Outcome, Tolerance, Trial
+from ..errors import TestbedError
+from ..generators.base import GeneratorPort
+from ..generators.site import GeneratorEndpoint
+from ..routers.base import Router, Side
+from ..session.generator import GeneratorConnection
+from ..session.judging import PROBED, PROBED_AGAIN
+from ..session.plan import Plan
+from ..session.power import PoweredTrials
+from ..session.router import RouterConnection
+from ..session.router_watch import RouterRestarted, RouterWatch
+from ..session.session import Session
+from ..session.traffic import Traffic
+from ..sla.requirement import Requirement
+from ..sla.verdict import Tally
+from ..testbed.facts import NO_ROUTER, TestbedFacts
+from ..testbed.opening import OpenTestbed
+from ..units import si
+from .readings import ReadingRecord
+from .records import EnvironmentRecord, RequirementRecord, TrialRecord
+
+
+class RecordMismatch(Exception):
+    """The judge asks for what was not recorded. No LineproofError: it is no breakdown of a testbed."""
+
+
+@dataclass
+class RecordedSentence:
+    """The *trials* (without a warm-up) and *readings* of one requirement, given out once each, in their order.
+
+    ``differences``: where a trial has another weight or other problems now than its record says, in words.
+    """
+
+    record: RequirementRecord
+    trials: Sequence[TrialRecord]
+    readings: Sequence[ReadingRecord]
+    differences: list[str] = field(default_factory=list)
+    asked: int = 0
+    judged: int = 0
+    _read: int = 0
+
+    def measure(self, load: Load, duration: float | None) -> Outcome:
+        """The next trial's outcome, of *duration* s (None: of any). Raises RecordMismatch.
+
+        Raises TestbedError where the testbed broke down.
+        """
+        return self._next(load, duration).trial.outcome
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """The next repetition of an overload. Raises as :meth:`measure`."""
+        record = self._next(first, seconds + after)
+        found = record.step_down
+        if found is None:
+            raise RecordMismatch(f"trial {record.trial.number} has no counts of a change of load")
+        if not math.isclose(found.second.pps, second.pps, rel_tol=1e-9):
+            raise RecordMismatch(
+                f"the load after the overload is {si(second.pps, 'pps')} now, and {si(found.second.pps, 'pps')} in the"
+                f" record of trial {record.trial.number}"
+            )
+        return found
+
+    def _next(self, load: Load, duration: float | None) -> TrialRecord:
+        if self.asked >= len(self.trials):
+            if self.record.breakdown is not None:
+                raise TestbedError(self.record.breakdown)
+            raise RecordMismatch(f"a verdict needs more than the {len(self.trials)} recorded trials now")
+        record = self.trials[self.asked]
+        self.asked += 1
+        was = record.trial.outcome
+        seconds = was.duration if duration is None else duration
+        if not (math.isclose(was.load.pps, load.pps, rel_tol=1e-9) and math.isclose(was.duration, seconds)):
+            raise RecordMismatch(
+                f"trial {record.trial.number} is one of {seconds:g} s at {si(load.pps, 'pps')} now, and the recorded"
+                f" one took {was.duration:g} s at {si(was.load.pps, 'pps')}"
+            )
+        return record
+
+    def on_trial(self, trial: Trial, so_far: Tally) -> None:
+        """A trial was judged: compare it with its record."""
+        record = self.trials[self.judged]
+        self.judged += 1
+        now = so_far.last.value if so_far.last else ""
+        if now != record.evidence:
+            self.differences.append(f"trial {trial.number} was '{record.evidence}', and is '{now}' now")
+        if trial.problems != record.trial.problems:
+            was, is_now = ("; ".join(map(str, item.problems)) or "none" for item in (record.trial, trial))
+            self.differences.append(f"trial {trial.number} had as problems: {was}; and has now: {is_now}")
+
+    def reading(self, last_will_do: bool) -> Telemetry:
+        """What the next reading after the judged trials came to. Raises as it did, and RecordMismatch.
+
+        *last_will_do*: where none was recorded then, because a verdict was reached later, the last one is taken.
+        """
+        while self._read < len(self.readings) and self.readings[self._read].after_trial < self.judged:
+            self._read += 1
+        found = self.readings[self._read] if self._read < len(self.readings) else None
+        if found is not None and found.after_trial == self.judged:
+            self._read += 1
+        elif last_will_do and self.readings:
+            found = self.readings[-1]
+        else:
+            raise RecordMismatch(f"no reading of the router was recorded after {self.judged} trials")
+        if found.reading.telemetry is None:
+            raise (RouterRestarted if found.reading.restarted else TestbedError)(found.reading.error)
+        return found.reading.telemetry
+
+
+class RecordedWatch(RouterWatch):
+    """Readings of a recorded sentence."""
+
+    def __init__(self, sentence: RecordedSentence) -> None:
+        super().__init__(_NO_ROUTER, 1.0, tuple)
+        self._sentence = sentence
+
+    def read(self) -> Telemetry:
+        """The reading that was recorded here. Raises as it did, and RecordMismatch."""
+        return self._sentence.reading(last_will_do=False)
+
+    def read_again(self) -> Telemetry:
+        """As :meth:`read`; the last one if the verdict is reached sooner now."""
+        return self._sentence.reading(last_will_do=True)
+
+    def read_last(self) -> Telemetry:
+        """As :meth:`read_again`: the neighbours are in the record."""
+        return self.read_again()
+
+
+class _ClearedRouter:
+    def clear(self) -> None:
+        """Nothing: the recorded readings follow the clearing of then."""
+
+
+_NO_ROUTER = cast(Router, _ClearedRouter())
+
+
+class RecordedRouter(RouterConnection):
+    """The router's end: its recorded readings."""
+
+    sentence: RecordedSentence
+
+    @property
+    def driver(self) -> Router:
+        """A router that can be cleared, and nothing else."""
+        return _NO_ROUTER
+
+    @property
+    def watch(self) -> RouterWatch:
+        """The recorded readings."""
+        self._watch = self._watch or RecordedWatch(self.sentence)
+        return self._watch
+
+
+class RecordedGenerator(GeneratorConnection):
+    """The generator's end: what is known of its limits, as of the run's time."""
+
+    environment: EnvironmentRecord
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """As recorded."""
+        found = self.environment.versions.items()
+        return {name.removeprefix("generator."): value for name, value in found if name.startswith("generator.")}
+
+    @property
+    def headroom(self) -> MeasuredLimits | None:
+        """What the kept calibration says; as stale as it was then."""
+        plan = self.plan
+        if plan.calibration is None:
+            return None
+        then = datetime.fromtimestamp(self.environment.started, UTC)
+        link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
+        simulated = self.environment.simulated
+        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, then)
+
+    def know_card(self) -> None:
+        """Find the card of the recorded ports."""
+        ports = tuple(_port(data) for data in self.environment.ports)
+        if ports:
+            choice, link_bps = choose_card(self.plan.cards, ports, self.plan.card), self.testbed.facts.link_bps
+            self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
+
+
+class RecordedTraffic(Traffic):
+    """What was sent and came back: the recorded outcomes."""
+
+    sentence: RecordedSentence
+
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """See :meth:`RecordedSentence.measure`. *during* gets its readings, if it was called then."""
+        if during is None:
+            return self.sentence.measure(load, duration)
+        # how long the trial lasted hung upon how fast the router answered
+        outcome = self.sentence.measure(load, None)
+        if DURING_READING in outcome.readings:
+            during(lambda seconds: None)
+        return outcome
+
+    def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
+        """What the record has of them."""
+        figures = self.sentence.record.extra.get("figures", {})
+        if PROBED not in figures:
+            raise RecordMismatch("no probe frames were counted that would show whether frames came twice")
+        return int(figures[PROBED]), int(figures[PROBED_AGAIN])
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """See :meth:`RecordedSentence.step_down`."""
+        return self.sentence.step_down(first, seconds, second, after, every)
+
+
+class RecordedPower(PoweredTrials):
+    """The power that was drawn: among the recorded readings of each trial."""
+
+    def of_sentence(self) -> Measure:
+        """The recorded outcomes."""
+        return lambda load, duration: self.measure(load, duration, lambda wait: None)
+
+
+class RecordedSession(Session):
+    """The session in which *sentence* was judged, with the plan and the environment of then."""
+
+    def __init__(self, plan: Plan, environment: EnvironmentRecord, sentence: RecordedSentence) -> None:
+        super().__init__(plan, OpenTestbed(_facts(environment, sentence.record)))
+        self.sentence = sentence
+        self.generator = generator = RecordedGenerator(plan, self.testbed)
+        generator.environment = environment
+        generator.know_card()
+        self.router = router = RecordedRouter(plan, self.testbed, generator, self.cause_fault)
+        router.sentence = sentence
+        self.traffic = traffic = RecordedTraffic(plan, self.testbed, generator, router)
+        traffic.sentence = sentence
+        self.power = RecordedPower(
+            plan.testbed.power, plan.platform.watts, traffic.measure, lambda: router.shell, sudo=False
+        )
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Those that were in force; of keys that are new since then, the testbed's."""
+        known = {item.name for item in fields(Tolerance)}
+        then = {name: value for name, value in self.sentence.record.tolerance.items() if name in known}
+        return replace(super().tolerance, **then)
+
+
+def _facts(environment: EnvironmentRecord, record: RequirementRecord) -> TestbedFacts:
+    ports = tuple(int(port) for port in environment.interfaces)
+    return TestbedFacts(
+        generator=GeneratorEndpoint("", 0, 0, ports=ports),
+        router=NO_ROUTER,
+        sides=tuple(Side(name, "", "", "", "") for name in environment.interfaces.values()),
+        link_bps=record.link_bps,
+        label="recorded",
+        clock_speed=environment.clock_speed,
+        simulated=record.simulated,
+    )
+
+
+def _port(data: object) -> GeneratorPort:
+    found = dict(cast(dict[str, object], data))
+    measures = cast(list[str] | None, found.pop("measures", None))
+    cores = cast(list[int], found.pop("cores", []))
+    return replace(
+        GeneratorPort(**found),  # type: ignore[arg-type]  # a record's own fields
+        measures=None if measures is None else frozenset(measures),
+        cores=tuple(cores),
+    )

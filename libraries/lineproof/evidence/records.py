@@ -1,0 +1,240 @@
+"""The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
+
+Every record has its schema (``lineproof.trial/3`` …), its run and whether it was simulated. Those of earlier versions
+are refused: they have no chain (:mod:`.chain`). The JSON Schema files are in ``schemas/`` beside this module. Times are
+Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS. A number that is not finite is written as
+``null`` and read back as NaN.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from ..counts.frame_sizes import FrameSizes
+from ..counts.step_down import StepDown
+from ..counts.trial import Trial
+from ..units import Rate
+from .demand import Demand
+from .json_fields import Fields, field_data
+from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
+
+TRIAL = "lineproof.trial/3"
+REQUIREMENT = "lineproof.requirement/3"
+ENVIRONMENT = "lineproof.environment/2"
+READING = "lineproof.reading/2"
+FILE = "lineproof.file/1"
+MANIFEST = "lineproof.manifest/1"
+CHARACTERISATION = "lineproof.characterisation/1"
+UNDER_LOAD = "lineproof.under_load/1"
+MARGIN = "lineproof.margin/1"
+MEASUREMENT = "lineproof.measurement/1"
+
+EARLIER = {
+    TRIAL: ("lineproof.trial/1", "lineproof.trial/2"),
+    REQUIREMENT: ("lineproof.requirement/1", "lineproof.requirement/2"),
+    READING: ("lineproof.reading/1",),
+}
+"""Records without a chain, which nobody can check."""
+
+INTERRUPTED = "interrupted"
+"""Key of the sentence in which the run was ended, in the environment record's extra data."""
+
+UNJUDGED = "unjudged"
+"""Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
+
+VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+VERDICTS: tuple[str, ...] = get_args(VerdictWord)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a record, as ``schema(TRIAL)``."""
+    short = name.removeprefix("lineproof.").split("/")[0]
+    text = (files(__package__) / "schemas" / f"{short}.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RateFigures:
+    """A rate in every unit: frames/s, L1 bit/s, L2 bit/s, per cent of one direction's line rate."""
+
+    pps: float
+    l1_bps: float
+    l2_bps: float
+    percent: float
+
+    @classmethod
+    def of(cls, rate: Rate) -> RateFigures:
+        """The figures of a :class:`Rate`."""
+        return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
+
+
+_SENT_FOR, _SECONDS = ("sent_for", "sent_for_at_most", "needed_pps"), (float, int, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
+
+    ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
+    speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time. ``streams``: the
+    file of what the generator was told to send, in the run's folder. ``evidence``: what the trial proves in the
+    verdict, ``why``: the reason; both "" where nothing is judged. ``frame_sizes``: bytes compared with frames.
+    ``step_down``: the counts while the load changed, for ``recovers``.
+    """
+
+    run: str
+    simulated: bool
+    requirement: int
+    test: str
+    sentence: str
+    profile: str
+    mean_size: float
+    link_bps: float
+    trial: Trial
+    clock_speed: float = 1.0
+    streams: str = ""
+    evidence: str = ""
+    why: str = ""
+    frame_sizes: tuple[FrameSizes, ...] = ()
+    step_down: StepDown | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.trial/3``)."""
+        trial, found = self.trial, self.step_down
+        return {
+            "schema": TRIAL,
+            **field_data(self, without=("trial", "step_down")),
+            "number": trial.number,
+            "valid": trial.valid,
+            "sent_for": trial.sent_for,
+            "sent_for_at_most": trial.sent_for_at_most,
+            "needed_pps": trial.needed_pps,
+            **outcome_data(trial.outcome),
+            "problems": problems_data(trial.problems),
+            **({} if found is None else {"step_down": step_down_data(found)}),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        take = Fields(data, TRIAL)
+        outcome, problems = read_outcome(take), read_problems(take("problems", list))
+        found = take.fields(cls, without=("trial", "step_down"))
+        sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
+        phases = take.data.get("step_down")
+        return cls(
+            **found,
+            trial=Trial(take("number", int), outcome, problems, *(take(key, *_SECONDS) for key in _SENT_FOR)),
+            frame_sizes=sizes,
+            step_down=None if phases is None else read_step_down(phases, outcome),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementRecord:
+    """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
+
+    ``goal_terms``: the goal's figures, as in its file. ``threshold``: in words, in every unit; ``demand``: what the
+    sentence demands, in numbers. ``measured``: the rate
+    found, or None. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON data of special
+    quantities (cycles per packet, latency, findings from telemetry). ``tolerance``: of its trials, as in force.
+    ``deviations``: from RFC 2544 section 23 and RFC 9971, in words. ``breakdown``: what went wrong with the testbed
+    before or between the trials, and ended them; None: nothing.
+    """
+
+    run: str
+    simulated: bool
+    number: int
+    test: str
+    sentence: str
+    verdict: VerdictWord
+    message: str
+    goal: str
+    goal_terms: Mapping[str, Any]
+    profile: str
+    mean_size: float
+    link_bps: float
+    threshold: str
+    measured: RateFigures | None
+    trials: tuple[int, ...]
+    started: float
+    ended: float
+    demand: Demand
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: Mapping[str, Any] = field(default_factory=dict)
+    deviations: tuple[str, ...] = ()
+    breakdown: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not '{self.verdict}'")
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.requirement/3``)."""
+        return {"schema": REQUIREMENT, **field_data(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        found = Fields(data, REQUIREMENT).fields(cls)
+        if found["measured"] is not None:
+            found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
+        found["demand"] = Demand(**Fields(found["demand"]).fields(Demand))
+        return cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRecord:
+    """``environment.json``: testbed, host and versions.
+
+    ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
+    ``packages``: Python distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine
+    during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
+    None: the run did not finish. ``code``: which Lineproof it was (:func:`~.environment.code_identity`). ``ports``: the
+    generator's, as it describes them; ``interfaces``: of the router, by the generator's port.
+    """
+
+    run: str
+    simulated: bool
+    testbed: str
+    platform: str
+    software: str
+    clock_speed: float
+    started: float
+    ended: float | None = None
+    host: Mapping[str, Any] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    cpu_steal_percent: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, Any] = field(default_factory=dict)
+    ports: tuple[Mapping[str, Any], ...] = ()
+    interfaces: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.environment/2``)."""
+        return {"schema": ENVIRONMENT, **field_data(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        found = Fields(data, ENVIRONMENT).fields(cls)
+        return cls(**{**found, "ports": tuple(found["ports"])})
+
+
+def json_bytes(text: str) -> bytes:
+    """JSON *text* as UTF-8. Half a character, as of a file's name that is not UTF-8, becomes its JSON escape."""
+    return text.encode(errors="backslashreplace")
+
+
+def dumps(data: Mapping[str, Any]) -> str:
+    """One record as one line of JSON. Raises ValueError if a number is not finite or something is not JSON data."""
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None

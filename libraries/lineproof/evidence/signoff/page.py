@@ -1,0 +1,232 @@
+"""The sheet as one HTML page without scripts and external resources; all text from elsewhere is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...units import counted
+from ..facts_table import known_rows
+from ..recorder import ROUTER_FACTS
+from ..run_files import MANIFEST_FILE, SIGNATURE
+from ..summary import NOT_READ
+from ..why_record import recorded_facts
+from .about import Party
+from .html_parts import BLANK, facts_table, moment, or_blank, picture, table, text, text_or_none
+from .pictures import sentence_plot, testbed_drawing
+from .plain_words import glossary
+from .promises import appendix, promises, reasons
+from .sheet import Sheet
+from .style import STYLE
+
+ANSWERS = {
+    "supplier": "the router and its settings: for every promise that was not kept (FAIL)",
+    "tester": "testbed, measurement and records: for every promise that could not be decided (INCONCLUSIVE)",
+    "buyer": "acceptance; for a waiver answers who it names as its author",
+    "witness": "having seen the measurement",
+}
+"""Party -> what it answers for."""
+
+
+def html_sheet(sheet: Sheet) -> str:
+    """The whole page."""
+    title = f"Acceptance sheet {sheet.environment.run}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{text(title)}</title>"
+        f'<meta name="dcterms.created" content="{sheet.made:%Y-%m-%dT%H:%M:%SZ}">'
+        f"<style>{STYLE}</style></head>\n<body>{''.join(_parts(sheet))}</body></html>\n"
+    )
+
+
+def _parts(sheet: Sheet) -> Iterator[str]:
+    if sheet.watermark:
+        yield f'<div class="watermark">{"<br>".join(sheet.watermark)}</div>'
+    marked = "".join(f"{word} · " for word in sheet.watermark)
+    yield f'<div class="foot">{marked}run {text(sheet.environment.run)} · manifest {sheet.manifest or "none"}</div>'
+    yield from _head(sheet)
+    yield from _parties(sheet)
+    yield from promises(sheet)
+    yield from reasons(sheet)
+    yield from _device(sheet)
+    yield from _method(sheet)
+    yield from _evidence(sheet)
+    yield from _signatures(sheet)
+    yield '<div class="appendix"></div>'
+    yield from _plots(sheet)
+    yield from _words(sheet)
+    yield from _versions(sheet)
+    yield from appendix(sheet)
+
+
+def _head(sheet: Sheet) -> Iterator[str]:
+    told, environment = sheet.about, sheet.environment
+    device = " ".join(filter(None, (told.device.manufacturer, told.device.model)))
+    yield f"<h1>Acceptance sheet: {text(device or sheet.summary.facts.get('router', environment.platform))}</h1>"
+    yield (
+        "<p>What the router was promised to do, what was measured, and who answers for what. Times are UTC, dates"
+        " year-month-day. Words are explained in appendix B.</p>"
+    )
+    if sheet.watermark:
+        known = "SIMULATED: nothing on it is a measurement of a router. " if sheet.run.simulated else ""
+        reasons = "".join(f"<li>{text(reason)}</li>" for reason in sheet.reasons)
+        cannot = f"This run cannot be signed off:<ul>{reasons}</ul>" if reasons else ""
+        yield f'<div class="reasons">DRAFT, not to be signed. {known}{cannot}</div>'
+    yield f'<div class="result">Result: {text(result_words(sheet))}.</div>'
+    measured = f"{moment(environment.started)} to {moment(environment.ended) if environment.ended else 'not ended'}"
+    yield table(
+        [
+            ("Contract", or_blank(told.contract)),
+            ("Measured", text(measured)),
+            ("Place", or_blank(told.testbed.place)),
+            ("Sheet made", f"{sheet.made:%Y-%m-%d %H:%M}"),
+            *([("Remarks", text(told.remarks))] if told.remarks else []),
+        ]
+    )
+
+
+def result_words(sheet: Sheet) -> str:
+    """The result in a line: ``8 of 9 promises kept; 1 not kept (FAIL), waived``."""
+    rows = sheet.rows
+    if not rows:
+        return "no promise was judged"
+    kept = sum(row.record.verdict == "PASS" for row in rows)
+    marked = "".join(f"{word}: " for word in sheet.watermark)
+    of = "all" if kept == len(rows) else f"{kept} of"
+    parts = [f"{marked}{of} {counted(len(rows), 'promise')} kept"]
+    for verdict, words in (("FAIL", "not kept"), ("INCONCLUSIVE", "not decided")):
+        mine = [row for row in rows if row.record.verdict == verdict]
+        count = sum(sheet.waiver(row) is not None for row in mine)
+        waived = "waived" if count == len(mine) else f"{count} of them waived" if count else "not waived"
+        if mine:
+            parts.append(f"{len(mine)} {words} ({verdict}), {waived}")
+    return "; ".join(parts)
+
+
+def _parties(sheet: Sheet) -> Iterator[str]:
+    parties = {name: party for name, party in sheet.about.parties if party is not None}
+    yield "<h2>Who answers for what</h2>"
+    rows = []
+    for name, party in parties.items():
+        who = "<br>".join(filter(None, map(text_or_none, (party.name, party.address, party.contact)))) or BLANK
+        rows.append((f"<b>{name.capitalize()}</b>", who, text(ANSWERS[name])))
+    waived: dict[str, list[str]] = {}
+    for row, waiver in sheet.used_waivers:
+        waived.setdefault(waiver.author, []).append(str(sheet.number(row)))
+    for author, numbers in waived.items():
+        rows.append(("<b>Who waives</b>", text(author), f"the waiver of promise {', '.join(numbers)}"))
+    yield table(rows, ("party", "who", "answers for"), (34, 62))
+
+
+def _device(sheet: Sheet) -> Iterator[str]:
+    told, facts = sheet.about.device, sheet.summary.facts
+    read = facts.get("firmware", NOT_READ)
+    yield "<h2>Router and testbed</h2>"
+    yield table(
+        [
+            ("Manufacturer, model", f"{or_blank(told.manufacturer)} {or_blank(told.model)}", "nameplate"),
+            ("Serial number, hardware", f"{or_blank(told.serial)} {or_blank(told.hardware)}", "nameplate"),
+            (
+                "Firmware",
+                text(read) if read != "not read" else BLANK,
+                "read from the router" if read != "not read" else "",
+            ),
+            *([("Firmware as told", text(told.firmware), "told by the parties")] if told.firmware else []),
+            ("Platform", text(facts.get("router", "")), "platform file of the run"),
+            ("Software", text(facts.get("software", "")), "read from the router"),
+        ],
+        ("", "what", "known from"),
+        (40, 0, 44),
+    )
+    yield f'<div class="keep">{picture("testbed", testbed_drawing(sheet))}</div>'
+
+
+def _method(sheet: Sheet) -> Iterator[str]:
+    yield "<h2>How it was measured</h2>"
+    yield (
+        "<p>The generator sends frames through the router at the load that a promise names, and counts what comes back"
+        " at the other port, frame by frame, for the time of a trial. Trials are repeated until the goal's rule"
+        " decides. A trial that the testbed spoilt, or that is too short to weigh, is set aside and proves nothing."
+        " Terms are those of RFC 1242, RFC 2285, RFC 2544 and RFC 9971; the whole method is Lineproof's page"
+        " 'methodology', of the version in appendix C.</p>"
+    )
+    yield f"<p><b>Goal</b> {text(sheet.summary.facts.get('goal', ''))}</p>"
+    declared = list(dict.fromkeys(words for row in sheet.rows for words in row.record.deviations))
+    listed = [*declared, *sheet.about.deviations]
+    items = "".join(f"<li>{text(words)}</li>" for words in listed)
+    yield f"<p><b>Deviations</b>{' from the method' if listed else ': none was declared'}</p>"
+    yield f"<ul>{items}</ul>" if listed else ""
+
+
+def _evidence(sheet: Sheet) -> Iterator[str]:
+    key = sheet.key
+    yield "<h2>Evidence</h2>"
+    signed = f'key {key.id}, public key <span class="mono">{key.text}</span>' if key else "none"
+    manifest = sheet.manifest or "none: the run was never closed"
+    yield table(
+        [
+            ("Run", text(sheet.environment.run)),
+            (f"SHA-256 of {MANIFEST_FILE}", f'<span class="mono">{manifest}</span>'),
+            ("Judged again", text(sheet.again)),
+            ("Electronic signature", signed),
+        ]
+    )
+    check = f"lineproof verify RUN --public-key {key.text}" if key else "lineproof verify RUN"
+    yield (
+        f"<p>{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:"
+        f' <span class="mono">{text(check)}</span>'
+    )
+    if key:
+        command = f"minisign -V -m RUN/{MANIFEST_FILE} -P {key.text}"
+        yield (
+            f', or without Lineproof: <span class="mono">{text(command)}</span>. The signature is in {SIGNATURE}.'
+            " Compare the public key with one that its owner gave you: a sheet alone does not prove whose it is"
+        )
+    yield ".</p>"
+
+
+def _signatures(sheet: Sheet) -> Iterator[str]:
+    parties: dict[str, Party] = {name: party for name, party in sheet.about.parties if party is not None}
+    cells = [
+        f"<td><b>{name.capitalize()}</b>: {text_or_none(party.name) or ''}<br>name {or_blank(party.signatory)}"
+        f"<br>place, date {BLANK}<br>signature<br><br>{BLANK}</td>"
+        for name, party in parties.items()
+    ]
+    rows = "".join(f"<tr>{''.join(cells[at : at + 4])}</tr>" for at in range(0, len(cells), 4))
+    words = (
+        "Not to be signed: a draft."
+        if sheet.draft
+        else "Signed for what each party answers for, as above; the appendix is part of it."
+    )
+    places = f'<table class="signatures"><tbody>{rows}</tbody></table>'
+    yield f'<div class="keep"><h2>Signatures</h2><p>{words}</p>{places}</div>'
+
+
+def _plots(sheet: Sheet) -> Iterator[str]:
+    yield "<h2>Appendix A: every trial</h2>"
+    shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
+    cells = [f"<td>{picture(row.record.sentence, sentence_plot(row, sheet.number(row)))}</td>" for row in shown]
+    rows = "".join(f"<tr>{''.join(cells[at : at + 2])}</tr>" for at in range(0, len(cells), 2))
+    yield f'<table class="plots"><tbody>{rows}</tbody></table>'
+    if len(shown) < len(sheet.rows):
+        others = [sheet.number(row) for row in sheet.rows if row not in shown]
+        yield f"<p>No trial says something of promise {', '.join(map(str, others))}.</p>"
+
+
+def _words(sheet: Sheet) -> Iterator[str]:
+    yield "<h2>Appendix B: words</h2>"
+    yield table([(f"<b>{text(word)}</b>", text(words)) for word, words in glossary([row.record for row in sheet.rows])])
+
+
+def _versions(sheet: Sheet) -> Iterator[str]:
+    environment = sheet.environment
+    yield "<h2>Appendix C: router, programs, sums</h2>"
+    if (facts := recorded_facts(environment.extra.get(ROUTER_FACTS))) is not None:
+        yield f"<h3>The router, as it reports itself</h3>{facts_table(known_rows(facts))}"
+    yield f"<h3>Versions, as each reports it</h3>{facts_table(sorted(environment.versions.items()))}"
+    code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
+    yield facts_table(
+        [("Lineproof", code or "unknown"), *[(name, str(environment.host[name])) for name in environment.host]]
+    )
+    fingerprints = environment.extra.get("fingerprints")
+    if isinstance(fingerprints, dict) and fingerprints:
+        yield f"<h3>SHA-256 of the files that define the run</h3>{facts_table(sorted(fingerprints.items()))}"

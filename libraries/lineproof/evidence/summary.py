@@ -1,0 +1,243 @@
+"""The summary of runs: what was promised, what was measured, and the verdict of each sentence; as data.
+
+:mod:`.summary_forms` shows it. It is made of the records alone, also of those of a run that was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..files import read_file
+from ..sla.goals import Goal
+from ..sla.requirement import Quantity
+from ..units import counted
+from .kept_rows import KeptRows
+from .rates import percent
+from .recorder import ROUTER_FACTS
+from .records import CHARACTERISATION, UNJUDGED, VERDICTS, EnvironmentRecord
+from .run import RecordedRun, read_margins, read_measurements, read_run
+from .run_files import CHARACTERISATION as RESULTS
+from .run_files import STUDY_FORMS
+from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
+from .started_as import StartedAs
+from .why_record import recorded_facts
+
+NOTHING = "–"
+NOT_READ = "not read"
+_NO_SPREAD = 1e-6
+"""Half of an interval, as a share of its middle, that nobody wants to know."""
+
+INCOMPLETE = "incomplete: run did not end"
+STUDY = "study"
+"""Key of a study's name in the environment record's extra data."""
+
+DESCRIPTION = "description"
+"""Key of the platform's description in the environment record's extra data."""
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """What a study's run measured. ``gaps``: measurements without a value; ``text``: the tables of its folder."""
+
+    measurements: int
+    gaps: int
+    text: str
+
+    def __str__(self) -> str:
+        missing = f", {self.gaps} without a value" if self.gaps else ""
+        return f"{counted(self.measurements, 'measurement')}{missing}"
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run. ``rows``: its sentences. ``facts``: name and words of what was tested, with what, by which goal.
+
+    ``incomplete``: what the run lacks because it ended badly, in words. ``suite``: "" where nobody wrote it down.
+    ``study``: of a study's run, which has no sentences. ``unjudged``: why no sentence was judged. ``results``: of a run
+    without sentences, the methods of its characterisations. ``resume``: the command that goes on with it; "" where
+    nobody wrote down how it was started.
+    """
+
+    folder: Path
+    suite: str
+    simulated: bool
+    facts: Mapping[str, str]
+    rows: tuple[SentenceRow, ...]
+    incomplete: tuple[str, ...] = ()
+    study: StudySummary | None = None
+    unjudged: str = ""
+    results: tuple[str, ...] = ()
+    resume: str = ""
+
+    @property
+    def title(self) -> str:
+        """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``; of a study: ``study small: 8 measurements``.
+
+        Where the set-up failed before any sentence: ``Suite: nothing was judged: …``; of characterisations alone:
+        ``Suite: 6 characterisations, no sentence``.
+        """
+        return f"{self.suite or self.folder.name}: {self._outcome()}{' – INCOMPLETE' if self.incomplete else ''}"
+
+    def _outcome(self) -> str:
+        if self.study:
+            return str(self.study)
+        if self.unjudged and not self.rows and not self.incomplete:
+            return f"nothing was judged: {self.unjudged}"
+        if self.results:
+            return f"{counted(len(self.results), 'characterisation')}, no sentence"
+        found = Counter[str](row.record.verdict for row in self.rows)
+        return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
+
+
+@dataclass(frozen=True)
+class ExecutionSummary:
+    """The ``runs`` of an execution. ``unread``: why others are not among them; ``next``: the command to go on with."""
+
+    runs: tuple[RunSummary, ...]
+    unread: tuple[str, ...] = field(default=())
+    next: str = ""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of them is."""
+        return any(run.simulated for run in self.runs)
+
+
+def summarise(folder: Path) -> RunSummary:
+    """The run in *folder*, closed or not. Raises ConfigError if it was altered, or is none."""
+    return summary_of(read_run(folder))
+
+
+def summary_of(run: RecordedRun) -> RunSummary:
+    """The summary of *run*. Raises ConfigError for a margin that is no record."""
+    rows = sentence_rows(run, read_margins(run.path))
+    return _summary(run.path, run.simulated, run.environment, rows, unfinished_sentences(run))
+
+
+def summary_of_kept(folder: Path, environment: EnvironmentRecord, kept: KeptRows) -> RunSummary:
+    """The same of a run in *folder* that was measured just now, without reading it again."""
+    return _summary(folder, environment.simulated, environment, kept.rows, kept.unfinished(environment))
+
+
+def _summary(
+    folder: Path,
+    simulated: bool,
+    environment: EnvironmentRecord | None,
+    rows: tuple[SentenceRow, ...],
+    unfinished: Mapping[tuple[str, str], int],
+) -> RunSummary:
+    suite = str(environment.extra.get("suite", "")) if environment else ""
+    study = _study(folder) if environment and environment.extra.get(STUDY) else None
+    # the trials of a study are of its measurements, and have no verdicts
+    incomplete = _incomplete(environment, {} if study else unfinished)
+    unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
+    results = () if rows or study else tuple(_characterised(folder))
+    facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS}/)"} if results else {})
+    started = StartedAs.of(environment.extra) if environment else None
+    resume = started.going_on(folder) if started else ""
+    return RunSummary(folder, suite, simulated, facts, rows, tuple(incomplete), study, unjudged, results, resume)
+
+
+def _characterised(folder: Path) -> Iterator[str]:
+    for path in sorted((folder / RESULTS).glob("*.json")):
+        try:
+            data = json.loads(read_file(path))
+        except ValueError:
+            # who asks for its contents, as verify, is told of it
+            continue
+        if isinstance(data, dict) and data.get("schema") == CHARACTERISATION:
+            yield str(data["method"])
+
+
+def _study(folder: Path) -> StudySummary:
+    records, tables = read_measurements(folder), folder / STUDY_FORMS[0]
+    text = read_file(tables).decode(errors="replace") if tables.is_file() else ""
+    text = text or f"Its tables: lineproof study report {folder.name}\n"
+    return StudySummary(len(records), sum(record.value is None for record in records), text)
+
+
+def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
+    if environment is None:
+        return {}
+    extra, versions = environment.extra, environment.versions
+    facts = recorded_facts(extra.get(ROUTER_FACTS))
+    described = str(extra.get(DESCRIPTION) or "")
+    version = versions.get("router.version") or (facts.version if facts else None)
+    return {
+        "testbed": environment.testbed,
+        "router": f"{environment.platform}{f' ({described})' if described else ''}",
+        "software": f"{environment.software}, version {version or NOT_READ}",
+        "firmware": (facts.firmware if facts else None) or NOT_READ,
+        "generator": versions.get("generator.server") or NOT_READ,
+        "goal": goal_words(extra.get("goal")),
+    }
+
+
+def goal_words(data: Any) -> str:
+    """The goal of an environment's record in words, as ``'quick': trials of 1 s, …``; "" where there is none."""
+    try:
+        return str(Goal.model_validate(data)).removeprefix("goal ")
+    except ValidationError:
+        return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
+
+
+def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple[str, str], int]) -> list[str]:
+    words = [
+        f"unfinished: {counted(trials, 'trial')} of '{sentence}', no verdict"
+        for (_, sentence), trials in unfinished.items()
+    ]
+    if environment is None or environment.ended is None:
+        return [INCOMPLETE, *(words or ["no trial of an unfinished sentence"])]
+    return words
+
+
+def measured_text(row: SentenceRow) -> str:
+    """What was measured of the sentence, in its unit: ``95% line rate, 0 % lost``."""
+    demand, endless = row.record.demand, sum(not math.isfinite(value) for value in row.sample)
+    if endless:
+        return f"beyond any limit in {endless} of {counted(len(row.sample), 'trial')}"
+    if row.measured is None:
+        return NOTHING
+    words = demand.text(row.measured.estimate)
+    if demand.quantity == Quantity.THROUGHPUT.value and row.lost is not None:
+        words += f", {percent(row.lost)} lost"
+    return words
+
+
+def interval_text(row: SentenceRow) -> str:
+    """The interval of :func:`measured_text`."""
+    found, text = row.measured, row.record.demand.text
+    if found is None or not all(map(math.isfinite, row.sample)):
+        return NOTHING
+    if found.low is None or found.high is None:
+        return "one trial"
+    low, high = text(found.low), text(found.high)
+    if low != high:
+        return f"{low} to {high}"
+    half = (found.high - found.low) / 2 / (abs(found.estimate) or 1.0)
+    return f"±{percent(half)}" if half > _NO_SPREAD else "no spread"
+
+
+def margin_text(row: SentenceRow) -> str:
+    """By how much the sentence is kept: ``+8 % to +9 %``."""
+    if row.margin is None or not all(map(math.isfinite, row.sample)):
+        passed = row.record.verdict == "PASS" and row.record.demand.quantity == Quantity.THROUGHPUT.value
+        return "not searched" if passed else NOTHING
+    low, high = row.margin
+    ends = [f"{100 * end:+{'.3g' if abs(end) < 10 else ',.0f'}} %" for end in (low, high) if end is not None]
+    words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
+    return words if row.search is None or row.search.finished else f"{words}, unfinished"
+
+
+def confidence_words(rows: Sequence[SentenceRow]) -> str:
+    """``interval (95 %)``; without the figure where it is not the same of all *rows*."""
+    found = {row.confidence for row in rows}
+    return f"interval ({100 * found.pop():g} %)" if len(found) == 1 else "interval"

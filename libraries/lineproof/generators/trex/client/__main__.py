@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""The process that runs TRex's Python client: trex-stl-lib 0.3 of PyPI, or the client that a server ships.
+
+Run as ``python -m lineproof.generators.trex.client [FOLDER]`` in its own session; FOLDER has the client that TRex ships
+(see :mod:`.official`). Protocol: :mod:`.service`. It stops its traffic and releases its ports before it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .library import ClientLibrary
+from .messages import plain_message
+from .official import OfficialLibrary
+from .packet_groups import UPDATE_PERIOD, all_placed, group_counts
+from .pypi import PypiLibrary
+from .running_traffic import RunningTraffic
+from .service import ClientService, Refusal
+
+UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
+"""Errors of whoever reads an answer that has another form than a TRex server's."""
+
+LARGEST_COUNT = 2**64 - 1
+
+COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+
+
+class ClientCommands(RunningTraffic):
+    """The commands of a connection to one TRex server. Counters are totals; times are s of the wall clock."""
+
+    def __init__(self, library: ClientLibrary, cancelled: threading.Event) -> None:
+        super().__init__()
+        self._library = library
+        library.check_cancelled = self._check_cancelled
+        self._cancelled = cancelled
+        self._connected_once = self._gone = False
+        self._held: list[int] = []
+        self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._round_trip = 0.0  # s, of the last request for counters
+
+    def command(self, name: str) -> Callable[..., Any]:
+        """The command called *name*. Raises Refusal."""
+        known = (
+            *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
+            *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish"),
+        )
+        if name not in known:
+            raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")
+
+        def checked(**arguments: Any) -> Any:
+            method = getattr(self, name)
+            inspect.signature(method).bind(**arguments)  # a wrong request is not the server's fault
+            try:
+                return method(**arguments)
+            except Refusal as error:
+                self._gone |= error.kind == "lost"
+                raise
+            except UNEXPECTED as error:
+                if hasattr(error, "msg"):  # an error of a library
+                    raise Refusal("lost" if self._library.lost else "refused", plain_message(error)) from error
+                traceback.print_exc()
+                text = plain_message(error)
+                raise Refusal("refused", f"its answer is not a TRex server's, or not understood: {text}") from error
+            except Exception as error:
+                if hasattr(error, "msg"):  # an error of a library
+                    raise Refusal("lost" if self._library.lost else "refused", plain_message(error)) from error
+                raise
+
+        return checked
+
+    # -- connection and ports ------------------------------------------------------------------------------------------
+
+    def connect(
+        self, server: str, sync_port: int, async_port: int, username: str, pins_cores: bool = False
+    ) -> dict[str, str]:
+        """Connect; return the versions of server, client and libraries."""
+        self._library.pins_cores = pins_cores
+        self._connected_once = True
+        return self._library.connect(server, sync_port, async_port, username)
+
+    def ports(self, ports: list[int] | None = None) -> list[dict[str, Any]]:
+        """Current number, MAC, speed in bit/s, link, driver and owner of the server's ports, or of *ports*."""
+        library = self._connected()
+        existing = library.port_numbers()
+        for number in ports or ():
+            if number not in existing:
+                raise Refusal("request", f"the server has no port {number}; it has {list(existing)}")
+        return [{"index": number, **library.port_facts(number)} for number in (existing if ports is None else ports)]
+
+    def acquire(
+        self,
+        ports: list[int],
+        force: bool = False,
+        former: Mapping[str, str] | None = None,
+        promiscuous: bool = False,
+        next_hops: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> dict[str, str]:
+        """Acquire *ports*, stop their traffic, remove their streams; return their handlers.
+
+        *former*: handlers of an earlier connection, whose ports are released first. A port that another user has
+        acquired since has another handler and is not released. *promiscuous* and *next_hops*: see
+        :class:`.library.ClientLibrary`.
+        """
+        library = self._connected()
+        self.ports(ports)  # raises Refusal for ports that do not exist
+        self._held, library.next_hops = list(ports), next_hops or {}  # an attempt that fails may hold some of them
+        return library.acquire(ports, force, former or {}, promiscuous)
+
+    def release(self) -> dict[str, Any]:
+        """Stop the traffic and release the ports."""
+        held, self._held = self._held, []
+        if held and self._reachable():
+            self._library.stop_traffic(held)
+            self._library.release(held)
+        return {}
+
+    def stop(self) -> dict[str, Any]:
+        """Stop all traffic."""
+        self._cancelled.clear()
+        self.forget_running()
+        if self._reachable():
+            self._library.stop_traffic(self._held)
+        return {}
+
+    def close(self) -> bool:
+        """Release, then disconnect; return whether no port is held any more."""
+        released = not self._held
+        with contextlib.suppress(Exception):
+            reachable = self._reachable()
+            self.release()
+            released |= reachable
+        with contextlib.suppress(Exception):
+            self._library.disconnect()
+        return released
+
+    # -- traffic -------------------------------------------------------------------------------------------------------
+
+    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+        """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
+        library = self._connected()
+        self._streams = dict(streams)
+        library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
+        return {}
+
+    def rates(self, ports: list[int]) -> dict[str, dict[str, float]]:
+        """The server's account of the streams of each port, for :func:`..layer_check.check_layers`."""
+        library = self._connected()
+        found: dict[str, dict[str, float]] = {}
+        for port in ports:
+            limits = library.rates(port)
+            rate = {name: float(limits[f"max_{name}"]) for name in ("pps", "bps_l1", "bps_l2", "line_util")}
+            found[str(port)] = {**rate, "speed_bps": float(library.port_facts(port)["speed_bps"])}
+        return found
+
+    def trial(
+        self,
+        rates: Mapping[str, float],
+        directions: list[tuple[int, int]],
+        duration: float,
+        clock_speed: float = 1.0,
+        drain: float = 2.0,
+        groups: Mapping[str, int] | None = None,
+        intended: Mapping[str, int] | None = None,
+    ) -> dict[str, Any]:
+        """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
+
+        *directions*: their sending and receiving port; *drain*: see :func:`.drain.wait_for_drain`; *intended*: see
+        :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups* (sending port -> packet
+        group), see :mod:`.packet_groups`.
+        """
+        if groups:
+            self.prepare(self._streams)  # removing the streams resets the counts of their groups
+        self.begin(rates, directions, duration, intended=intended)
+        answer = self.finish(drain, clock_speed)
+        if not groups:
+            return {**answer, "latency": []}
+        latency = self._latency(groups, directions)
+        if not all(map(all_placed, latency)):
+            time.sleep(UPDATE_PERIOD / clock_speed)
+            latency = self._latency(groups, directions)
+        return {**answer, "latency": latency}
+
+    def _latency(self, groups: Mapping[str, int], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        stats = self._library.group_stats(list(groups.values()))
+        return [
+            found
+            for direction in directions
+            if (found := group_counts(stats, groups[str(direction[0])], *direction)) is not None
+        ]
+
+    def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
+        """A trial that keeps up to *keep* frames of each receiving port, as hexadecimal digits."""
+        library = self._connected()
+        receivers = sorted({port for _, port in directions})
+        try:
+            kept = library.capture(receivers, keep)
+            answer = self.trial(directions=directions, **trial)
+            frames = {str(port): [data.hex() for data in library.end_capture(number)] for port, number in kept.items()}
+        finally:
+            library.end_captures(receivers)
+        return {**answer, "frames": frames}
+
+    # -- helpers -------------------------------------------------------------------------------------------------------
+
+    def _counters(self) -> dict[str, Any]:
+        """Current totals of every held port, and the server's global readings."""
+        self._check_cancelled()
+        library, asked = self._connected(), time.monotonic()
+        fresh = library.read_counters(self._held)
+        self._round_trip = time.monotonic() - asked
+        missing = [
+            f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
+        ]
+        if missing:
+            raise Refusal("refused", f"the server reports no {', '.join(missing)}")
+        found: dict[str, Any] = {
+            str(port): {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
+        }
+        found["global"] = {
+            key: value
+            for key, value in fresh.items()
+            if key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value))
+        }
+        return found
+
+    def _reachable(self) -> bool:
+        return self._connected_once and not self._gone and self._library.reachable
+
+    def _connected(self) -> ClientLibrary:
+        if self._gone:
+            raise Refusal("lost", "the connection was lost before")
+        if not self._library.reachable:
+            raise Refusal("lost", f"not connected to the server: {self._library.disconnect_cause}")
+        return self._library
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            self._library.stop_traffic(self._held)
+            raise Refusal("cancelled", "stopped on request")
+
+
+def _count(name: str, counters: Mapping[str, Any]) -> int:
+    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
+    found = counters[name]
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_COUNT:
+        raise Refusal("refused", f"its counter {name} is {str(found)[:40]!r}; expected a whole number of 64 bits")
+    if found != int(found):
+        raise Refusal("refused", f"its counter {name} is {found!r}; expected a whole number")
+    return int(found)
+
+
+def main() -> int:
+    """Serve until the end; the process's exit status."""
+    # The libraries print: only the protocol may use the real standard output.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the libraries send it to their own process
+    service = ClientService(answers)
+    library = OfficialLibrary(Path(sys.argv[1])) if sys.argv[1:] else PypiLibrary()
+    session = ClientCommands(library, service.cancelled)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, service.end)
+    threading.Thread(target=service.read, daemon=True, name="commands").start()
+    with contextlib.suppress(Refusal):
+        library.load()  # before the first command, which reports its failure
+    service.serve(session.command)
+    released = session.close()
+    sys.stderr.flush()
+    os._exit(0 if released else 1)  # does not wait for the library's threads
+
+
+if __name__ == "__main__":
+    sys.exit(main())

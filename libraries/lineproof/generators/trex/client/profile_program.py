@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""The process that runs a user's profile, a module in TRex's format, and answers its streams as JSON. Sends nothing.
+
+Run as ``python -m lineproof.generators.trex.client.profile_program [FOLDER]``; FOLDER has the client that TRex ships.
+Standard input: one line, an object (see :func:`..profile_loader.run_profile`); its end ends the process. Standard
+output, in lines: ``{"begin": direction}`` before each direction; then ``{"client": …, "directions": […]}``, for each
+direction ``{"streams": […]}`` or ``{"error": …}``; or ``{"error": …}`` alone. An error has ``kind`` (``install``,
+``file``), ``message`` and ``line`` or None. If there is no answer, and always at the end, the line of
+:func:`.profile_guard.run_guarded`, which runs the profile in a process with limits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import inspect
+import io
+import json
+import os
+import re
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from ..client_folders import client_folder
+from . import pypi, scapy_bridge, shipped
+from .profile_guard import run_guarded
+from .service import Refusal
+
+EXPECTED_NAMES = (
+    *("argparse", "base64", "binascii", "collections", "copy", "inspect", "ipaddress", "json", "math", "os", "random"),
+    *("re", "socket", "string", "struct", "sys", "time", "traceback", "yaml"),
+)
+"""Modules that ``from trex_stl_lib.api import *`` also imports in TRex's own client, and which profiles use."""
+
+Respond = Callable[[Mapping[str, Any]], NoReturn]
+
+MAX_INTERRUPTS = 3
+"""How often a profile is interrupted after its time limit."""
+
+
+class TimeLimitPassed(BaseException):
+    """Not an Exception: a profile that catches all of these must not catch this one."""
+
+
+class ProfileError(Exception):
+    """An error of the profile; ``line`` of the file, if known."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def main() -> NoReturn:
+    """Read the request; answer it in a guarded process; end when nothing of that is left."""
+    line = sys.stdin.buffer.readline()
+    if not line:
+        os._exit(0)
+    run_guarded(lambda: answer_request(json.loads(line)))
+
+
+def answer_request(request: Mapping[str, Any]) -> NoReturn:
+    """Answer *request*, end the process."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # output of profiles is not part of the answer
+
+    def respond(answer: Mapping[str, Any]) -> NoReturn:
+        answers.write(json.dumps(answer) + "\n")
+        answers.close()
+        sys.stderr.flush()
+        os._exit(0)  # does not wait for threads of the profile
+
+    def begin(direction: int) -> None:
+        answers.write(json.dumps({"begin": direction}) + "\n")
+        answers.flush()
+
+    try:
+        answer = run(request, begin, respond)
+    except Refusal as error:
+        answer = {"error": {"kind": "install", "message": str(error), "line": None}}
+    except ProfileError as error:
+        answer = {"error": _error_data(error)}
+    respond(answer)
+
+
+def run(request: Mapping[str, Any], begin: Callable[[int], None], respond: Respond) -> dict[str, Any]:
+    """The answer to *request*; *begin* says which direction begins, *respond* sends an answer and ends the process.
+
+    Raises Refusal, ProfileError.
+    """
+    client = _import_client(sys.argv[1] if sys.argv[1:] else "")
+    path = Path(request["file"])
+    sys.argv, sys.dont_write_bytecode = [str(path)], True
+    sys.path.append(str(path.parent))  # last: no module that the client uses may come from there
+    directions: list[dict[str, Any]] = []
+    for direction in (0, 1):
+        begin(direction)
+        try:
+            with _time_limit(request["limit"], path, respond):
+                directions.append({"streams": _read_streams(path, direction, request["tunables"], request["named"])})
+        except ProfileError as error:
+            if not direction:
+                raise
+            directions.append({"error": _error_data(error)})
+    return {"client": client, "directions": directions}
+
+
+def _error_data(error: ProfileError) -> dict[str, Any]:
+    return {"kind": "file", "message": str(error), "line": error.line}
+
+
+# -- the library -------------------------------------------------------------------------------------------------------
+
+
+def _import_client(folder: str) -> str:
+    """Import the client of *folder*, or PyPI's, under both names that profiles use; return its description."""
+    scapy_bridge.fix_addresses()
+    if folder:
+        library, name = shipped.load_library(Path(folder)), f"TRex's own, of {folder}"
+        package = ModuleType("trex_stl_lib", "The former name of the client, which profiles still use.")
+        package.__path__ = [str((client_folder(Path(folder)) or Path(folder)) / "trex_stl_lib")]
+        sys.modules["trex_stl_lib"] = package
+    else:
+        library, name = pypi.load_library(), f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}"
+        _add_newer_names()
+    scapy_bridge.find_offsets(library.builder)
+    scapy_bridge.read_captures_whole()
+    _allow_load_without_loader()
+    return f"{name}, Scapy {library.scapy.__version__}"
+
+
+def _add_newer_names() -> None:
+    """Make ``trex.stl.api`` and the like names of the modules of trex-stl-lib 0.3.
+
+    Except HLTAPI: that of 0.3 cannot be imported, and after a fix it would silently omit VLAN tags.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        api = importlib.import_module("trex_stl_lib.api")
+    for package in ("trex", "trex.stl"):
+        sys.modules[package] = ModuleType(package, "Another name of trex-stl-lib.")
+        sys.modules[package].__path__ = []
+    for known in sorted(item for item in sys.modules if item.startswith("trex_stl_lib.")):
+        sys.modules["trex.stl." + known.removeprefix("trex_stl_lib.")] = sys.modules[known]
+    api.__dict__.setdefault("TRexError", api.__dict__.get("STLError"))
+    for name in EXPECTED_NAMES:
+        if not hasattr(api, name):
+            setattr(api, name, importlib.import_module(name))
+
+
+def _allow_load_without_loader() -> None:
+    """Let ``yaml.load(file)`` work as when TRex's client was written: today PyYAML needs a loader."""
+    import yaml
+
+    original, safe = yaml.load, yaml.SafeLoader
+    setattr(yaml, "load", lambda stream, Loader=safe: original(stream, Loader=Loader))  # noqa: B010  (to mypy '=' is an error)
+
+
+# -- the profile -------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float, path: Path, respond: Respond) -> Iterator[None]:
+    """Raise ProfileError with the current line of the profile if the block takes longer than *seconds*.
+
+    If the profile catches that as well, *respond* ends the process.
+    """
+    interrupts = 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > MAX_INTERRUPTS:
+            error = ProfileError(f"did not end within {seconds:g} s, and cannot be interrupted")
+            respond({"error": _error_data(error)})
+        raise TimeLimitPassed
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    try:
+        yield
+    except TimeLimitPassed as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise ProfileError(f"did not end within {seconds:g} s", _line_in(error, path)) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _read_streams(path: Path, direction: int, tunables: list[str], named: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The streams of one direction as data."""
+    output = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(output):
+            found = _call_profile(path, direction, tunables, named)
+            return [_stream_data(stream, number) for number, stream in enumerate(found, 1)]
+    except (ProfileError, TimeLimitPassed):
+        raise
+    except SyntaxError as error:
+        where = "" if error.filename == str(path) else f" in {error.filename}, line {error.lineno}"
+        line = error.lineno if not where else _line_in(error, path)
+        raise ProfileError(f"is not Python{where}: {error.msg}", line) from None
+    except SystemExit as error:
+        last = next((row for row in reversed(output.getvalue().splitlines()) if row.strip()), "")
+        words = re.sub(r"^.*?error: ", "", last).strip()
+        raise ProfileError(
+            f"ends itself (exit {error.code})" + (f": {words}" if words else ""), _line_in(error, path)
+        ) from None
+    except BaseException as error:  # a user's code may raise anything
+        raise ProfileError(f"fails with {type(error).__name__}: {_error_text(error)}", _line_in(error, path)) from None
+
+
+def _call_profile(path: Path, direction: int, tunables: list[str], named: Mapping[str, Any]) -> list[Any]:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ProfileError("is no Python file; expected a name that ends in '.py'")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spec.loader.exec_module(module)
+    register = getattr(module, "register", None)
+    if not callable(register):
+        raise ProfileError("has no function 'register()'; expected one that returns an object with 'get_streams'")
+    get_streams = getattr(register(), "get_streams", None)
+    if not callable(get_streams):
+        raise ProfileError("what its 'register()' returns has no 'get_streams'")
+    arguments = {**named, "direction": direction, "port_id": direction, "tunables": tunables}
+    takes = inspect.signature(get_streams).parameters
+    if not any(item.kind is item.VAR_KEYWORD for item in takes.values()):
+        unknown = [name for name in named if name not in takes] if "tunables" not in takes else []
+        if unknown or (tunables and not named and "tunables" not in takes):
+            known = ", ".join(name for name in takes if name not in ("direction", "port_id")) or "none"
+            raise ProfileError(f"has no tunable '{(unknown or tunables)[0]}'; it has {known}")
+        arguments = {name: value for name, value in arguments.items() if name in takes}
+    found = get_streams(**arguments)
+    if hasattr(found, "get_streams"):
+        found = found.get_streams()
+    found = list(found) if isinstance(found, list | tuple) else [] if found is None else [found]
+    for number, stream in enumerate(found, 1):
+        if not hasattr(stream, "to_json") or not hasattr(stream, "fields"):
+            raise ProfileError(f"'get_streams' returns, as number {number}, a {type(stream).__name__} and no STLStream")
+    return found
+
+
+def _stream_data(stream: Any, number: int) -> dict[str, Any]:
+    """A stream as ``add_stream`` takes it, with its name and the name of the next one."""
+    found = {**stream.to_json(), "name": stream.name, "next": stream.next}
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(found))
+    except (TypeError, ValueError) as error:
+        raise ProfileError(f"stream {number} cannot be written as JSON ({error})") from None
+    return copy
+
+
+def _line_in(error: BaseException, path: Path) -> int | None:
+    """The last line of the profile in the traceback of *error*."""
+    rows = [row.lineno for row in traceback.extract_tb(error.__traceback__) if Path(row.filename) == path]
+    return rows[-1] if rows else None
+
+
+def _error_text(error: BaseException) -> str:
+    """The text of *error* in one line. The libraries' own errors fail in str()."""
+    text = getattr(error, "message", None) or getattr(error, "msg", None)
+    if not isinstance(text, str):
+        try:
+            text = str(error)
+        except Exception:  # the class may be the profile's own
+            text = repr(error.args)
+    return " ".join(text.split())[:300]
+
+
+if __name__ == "__main__":
+    main()

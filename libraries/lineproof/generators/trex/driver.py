@@ -1,0 +1,394 @@
+"""Cisco TRex as a :class:`~lineproof.generators.base.Generator`. The client's process runs each trial.
+
+Byte counts of sent frames include the 4-byte FCS on every card; those of received ones not on all (:mod:`...ceilings`).
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...counts.foreign import Heard
+from ...counts.step_down import StepDown
+from ...counts.trial import During, Load, Outcome
+from ...errors import TestbedError
+from ...system.cpu_steal import cpu_times, steal_percent
+from ...traffic.profiles import Profile
+from ..base import Direction, GeneratorPort, Probe
+from ..streams import (
+    Stream,
+    burst_streams,
+    concurrent_streams,
+    most_frequent_frame,
+    probe_group_id,
+    probe_size,
+    profile_streams,
+)
+from .client_choice import PYPI, FetchClient, choose_client
+from .client_process import ClientError, ClientProcess
+from .connection_errors import connection_error
+from .destinations import check_destinations
+from .layer_check import check_layers, line_use
+from .live import TrexLive, step_down, trial_during
+from .next_hops import NextHop, search_limit
+from .outcomes import make_outcome, make_port
+from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
+from .port_claims import PortClaim, read_claims, write_claim
+from .port_release import release_ports
+from .refusals import remedy_of
+from .server_facts import ServerFacts, ask_server, check_events_port
+
+IMPORT_LIMIT = 30.0
+"""Seconds for the client's process to import its library on a slow and busy machine."""
+
+CALL_LIMIT = 20.0
+"""Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
+
+
+def _default_username() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "lineproof"
+
+
+@dataclass(frozen=True, slots=True)
+class TrexSettings:
+    """The generator's settings in a testbed file.
+
+    ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
+    clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
+    after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
+    :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
+    ``promiscuous``: the ports take frames for any MAC address; ``next_hops`` by port.
+    """
+
+    server: str
+    sync_port: int = 4501
+    async_port: int = 4500
+    ports: tuple[int, ...] = (0, 1)
+    force: bool = False
+    username: str = field(default_factory=_default_username)
+    client: str = ""
+    clock_speed: float = 1.0
+    drain: float = 2.0
+    pins_cores: bool = False
+    promiscuous: bool = False
+    next_hops: Mapping[int, NextHop] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """``server:port``, for messages."""
+        return f"{self.server}:{self.sync_port}"
+
+
+class TrexGenerator:
+    """A connected TRex server with claimed ports. Connects when created; after a TestbedError nothing is left."""
+
+    def __init__(self, settings: TrexSettings, fetch: FetchClient | None = None) -> None:
+        """Connect. *fetch* gets the client that a server ships, if the settings or the server need it."""
+        self.settings = settings
+        self._fetch = fetch
+        self._directions: tuple[Direction, ...] = ()
+        self._profile: Profile | None = None
+        self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._groups: dict[str, int] = {}
+        self._speeds: dict[int, float] = {}
+        self._versions: dict[str, str] = {}
+        self._handlers: dict[str, str] = {}
+        self._claim: PortClaim | None = None
+        self._process: ClientProcess | None = None
+        if not settings.ports:
+            raise TestbedError("a TRex generator needs at least one port; expected for example 'ports: [0, 1]'")
+        self._connect()
+
+    def _connect(self) -> None:
+        setting = self.settings
+        try:
+            if setting.client == PYPI:
+                self._process = ClientProcess()  # imports during the request to the server
+            server = ask_server(setting.server, setting.sync_port)
+            folder = choose_client(server, setting.client, self._fetch)
+            if folder is None:
+                check_events_port(setting.server, setting.async_port)
+            self._process = self._process or ClientProcess(folder)
+            self._open(server, folder)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, server: ServerFacts, folder: Path | None) -> None:
+        setting = self.settings
+        try:
+            self._versions = self._call(
+                "connect",
+                IMPORT_LIMIT + CALL_LIMIT,
+                server=setting.server,
+                sync_port=setting.sync_port,
+                async_port=setting.async_port,
+                username=setting.username,
+                pins_cores=setting.pins_cores,
+            )
+            self._acquire_ports()
+        except ClientError as error:
+            raise connection_error(error, setting.async_port, server, folder) from error
+
+    def _acquire_ports(self) -> None:
+        """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
+        setting, numbers = self.settings, list(self.settings.ports)
+        ended, _ = read_claims(setting.address)
+        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if int(port) in numbers}
+        owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
+        # handlers of this generator's own earlier connection replace older ones
+        self._handlers = self._call(
+            "acquire",
+            ports=numbers,
+            force=setting.force,
+            former={**former, **self._handlers},
+            promiscuous=setting.promiscuous,
+            next_hops={str(port): asdict(hop) for port, hop in setting.next_hops.items()},
+        )
+        self._remove_claim()
+        self._claim = write_claim(setting.address, self._handlers)
+        held = {port: owner for port, owner in owners.items() if owner}
+        for claim in ended:
+            claim.remove()
+        if returned := {port: owner for port, owner in held.items() if str(port) in former}:
+            runs = "; ".join(map(str, ended))
+            self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
+        modes = [item["promiscuous"] for item in self._call("ports", ports=numbers)]
+        self._versions["promiscuous"] = "not known" if None in modes else f"{sum(modes)} of {len(modes)} ports"
+        if setting.force:
+            self._versions["force"] = f"allowed; held when the run began: {_owners_text(held) or 'none'}"
+
+    def _remove_claim(self) -> None:
+        if self._claim is not None:
+            self._claim.remove()
+            self._claim = None
+
+    # -- Generator -----------------------------------------------------------------------------------------------------
+
+    @property
+    def ports(self) -> tuple[GeneratorPort, ...]:
+        """The claimed ports as they are now. Raises TestbedError."""
+        return tuple(map(make_port, self._ask("ports", ports=list(self.settings.ports))))
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions of server, client, protocol and the libraries in the client's process."""
+        return dict(self._versions)
+
+    def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
+        """Put the profile's streams on the sending ports. Raises TestbedError.
+
+        *probe* frames are part of the load: TRex subtracts their fixed rate before it multiplies the rest.
+        """
+        used = {port for direction in directions for port in (direction.tx_port, direction.rx_port)}
+        unknown = sorted(used - set(self.settings.ports))
+        if unknown or not directions:
+            named = ", ".join(map(str, unknown)) or "none"
+            raise TestbedError(f"ports {named} are not among those held: {', '.join(map(str, self.settings.ports))}")
+        self._directions = ()
+        try:
+            data = _streams_by_port(directions, partial(profile_streams, profile, probe=probe))
+        except ValueError as error:
+            raise TestbedError(f"{profile.name}: {error}") from None
+        if profile.program is not None:
+            check_destinations(profile, directions, self.ports)
+        self._put(data)
+        self._streams = data
+        rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
+        check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
+        self._speeds = {port.index: port.speed_bps for port in self.ports}
+        self._directions, self._profile = directions, profile
+        self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
+
+    @property
+    def streams(self) -> Mapping[str, object]:
+        """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
+        return self._streams
+
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
+
+        A trial with *during* has no latency.
+        """
+        self._check_load_above_fixed(load)
+        check_pattern(self._profile, self._directions, load, duration, self._speeds)
+        before, trial, limit = cpu_times(), self._trial(load, duration), self._trial_limit(duration)
+        ask = self._ask
+        answer = ask("trial", limit, **trial) if during is None else trial_during(ask, trial, during, limit)
+        found = make_outcome(
+            answer,
+            load,
+            duration,
+            self._directions,
+            self.settings.clock_speed,
+            trial["intended"],
+            is_continuous(self._profile),
+            self._speeds,
+        )
+        readings = {**found.readings, **answer.get("readings", {})}
+        if (steal := steal_percent(before, cpu_times())) is not None:
+            readings["cpu_steal"] = steal
+        if (used := line_use(found, self._speeds)) is not None:
+            readings["tx_line_use"] = used
+        return replace(found, readings=readings)
+
+    def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
+        """See :meth:`..base.Generator.idle`. Raises TestbedError."""
+        wall = seconds / self.settings.clock_speed
+        heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
+        kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
+        return {int(port): Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
+
+    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
+        """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""
+        trial = self._trial(Load(max(rates)), duration)
+        trial["rates"] = {str(direction.tx_port): pps for direction, pps in zip(self._directions, rates, strict=True)}
+        trial["intended"] = intended = {port: round(pps * duration) for port, pps in trial["rates"].items()}
+        profile = None if is_continuous(self._profile) else self._profile
+        if profile is not None:
+            self._put(_streams_by_port(self._directions, partial(concurrent_streams, profile)))
+        directions, self._directions = self._directions, ()  # until the profile's streams are back
+        answer = self._ask("trial", self._trial_limit(duration), **trial)
+        if profile is not None:
+            self._put(self._streams)
+        self._directions = directions
+        return make_outcome(answer, Load(max(rates)), duration, self._directions, self.settings.clock_speed, intended)
+
+    def burst(self, frames: int, pps: float) -> Outcome:
+        """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
+        if frames < 1 or self._profile is None or not self._directions:
+            raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
+        load, seconds = Load(pps), frames / pps
+        trial = self._trial(load, seconds)
+        for name in ("duration", "groups", "intended"):
+            del trial[name]
+        check_continuous(self._profile)
+        data = _streams_by_port(self._directions, partial(burst_streams, self._profile, frames=frames))
+        answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **trial)
+        return make_outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
+
+    def step_down(
+        self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
+    ) -> StepDown:
+        """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
+        self._check_load_above_fixed(first, second)
+        check_continuous(self._profile)
+        trial = self._trial(first, first_duration + second_duration)
+        ask = partial(self._ask, limit=self._trial_limit(first_duration + second_duration))
+        return step_down(ask, trial, self._directions, first, first_duration, second, interval)
+
+    def live(self) -> TrexLive:
+        """See :meth:`..base.Generator.live`."""
+        check_continuous(self._profile)
+        return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
+
+    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
+        """See :meth:`..base.Generator.capture`. TRex captures in software: at low loads only. Raises TestbedError."""
+        self._check_load_above_fixed(load)
+        answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
+        return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
+
+    def stop(self) -> None:
+        """Stop all traffic now. Raises TestbedError."""
+        self._ask("stop")
+
+    def reconnect(self) -> None:
+        """End the client's process, connect with a new one and acquire the ports. Raises TestbedError; may be repeated.
+
+        Ports that this generator still holds are taken over; ports of other users only with the settings' ``force``.
+        """
+        self.close()
+        self._directions, self._profile = (), None
+        self._connect()
+
+    def close(self) -> None:
+        """Stop traffic, release the ports, end the client's process. May be repeated."""
+        process, self._process = self._process, None
+        setting = self.settings
+        if process is None or process.close() or release_ports(setting.server, setting.sync_port, self._handlers):
+            self._remove_claim()  # otherwise a later run releases the ports
+
+    def __enter__(self) -> TrexGenerator:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    # -- the process ---------------------------------------------------------------------------------------------------
+
+    def _put(self, streams: Mapping[str, Any]) -> None:
+        self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
+
+    def _trial(self, load: Load, duration: float) -> dict[str, Any]:
+        if not self._directions:
+            raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
+        return {
+            "intended": {
+                str(direction.tx_port): intended_frames(self._profile, direction, load.pps, duration)
+                for direction in self._directions
+            },
+            "rates": {str(direction.tx_port): load.pps for direction in self._directions},
+            "directions": [(direction.tx_port, direction.rx_port) for direction in self._directions],
+            "duration": duration,
+            "clock_speed": self.settings.clock_speed,
+            "drain": self.settings.drain,
+            "groups": self._groups,
+        }
+
+    def _check_load_above_fixed(self, *loads: Load) -> None:
+        """Raise TestbedError unless the loads exceed the fixed rate of the profile's latency streams."""
+        program, least = self._profile.program if self._profile else None, min(load.pps for load in loads)
+        if program is not None and least <= program.fixed_pps:
+            raise TestbedError(
+                f"latency streams of the profile send {program.fixed_pps:g} frames/s whatever the load is, and"
+                f" {least:g} were asked for; expected more"
+            )
+
+    def _trial_limit(self, duration: float) -> float:
+        # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
+        return (1.5 * duration + self.settings.drain) / self.settings.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
+
+    def _call(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
+        if self._process is None:
+            raise TestbedError("the generator is closed")
+        try:
+            return self._process.call(command, limit, arguments)
+        except ClientError:
+            raise
+        except TestbedError as error:
+            raise TestbedError(f"{error}; it was connected to the TRex server at {self.settings.address}") from error
+
+    def _ask(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
+        where = self.settings.address
+        try:
+            return self._call(command, limit, **arguments)
+        except ClientError as error:
+            if error.kind == "lost":
+                raise TestbedError(f"the TRex server at {where} no longer answers: {error}") from error
+            if error.kind == "taken":
+                raise TestbedError(f"the ports of the TRex server at {where} are no longer ours: {error}") from error
+            if "API handler" in str(error):
+                # a server has a new handler after each start; the client still sends the old one
+                raise TestbedError(f"the TRex server at {where} was started again meanwhile: {error}") from error
+            words = f"{error}{remedy_of(str(error))}"
+            raise TestbedError(f"the TRex server at {where}, asked to {command}: {words}") from error
+
+
+def _streams_by_port(
+    directions: Sequence[Direction], streams_of: Callable[[Direction], Sequence[Stream]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The streams of each direction as data, by sending port."""
+    return {str(direction.tx_port): [item.to_json() for item in streams_of(direction)] for direction in directions}
+
+
+def _owners_text(owners: Mapping[int, str]) -> str:
+    return ", ".join(f"{port} by '{owner}'" for port, owner in owners.items())

@@ -1,0 +1,102 @@
+"""JSON that others wrote: a value or a ValueError in plain words, for bytes of any length, depth and numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from itertools import accumulate
+from typing import Any, NoReturn
+
+from .visible import shortened
+
+DEEPEST = 64
+"""Arrays and objects within each other; a TRex stream has 5."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""The escape of half a character: it can be read, and written to no file."""
+
+_LONGEST_NUMBER = 40
+"""Digits of a whole number: more than any counter of 64 bits has."""
+
+
+class JsonError(ValueError):
+    """A text is no JSON, or no JSON of Lineproof's; ``line``: where, from 1, if that is known."""
+
+    def __init__(self, words: str, line: int | None = None) -> None:
+        super().__init__(words)
+        self.line = line
+
+
+def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = True, own: bool = False) -> Any:
+    """The data in *text* (bytes: UTF-8) of at most *largest* bytes, :data:`DEEPEST` levels. Raises JsonError.
+
+    A key that stands twice, NaN, infinities, numbers beyond a float's range (1e999), whole ones of thousands of digits
+    and halves of characters are no data. *strict*: False for what a device answers, where whoever takes a value checks
+    it: keys may stand twice, NaN and infinities elsewhere. *own*: a process of Lineproof wrote it, and names of files
+    that are not UTF-8 have halves.
+    """
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if largest is not None and len(data) > largest:
+        raise JsonError(f"{len(data)} bytes are too many; at most {largest}")
+    check_depth(data)
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        found = json.loads(text, parse_int=_whole, **(_STRICT if strict else {}))
+        if not own and (_HALF.search(text) or not text.isascii()):
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}" if "\n" in text.strip() else f"column {error.colno}"
+        words = f"it is not JSON ({error.msg}, {where})" if text.strip() else "it is empty"
+        raise JsonError(words, error.lineno) from None
+    except UnicodeDecodeError as error:
+        raise JsonError(f"it is not UTF-8 text (byte {error.start})") from None
+    except UnicodeEncodeError:
+        raise JsonError("it holds half a character (\\ud800 to \\udfff)") from None
+    except RecursionError:
+        raise JsonError("it is nested too deeply") from None
+    return found
+
+
+def check_depth(data: bytes) -> None:
+    """Raise JsonError where *data*, if it is JSON, is deeper than DEEPEST. The time grows with its length only."""
+    if data.count(b"[") + data.count(b"{") <= DEEPEST:
+        return
+    # one step down or up for each bracket outside of strings; those that do not match are json's to find
+    steps = memoryview(_STRING.sub(b"", data).translate(_STEPS, _ALL_BUT_BRACKETS)).cast("b")
+    if max(accumulate(steps), default=0) > DEEPEST:
+        raise JsonError(f"its arrays and objects are deeper than {DEEPEST}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        once: set[str] = set()
+        for key, _ in pairs:
+            if key in once:
+                raise JsonError(f"the key '{shortened(key, 60)}' stands twice in an object")
+            once.add(key)
+    return found
+
+
+def _refuse(name: str) -> NoReturn:
+    raise JsonError(f"{name} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if not math.isfinite(found):
+        raise JsonError(f"the number {text[:20]} is too large")
+    return found
+
+
+def _whole(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise JsonError(f"the number {text[:20]}… has {len(text)} digits")
+    return int(text)
+
+
+_STRICT: dict[str, Any] = {"object_pairs_hook": _unique, "parse_constant": _refuse, "parse_float": _finite}

@@ -1,0 +1,152 @@
+"""Where a project keeps its files: platforms, testbeds, goals, profiles, generator cards, shells, studies, results."""
+
+from __future__ import annotations
+
+import contextlib
+import filecmp
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from .errors import ConfigError
+from .files import is_folder, require_folder
+
+KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "shells", "studies")
+"""The folders of ``variables/``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A folder of a project over the folder of the same kind that comes with Lineproof: its own files win, by name."""
+
+    own: Path
+    packaged: Path
+
+    def __truediv__(self, name: str) -> Path:
+        """The file *name*: the project's, else the packaged one; the project's path if there is none."""
+        own, packaged = self.own / name, self.packaged / name
+        # a link to nothing is the project's too: its reader refuses it
+        return packaged if packaged.exists() and not os.path.lexists(own) else own
+
+    def glob(self, pattern: str) -> Iterator[Path]:
+        """The files of both that match, each name once. Raises ConfigError for a folder that cannot be read."""
+        return iter(
+            {path.name: path for layer in (self.packaged, self.own) for path in listed(layer, pattern)}.values()
+        )
+
+    def replaced(self, names: Iterable[str] | None = None) -> list[Path]:
+        """The project's files that take the place of packaged ones with other content. *names*: among these (all)."""
+        found = []
+        for path in listed(self.own, "*.yaml") if names is None else [self.own / name for name in names]:
+            with contextlib.suppress(OSError):  # there is only one
+                if not filecmp.cmp(path, self.packaged / path.name, shallow=False):
+                    found.append(path)
+        return found
+
+    def __str__(self) -> str:
+        """The project's folder."""
+        return str(self.own)
+
+
+Folder = Path | Layers
+"""What files are read from by name."""
+
+
+def listed(folder: Folder, pattern: str) -> list[Path]:
+    """The paths in *folder* whose names match *pattern*, in order, no hidden ones; none if there is no such folder.
+
+    Raises ConfigError for what is no folder or cannot be read: as empty, packaged files would take its place.
+    """
+    if isinstance(folder, Layers):
+        return sorted(folder.glob(pattern))
+    try:
+        found = list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}; expected a folder", folder) from None
+    return sorted(path for path in found if fnmatchcase(path.name, pattern) and not path.name.startswith("."))
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project's folder: its ``variables/`` lies over the packaged one, ``results/`` is what runs leave.
+
+    ``packaged``: in place of the ``variables/`` that come with Lineproof (None: those).
+    """
+
+    root: Path
+    packaged: Path | None = None
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> Project:
+        """The project that *start* (default: the current folder) lies in: the nearest folder with ``variables/``.
+
+        Without one *start* itself is the project, and all files are packaged ones. Raises ConfigError if there is no
+        such folder.
+        """
+        here = require_folder(Path(os.path.realpath(start or Path.cwd())), "the project's folder")
+        for folder in (here, *here.parents):
+            if any(is_folder(folder / "variables" / kind) for kind in KINDS):
+                return cls(folder)
+        return cls(here)
+
+    @property
+    def platforms(self) -> Layers:
+        """``variables/platforms``."""
+        return self._layers("platforms")
+
+    @property
+    def testbeds(self) -> Layers:
+        """``variables/testbeds``."""
+        return self._layers("testbeds")
+
+    @property
+    def goals(self) -> Layers:
+        """``variables/goals``."""
+        return self._layers("goals")
+
+    @property
+    def generators(self) -> Layers:
+        """``variables/generators``."""
+        return self._layers("generators")
+
+    @property
+    def profiles(self) -> Layers:
+        """``variables/profiles``."""
+        return self._layers("profiles")
+
+    @property
+    def shells(self) -> Layers:
+        """``variables/shells``."""
+        return self._layers("shells")
+
+    @property
+    def studies(self) -> Layers:
+        """``variables/studies``."""
+        return self._layers("studies")
+
+    @property
+    def results(self) -> Path:
+        """``results``."""
+        return self.root / "results"
+
+    def _layers(self, kind: str) -> Layers:
+        return Layers(self.root / "variables" / kind, (self.packaged or packaged_variables()) / kind)
+
+
+def packaged_variables() -> Path:
+    """``variables/`` as installed beside this module, or at the top of a clone."""
+    return _installed("variables", "variables")
+
+
+def packaged_suites() -> Path:
+    """The shipped suites: ``suites/`` as installed beside this module, or ``tests/`` at the top of a clone."""
+    return _installed("suites", "tests")
+
+
+def _installed(name: str, in_clone: str) -> Path:
+    installed = Path(__file__).parent / name
+    return installed if installed.is_dir() else Path(__file__).resolve().parents[2] / in_clone

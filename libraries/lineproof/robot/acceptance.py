@@ -1,0 +1,390 @@
+"""Keywords that judge SLA sentences and keep the evidence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from robot.api import logger
+from robot.api.deco import keyword
+from robot.errors import RobotError
+from robot.libraries.BuiltIn import BuiltIn
+
+from ..counts.trial import Trial
+from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
+from ..evidence import allure
+from ..evidence.demand import Demand
+from ..evidence.environment import environment_record
+from ..evidence.ledger_table import ledgers_fragment, ledgers_table
+from ..evidence.plots import svg_image
+from ..evidence.quantity_plots import plot_name, sentence_plot
+from ..evidence.recorder import SIMULATED_BECAUSE, SLA, Recorder
+from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
+from ..evidence.started_as import STARTED_AS
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary_of_kept
+from ..evidence.summary_forms import html_fragment
+from ..evidence.tables import trials_fragment, trials_table
+from ..session.judging import Judge
+from ..session.progress import Progress
+from ..sla.requirement import Quantity, Requirement
+from ..sla.verdict import Ruling, Tally, Verdict
+from ..system.cpu_steal import cpu_times, steal_percent
+from ..testbed.lab.place import LABGRID, lab_record
+from ..testbed.opening import OpenTestbed
+from ..units import counted, si
+from . import suite_sentences
+from .execution import beside_others, closing_words, execution_id
+from .run_labels import RunLabels
+from .shared import Component, Shared
+from .started import started_as
+
+HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
+
+
+class AcceptanceKeywords(Component):
+    """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
+
+    Evidence goes to ``results/<run id>/``, Allure results to ``results/<run id>/allure``, without any flag. A further
+    suite of the same execution has its own folder, ``<run id>-2`` and so on; its Allure results join the first's.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._testbed: OpenTestbed | None = None
+        self._resumption: Resumption | None = None
+        self._cpu: Any = None
+        self._judging = ""
+        self._alone = True
+        self._summaries: dict[Path, RunSummary] = {}
+
+    @cached_property
+    def execution_folder(self) -> Path:
+        """The folder of this execution's first run."""
+        self._alone = not beside_others()
+        return self.shared.results / execution_id()
+
+    @property
+    def allure_folder(self) -> Path:
+        """Where this execution's Allure results go."""
+        return self.execution_folder / "allure"
+
+    def last_words(self) -> str:
+        """What stays on the console when the execution is over: where the evidence is. Empty if there is none."""
+        if "execution_folder" not in vars(self):
+            return ""
+        if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
+            allure.write_categories(self.allure_folder)  # no testbed was opened
+        return closing_words(self.execution_folder, self._summaries, self._alone)
+
+    @keyword(tags=["evidence"])
+    def describe_run(self, resume: str = "") -> None:
+        """Open the run's folder, and describe the run in the log, in Allure and in the records.
+
+        *resume*: the id of an interrupted run whose verdicts are carried over. Fails if platform, software, testbed,
+        goal or calibration have changed since. Example:
+        | Describe Run    resume=20261121T120000Z-1a2b3c
+        """
+        session = self.shared.session
+        suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
+        self._resumption = Resumption.find(self.shared.results, resume, suite) if resume else None
+        plan, facts = session.plan, session.testbed.facts
+        record = environment_record(
+            plan,
+            self.execution_folder.name,
+            simulated=session.simulated,
+            clock_speed=facts.clock_speed,
+            extra={
+                "suite": suite,
+                **(
+                    {SLA: str(sla)} if (sla := BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA")) else {}
+                ),
+                DESCRIPTION: plan.platform.description,
+                FINGERPRINTS: fingerprints(plan),
+                **({"replaced": list(plan.replaced)} if plan.replaced else {}),
+                **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
+                STARTED_AS: started_as(self.shared.suite, plan.testbed.testbed).record(),
+                **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
+                **({LABGRID: lab_record(session.testbed.lab)} if session.testbed.lab else {}),
+            },
+        )
+        if self._resumption is not None:
+            self._resumption.check(record)
+        self.shared.progress = Progress(sys.__stderr__, facts.clock_speed)
+        self._cpu = cpu_times()
+        self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
+        self.shared.recorder.keep_inputs(plan)
+        self._testbed = session.testbed
+        words = {
+            "Platform": f"{plan.platform.platform} ({plan.platform.description})",
+            "Software": f"{plan.software_name} {plan.software.version}",
+            "Goal": str(plan.goal),
+            # a name of its own: 'rebot --merge' keeps those of both runs
+            f"Evidence {self.shared.recorder.folder.run_id}": str(self.shared.recorder.folder.path),
+        }
+        self.shared.labels = RunLabels(session, self.shared.recorder, self.allure_folder, words)
+        self.shared.labels.show()
+
+    @keyword(tags=["evidence"])
+    def note_parts(self) -> None:
+        """Keep and show the versions of generator and router, and the router's configuration.
+
+        Fails if a resumed run had others. Example:
+        | Note Parts
+        """
+        session = self.shared.session
+        versions, configuration = session.versions(), session.router.configuration()
+        recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
+        recorder.keep_parts(
+            versions,
+            configuration,
+            headroom.record() if headroom else None,
+            known.record() if known else None,
+            session.generator.ports,
+            session.interfaces,
+            None if session.router.is_black_box else session.router.facts,
+            None if (host := session.testbed.host) is None or host.problem else host.state.facts,
+        )
+        if self.shared.labels is not None:
+            self.shared.labels.show_router()
+        logger.info(str(known or "the generator is not connected: its card is not known"))
+        if headroom is None:
+            logger.info("the generator is not calibrated: its own limits are not known (lineproof calibrate)")
+        else:
+            logger.write(str(headroom), "WARN" if headroom.why_unfit or headroom.why_stale else "INFO")
+        if self._resumption is not None:
+            self._resumption.check(recorder.environment)
+            decided = counted(self._resumption.decided, "sentence")
+            logger.console(f"run {self._resumption.run_id} decided {decided}: carried over")
+        for name, value in {**versions, **configuration}.items():
+            logger.info(f"{name}: {value}")
+
+    @keyword(tags=["sentences"])
+    def read_requirement(self, sentence: str) -> Requirement:
+        """Parse the SLA *sentence* and check it against the ports. Sends nothing.
+
+        Fails saying what was not understood and what is expected. Example:
+        | ${requirement} =    Read Requirement    64b 1-flow unidirectional ≥ 5 Mpps
+        """
+        session = self.shared.session
+        requirement = session.plan.requirement(suite_sentences.without_prefix(sentence))
+        line = requirement.profile.line_rate_pps(session.link_bps)
+        load = session.traffic.load_for(requirement)
+        logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} in each direction")
+        logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
+        return requirement
+
+    @keyword(tags=["sentences"])
+    def carried_verdict(self, requirement: Requirement) -> CarriedVerdict | None:
+        """The verdict of the resumed run on this sentence of this test, copied into this run's records; None: none.
+
+        Example:
+        | ${carried} =    Carried Verdict    ${requirement}
+        """
+        if self._resumption is None:
+            return None
+        found = self._resumption.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
+        return None if found is None else self.shared.records.carry(found)
+
+    @keyword(tags=["sentences"])
+    def carried_verdict_should_be_pass(self, carried: CarriedVerdict) -> None:
+        """Pass or fail as the earlier run did; the message names it. Example:
+        | Carried Verdict Should Be Pass    ${carried}
+        """
+        words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
+        words += f"; {carried.margin}" if carried.margin is not None else ""
+        allure.attach_text("Verdict", words)
+        if carried.record.verdict != "PASS":
+            raise SlaFailure(words)
+        logger.info(words)
+        BuiltIn().set_test_message(words, append=True, separator="\n")
+
+    @keyword(tags=["evidence"])
+    def begin_evidence(self, requirement: Requirement) -> None:
+        """Begin the record of a sentence, to which everything belongs until `Keep Evidence`. Example:
+        | Begin Evidence    ${requirement}
+        """
+        session = self.shared.session
+        load = session.traffic.load_for(requirement)
+        goal = session.plan.goal_for(requirement)
+        logger.info(f"judged by {goal}")
+        self.shared.progress.begin(requirement.sentence, load.pps, goal)
+        value = BuiltIn().get_variable_value
+        about = {
+            "documentation": str(value("${TEST DOCUMENTATION}")),
+            "tags": [str(tag) for tag in value("@{TEST TAGS}")],
+        }
+        self.shared.records.begin(str(value("${TEST NAME}")), about)
+        self._judging = requirement.sentence
+
+    @keyword(tags=["trials"])
+    def warm_up(self, requirement: Requirement) -> None:
+        """Send the sentence's load for the goal's warm-up time. The trial is kept as trial 0 and not judged.
+
+        Fails if the testbed breaks down. Example:
+        | Warm Up    ${requirement}
+        """
+        session = self.shared.session
+        trial = session.traffic.warm_up(requirement)
+        if trial is not None:
+            self.shared.records.keep_trial(requirement, trial, session.link_bps, session.generator.streams)
+            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
+
+    @keyword(tags=["trials"])
+    def run_trials_until_decided(self, requirement: Requirement) -> Verdict:
+        """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
+
+        Each trial is on the disk before the next begins. Never fails: a testbed that breaks down gives INCONCLUSIVE.
+        Example:
+        | ${verdict} =    Run Trials Until Decided    ${requirement}
+        """
+        session = self.shared.session
+        recorder = self.shared.records
+
+        def on_trial(trial: Trial, so_far: Tally) -> None:
+            streams = session.generator.streams
+            record = recorder.keep_trial(requirement, trial, session.link_bps, streams, so_far.last)
+            self.shared.progress.trial(trial, so_far)
+            logger.info(_trial_words(trial, so_far))
+            for sizes in record.frame_sizes:
+                if not sizes.explained:
+                    logger.info(str(sizes))
+
+        listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
+        return Judge(session, *listeners).judge(requirement)
+
+    @keyword(tags=["sentences"])
+    def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:
+        """The verdict INCONCLUSIVE, because of *reason*. Example:
+        | ${verdict} =    Inconclusive Verdict    ${requirement}    the power failed
+        """
+        return replace(Judge(self.shared.session).inconclusive(requirement, reason), breakdown=reason)
+
+    @keyword(tags=["evidence"])
+    def keep_evidence(self, verdict: Verdict) -> None:
+        """Write the requirement's record and attach its trials to the report, as a table and as a plot. Example:
+        | Keep Evidence    ${verdict}
+        """
+        session = self.shared.session
+        self.shared.progress.end()
+        recorder = self.shared.records
+        lab = session.testbed.lab
+        notes = "; ".join(
+            filter(None, [session.traffic.reconnection.note, session.revival.note, *(lab.news() if lab else ())])
+        )
+        recorder.keep_verdict(verdict, session.tolerance, notes)
+        spent = recorder.seconds
+        words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
+        logger.info(f"time of the sentence: {words} (traffic and drains by the testbed's clock)")
+        self._judging = ""
+        requirement = verdict.requirement
+        title = f"{verdict.ruling.value}: {requirement.sentence}"
+        demand = Demand.of(requirement, session.link_bps)
+        if verdict.trials:
+            shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
+            allure.attach_html("Trials", trials_table(*shown))
+            _show_plot(plot_name(demand), lambda: sentence_plot(demand, *shown, step_downs=recorder.step_downs))
+            logger.info(trials_fragment(*shown), html=True)
+        if verdict.ledgers:
+            account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
+            allure.attach_html("Where frames went", ledgers_table(*account))
+            logger.info(ledgers_fragment(*account), html=True)
+        if verdict.why.explanations:
+            allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
+        allure.attach_text("Verdict", verdict.message)
+        if notes:
+            allure.attach_text("Reconnection", notes)
+
+    @keyword(tags=["sentences"])
+    def traffic_to_characterise(self, verdict: Verdict, when: Literal["never", "on failure", "always"]) -> str:
+        """The sentence's traffic and direction if its actual capacity is to be searched for; else empty.
+
+        *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity; after INCONCLUSIVE
+        nothing is searched for. Example:
+        | ${traffic} =    Traffic To Characterise    ${verdict}    on failure
+        """
+        requirement = verdict.requirement
+        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
+        if verdict.ruling not in wanted or requirement.quantity not in HAVE_CAPACITY:
+            return ""
+        return requirement.traffic
+
+    @keyword(tags=["sentences"])
+    def verdict_should_be_pass(self, verdict: Verdict, *more: str) -> None:
+        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
+
+        *more* is added to the message. Example:
+        | Verdict Should Be Pass    ${verdict}
+        """
+        message = "; ".join(filter(None, [verdict.message, *more]))
+        if verdict.ruling is Ruling.FAIL:
+            raise SlaFailure(message)
+        if verdict.ruling is Ruling.INCONCLUSIVE:
+            raise Inconclusive(message)
+        logger.info(message)
+        BuiltIn().set_test_message(message, append=True, separator="\n")
+
+    @keyword(tags=["evidence"])
+    def close_evidence(self) -> None:
+        """Record the end of the run and write the manifest of its files. Harmless when repeated. Example:
+        | Close Evidence
+        """
+        self.shared.progress.end()
+        recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
+        testbed, self._testbed = self._testbed, None
+        if recorder is not None:
+            folder, kept = recorder.folder.path, None
+            # a teardown that fails turns every PASS of the suite red, and the verdicts are on the disk
+            try:
+                for name, text in testbed.logs.items() if testbed is not None else ():
+                    recorder.folder.add_telemetry(0, f"{name} log", text)
+                manifest = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
+                logger.info(f"SHA-256 of {folder}/manifest.json: {manifest}", also_console=True)
+                kept = recorder.rows and summary_of_kept(folder, recorder.environment, recorder.rows)
+            except (LineproofError, OSError) as error:
+                logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
+            self._judging = ""
+            try:
+                found = self._summaries[folder] = kept or summarise(folder)
+                logger.info(html_fragment(ExecutionSummary((found,))), html=True)
+            except RobotError:  # an interrupt
+                raise
+            except BREAKDOWN_ERRORS as error:
+                logger.warn(f"no summary of the run: {in_words(error)}")
+        self.shared.interruption.pass_on()
+
+
+def _failed_setup() -> str:
+    """Why the suite's set-up failed, which Robot says in a teardown; "" where it did not."""
+    words = str(BuiltIn().get_variable_value("${SUITE MESSAGE}") or "")
+    _, failed, reason = words.partition("setup failed:")
+    return reason.partition("\n\n")[0].strip() if failed else ""
+
+
+def _show_plot(name: str, draw: Callable[[], str]) -> None:
+    """Show the picture *name* that *draw* returns. It is made of the records: without it the verdict is the same."""
+    try:
+        plot = draw()
+    except RobotError:  # an interrupt
+        raise
+    except Exception as error:  # a picture must not cost a verdict
+        logger.warn(f"no plot of the trials: {in_words(error)}")
+        return
+    allure.attach_svg(name, plot)
+    allure.show_svg(name, plot)
+    logger.info(svg_image(name, plot), html=True)
+
+
+def _trial_words(trial: Trial, so_far: Tally) -> str:
+    parts = [
+        f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
+        f" forwarded {trial.forwarded}, lost {trial.lost}"
+    ]
+    parts += [f"not valid: {problem}" for problem in trial.problems]
+    parts.append(f"so far {so_far.good} good, {so_far.bad} bad, {so_far.spoilt} spoilt")
+    if len(so_far.directions) > 1 and so_far.bad:
+        parts.append(f"by direction {', '.join(f'{good} good and {bad} bad' for good, bad in so_far.directions)}")
+    return "; ".join(parts)

@@ -1,0 +1,83 @@
+"""An execution of Robot: where it leaves its evidence, under one id, also where pabot runs its suites side by side."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from robot.libraries.BuiltIn import BuiltIn
+
+from ..errors import LineproofError, in_words
+from ..evidence.derived import seal_derived
+from ..evidence.run import new_run_id
+from ..evidence.summary import RunSummary
+from ..evidence.summary_files import execution_summary, one_at_a_time, write_forms
+from ..evidence.summary_forms import text
+from ..files import write_whole
+
+PABOT = "pabot_results"
+"""Each process of pabot has a folder in this one as its output folder. pabot empties it when it starts."""
+
+ID_FILE = "lineproof-run-id"
+
+
+def output_folder() -> Path:
+    """The ``--outputdir`` that Robot or pabot was given; the current folder if none was."""
+    output = Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}")))
+    shared = _pabot_folder(output)
+    return output if shared is None else shared.parent
+
+
+def execution_id() -> str:
+    """A new run id; one for all processes of pabot."""
+    new = new_run_id(datetime.now(UTC))
+    shared = _pabot_folder(Path(str(BuiltIn().get_variable_value("${OUTPUT DIR}"))))
+    return new if shared is None else _agreed(shared / ID_FILE, new)
+
+
+def beside_others() -> bool:
+    """Whether this is a process of pabot, which shares Allure's results and the summary with others."""
+    return BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is not None
+
+
+def _pabot_folder(output: Path) -> Path | None:
+    if not beside_others():
+        return None
+    return next((folder for folder in output.parents if folder.name == PABOT), None)
+
+
+def _agreed(path: Path, proposal: str) -> str:
+    """What the first process wrote to *path*: its own *proposal*."""
+    own = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    write_whole(own, proposal)
+    try:
+        os.link(own, path)  # whole or not at all, and only once
+    except FileExistsError:
+        return path.read_text(encoding="utf-8")
+    finally:
+        own.unlink(missing_ok=True)
+    return proposal
+
+
+def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool) -> str:
+    """The last words on the console: each sentence of *execution*, its folders, and what to do next.
+
+    Leaves the same as files. Empty if nothing was left. *known*: the runs of this process, which is the only one
+    of the execution (*alone*), or one of pabot's.
+    """
+    with one_at_a_time(execution):
+        found = execution_summary(execution, known)
+        if not found.runs and not found.unread:
+            lonely = any((execution / "allure").glob("*-result.json"))
+            return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
+        try:
+            write_forms(execution, found)
+            if alone:  # else others go on writing what is derived
+                seal_derived(execution)
+        except (LineproofError, OSError) as error:  # the records make them again
+            found = replace(found, unread=(*found.unread, in_words(error)))
+    return f"\n{text(found)}"

@@ -1,0 +1,158 @@
+"""The keyword library ``lineproof.robot.Lineproof``: components that share one open session."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import signal
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from robotlibcore import DynamicCore
+
+from .. import __version__
+from ..errors import BREAKDOWN_ERRORS, in_words
+from ..evidence import allure
+from ..files import is_folder
+from ..session.session import Session
+from ..system.signals import handle_ending
+from .acceptance import AcceptanceKeywords
+from .characterisation import CharacterisationKeywords
+from .faults import FaultKeywords
+from .foreign_errors import CalmListener, one_paragraph
+from .forwarded_frames import FrameKeywords
+from .lending import LendingKeywords
+from .router import RouterKeywords
+from .sentence_check import SuiteListener
+from .shared import Shared
+from .studies import StudyKeywords
+from .telemetry import TelemetryKeywords
+from .testbed import TestbedKeywords
+from .traffic_generator import GeneratorKeywords
+from .verdict_tags import VerdictTags
+
+ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
+NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"
+
+
+class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
+    """Acceptance tests for router performance: a test case is a sentence of the contract.
+
+    Suites do not import this library; they import its steps. In the settings:
+
+    | Resource          lineproof/acceptance.resource
+    | Suite Setup       Open Testbed For    netgate6100    software=vpp
+    | Suite Teardown    Close Testbed
+
+    A test case:
+
+    | Internet Mix Fills The Line
+    |     imix unidirectional ≥ 95% line rate
+
+    = The sentence =
+
+    | TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥ or ≤ VALUE UNIT [each way or in total]
+    |    [at LOAD] [for TIME]
+
+    A part in square brackets may be left out; ``>=`` and ``<=`` mean the same as ``≥`` and ``≤``. The words are
+    explained in ``docs/methodology.md``.
+
+    = Verdicts =
+    A keyword fails with ``FAIL:`` if the router did not keep the sentence, and with ``INCONCLUSIVE:`` if the testbed
+    could not prove either. Any other failure is an error of a file, an argument or the testbed, never the router's.
+
+    = Arguments =
+    Times are Robot's time strings or seconds (``2 min``, ``0.5``). Frame sizes are bytes with FCS.
+    """
+
+    ROBOT_LIBRARY_SCOPE = "GLOBAL"
+    ROBOT_LIBRARY_VERSION = __version__
+    ROBOT_LIBRARY_DOC_FORMAT = "ROBOT"
+
+    def __init__(self, project: str = "", results: str = "") -> None:
+        """*project*: the folder that holds ``variables/``, or one below it; default: the suite's.
+
+        *results*: where runs leave evidence; default: Robot's ``--outputdir``, else ``results/`` of the project.
+        """
+        self._shared = Shared(project, results)
+        self._acceptance = AcceptanceKeywords(self._shared)
+        components = [
+            TestbedKeywords(self._shared),
+            LendingKeywords(self._shared),
+            GeneratorKeywords(self._shared),
+            RouterKeywords(self._shared),
+            self._acceptance,
+            CharacterisationKeywords(self._shared),
+            TelemetryKeywords(self._shared),
+            FrameKeywords(self._shared),
+            FaultKeywords(self._shared),
+            StudyKeywords(self._shared, lambda: self._acceptance.execution_folder),
+        ]
+        super().__init__(components)
+        # only a library's listener gives Allure results from a plain `robot` call
+        self.ROBOT_LIBRARY_LISTENER = [
+            self._shared.interruption,
+            CalmListener(
+                allure.allure_listener(lambda: self._acceptance.allure_folder),
+                # Allure's is the first folder of all: without it there will be no run's either
+                lambda: ALLURE_LACKS if is_folder(self._acceptance.allure_folder) else NOTHING_KEPT,
+                lambda: allure.remove_half_written(self._acceptance.allure_folder),
+            ),
+            CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
+            CalmListener(VerdictTags(), "a verdict has no tag"),
+            CalmListener(_SessionArgument(self), "the testbed could not be closed"),
+        ]
+        # Robot tells a library of the end only if the topmost suite imports it, which a folder does not
+        atexit.register(self._end)
+
+    def run_keyword(self, name: str, args: Any, kwargs: Any = None) -> Any:
+        """Run the keyword *name*; whatever goes wrong in it is one paragraph."""
+        with one_paragraph():
+            return super().run_keyword(name, args, kwargs)
+
+    @property
+    def session(self) -> Session:
+        """The open session, for libraries that build on this one. Raises ConfigError if no testbed is open."""
+        return self._shared.session
+
+    def close(self) -> None:
+        """Close what suites left open, each even if one before it fails. Harmless when repeated."""
+        with ExitStack() as stack:
+            stack.callback(self._acceptance.close_evidence)
+            while self._shared.lent:
+                stack.callback(self._shared.lent.pop(0)[1].close)
+            while self._shared.opened:
+                stack.callback(self._shared.opened.pop(0)[1].close)
+
+    def _end(self) -> None:
+        # what follows has a limit
+        handle_ending(signal.SIG_IGN)
+        try:
+            self.close()
+        except BREAKDOWN_ERRORS as error:
+            with contextlib.suppress(OSError, ValueError):
+                print(f"lineproof: {in_words(error)}", file=sys.__stderr__, flush=True)
+        with contextlib.suppress(*BREAKDOWN_ERRORS):  # nobody reads on, or what is on the disk cannot be read
+            words, stream = self._acceptance.last_words(), sys.__stdout__
+            if stream is not None:
+                encoding = stream.encoding or "utf-8"  # of LANG=C, say
+                print(words.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
+
+
+class _SessionArgument:
+    """Robot listener: suites of version 0.1 hand the session over as ``${BENCH}``; keywords know it themselves."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, library: Lineproof) -> None:
+        self._library = library
+
+    def start_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
+        """Drop the argument."""
+        if implementation.owner.instance is self._library and data.args[:1] == ("${BENCH}",):
+            data.args = data.args[1:]
+
+    def close(self) -> None:
+        """The execution is over."""
+        self._library.close()

@@ -1,0 +1,152 @@
+"""The suites' variables of the command line (``robot -v NAME:value``), checked before any traffic."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from robot.libraries.BuiltIn import BuiltIn
+from robot.utils import timestr_to_secs
+
+from ..errors import ConfigError
+from ..files import is_folder, read_text, require_folder
+from ..visible import shortened
+from .suite_sentences import plain
+
+NAMES = (
+    "TESTBED",
+    "GOAL",
+    "CHARACTERISE",
+    "TELEMETRY",
+    "SEARCH_DEADLINE",
+    "MARGIN",
+    "MARGIN_DEADLINE",
+    "CALIBRATIONS",
+    "REPEATS",
+    "RESUME",
+    "PROJECT",
+    "RESULTS",
+    "BENCH",
+)
+"""Those of the resources."""
+
+WHEN = ("never", "on failure", "always")
+"""Values of CHARACTERISE and TELEMETRY."""
+
+SWITCHES = ("on", "off", "true", "false")
+"""Values of MARGIN; the last two are what a YAML file makes of the first."""
+
+_MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS", "BENCH")
+"""Those whose default is empty, or is taken for an empty value."""
+
+_LIKE = 0.74
+"""How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
+
+_RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+def check_run_variables() -> None:
+    """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
+    # with '=' for ':' Robot takes all of it for a name
+    unlikely = [name for name in BuiltIn().get_variables(no_decoration=True) if "=" in name]
+    check_names([*_given(sys.argv), *unlikely], Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}"))))
+    check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in NAMES})
+
+
+def check_names(given: Iterable[str], suite: Path) -> None:
+    """Raise ConfigError for one of the names *given* on the command line that is like one of ours, or has a '='.
+
+    A name in the file *suite* is the suite's own.
+    """
+    ours = {plain(name): name for name in NAMES}
+    for name in given:
+        before, equals, value = name.partition("=")
+        if equals and plain(name) not in _text(suite):
+            shown = shortened(value) if plain(before) in ours else "…"  # it may be a secret
+            raise ConfigError(f"'-v {shortened(before)}={shown}': expected '-v {shortened(before)}:{shown}'", suite)
+        near = difflib.get_close_matches(plain(name)[:40], ours, 1, _LIKE)
+        if plain(name) not in ours and near and plain(name) not in _text(suite):
+            raise ConfigError(
+                f"'-v {shortened(name)}:…': neither the suite nor Lineproof has this variable; did you mean"
+                f" '{ours[near[0]]}'?",
+                suite,
+            )
+
+
+def _text(suite: Path) -> str:
+    with contextlib.suppress(ConfigError):
+        return plain(read_text(suite / "__init__.robot" if is_folder(suite) else suite, 1 << 20))
+    return ""
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a value that could only fail later. None: its default, as "" of :data:`_MAY_BE_EMPTY`."""
+    for name, value in values.items():
+        if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
+            raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
+    for name in ("CHARACTERISE", "TELEMETRY"):
+        when = values.get(name)
+        if when is not None and _word(when) not in map(_word, WHEN):
+            raise _wrong(name, when, f"expected {', '.join(WHEN[:-1])} or {WHEN[-1]}")
+    margin = values.get("MARGIN")
+    if margin is not None and _word(margin) not in SWITCHES:
+        raise _wrong("MARGIN", margin, "expected on or off")
+    for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
+        deadline = values.get(name)
+        if deadline is not None and _word(deadline) != "none":
+            try:
+                seconds = timestr_to_secs(deadline)
+            except (ValueError, OverflowError):
+                seconds = 0.0
+            if not 0 < seconds <= 86400:
+                raise _wrong(name, deadline, "expected a time of more than 0 and at most 24 h, as '5 min'")
+    repeats = values.get("REPEATS")
+    if repeats is not None and _word(repeats) != "none" and not re.fullmatch("[1-9][0-9]?|100", str(repeats)):
+        raise _wrong("REPEATS", repeats, "expected a whole number from 1 to 100")
+    run = values.get("RESUME")
+    if run and not _RUN_ID.fullmatch(str(run)):
+        raise _wrong("RESUME", run, "expected the name of a run's folder in the results")
+    if calibrations := values.get("CALIBRATIONS"):
+        require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
+    results = values.get("RESULTS")
+    if results and (there := _nearest(Path(str(results)).absolute())) is not None and not is_folder(there):
+        raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
+
+
+def _nearest(path: Path) -> Path | None:
+    """*path*, or the nearest above it that exists."""
+    try:
+        return next((each for each in (path, *path.parents) if each.exists()), None)
+    except OSError:
+        return path
+
+
+def _wrong(name: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(f"'-v {name}:{shortened(value)}': {expected}")
+
+
+def _word(value: object) -> str:
+    """As Robot compares words."""
+    return re.sub(r"[ _-]", "", str(value)).lower()
+
+
+def options(argv: Sequence[str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The options of Robot's command line *argv* with one of *names*, short or long, each with its value."""
+    for word, value in zip(argv, [*argv[1:], ""], strict=True):
+        for name in names:
+            if word == name:
+                yield name, value
+            elif word.startswith(f"{name}=") if name.startswith("--") else word.startswith(name):
+                yield name, word[len(name) :].removeprefix("=" if name.startswith("--") else "")
+
+
+def _given(argv: Sequence[str]) -> Iterator[str]:
+    """Names of the variables that Robot's command line *argv* sets."""
+    for _, text in options(argv, ("-v", "--variable")):
+        if ":" in text:
+            yield text.partition(":")[0]

@@ -1,0 +1,125 @@
+"""Runs commands on a router through its shell: quotes and checks them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+
+from ..errors import TestbedError
+from .base import Result, Shell
+from .refusals import accepted, in_one_line, incomplete, refusal, whole
+from .shell_output import first_line, plain_text
+from .vpp_output import strip_banner
+
+EXCHANGE_LIMIT = 10.0
+"""Default limit in s of one exchange with a router."""
+
+UNPRIVILEGED = frozenset(
+    {
+        "cat",
+        "date",
+        "ethtool",
+        "grep",
+        "head",
+        "hostname",
+        "kldstat",
+        "ls",
+        "lscpu",
+        "lspci",
+        "netstat",
+        "pgrep",
+        "readlink",
+        "sh",
+        "tc",
+    }
+    | {"od", "top", "uname", "vmstat", "wc"}
+)
+"""Commands that every user may run. They run without sudo, which may be limited to a few programs."""
+
+_STATUS_LINE = re.compile(r"@@lineproof ([0-9]{1,4}) ([0-9]{1,4})[ \t]*\r*\n?")
+
+
+class ShellCommands:
+    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root."""
+
+    def __init__(self, shell: Shell, limit: float = EXCHANGE_LIMIT, sudo: bool = False) -> None:
+        self._shell, self._limit, self._sudo = shell, limit, sudo
+
+    def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
+        """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
+        words = list(argv)
+        if self._sudo and (changes or words[0] not in UNPRIVILEGED):
+            words = ["sudo", "-n", *words]
+        return shlex.join(words)
+
+    def run(self, *argv: str) -> str:
+        """Run one command and return its output. Raises CommandRefused if its status is not 0."""
+        return self.run_quoted(self.quoted(argv))
+
+    def run_all(self, commands: Mapping[str, tuple[str, ...]], optional: Collection[str] = ()) -> dict[str, str]:
+        """Run all *commands* in one exchange and return the output of each by its name.
+
+        Commands named in *optional* may fail and give ``""``; other failures raise TestbedError. ``sh -c``: the login
+        shell may be another one (csh on FreeBSD).
+        """
+        lines = [self.quoted(argv) for argv in commands.values()]
+        result, answers = self._exchange(lines)
+        found: dict[str, str] = {}
+        for (text, status), name, line in zip(answers, commands, lines, strict=True):
+            if status != 0 and name not in optional:
+                raise refusal(line, status, first_line(result.stderr) or first_line(text))
+            found[name] = whole(line, text) if status == 0 else ""
+        return found
+
+    def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+        """Run all *commands* in one exchange: output and exit status of each by its words.
+
+        Raises TestbedError only if the exchange itself fails.
+        """
+        _, answers = self._exchange([self.quoted(argv) for argv in commands])
+        return {" ".join(argv): answer for argv, answer in zip(commands, answers, strict=True)}
+
+    def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
+        """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
+
+        The status is the last one's. Raises TestbedError only if the exchange itself fails.
+        """
+        line = " | ".join(map(self.quoted, commands))
+        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self._limit)
+
+    def _exchange(self, lines: Sequence[str]) -> tuple[Result, list[tuple[str, int]]]:
+        """The result of all command *lines* together, and output and status of each. Raises TestbedError."""
+        script = "; ".join(f'{line}; echo "@@lineproof {index} $?"' for index, line in enumerate(lines))
+        result = self._shell(f"sh -c {shlex.quote(script)}", self._limit)
+        found: list[tuple[str, int]] = []
+        start = 0
+        for mark in _STATUS_LINE.finditer(result.stdout):
+            text = plain_text(result.stdout[start : mark.start()])
+            if int(mark[1]) != len(found):
+                raise incomplete(lines[min(len(found), len(lines) - 1)], text)
+            found.append((text, int(mark[2])))
+            start = mark.end()
+        if len(found) < len(lines):
+            missing = lines[len(found)]
+            raise TestbedError(
+                f"the router's shell did not answer '{missing}'"
+                f" ({first_line(result.stderr) or first_line(result.stdout) or 'no output'}); it must be a POSIX system"
+                " whose login runs commands given over SSH, without a menu"
+            )
+        return result, found[: len(lines)]
+
+    def run_quoted(self, command: str, limit: float | None = None) -> str:
+        """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
+        return whole(in_one_line(command), self.run_unchecked(command, limit))
+
+    def run_unchecked(self, command: str, limit: float | None = None) -> str:
+        """As :meth:`run_quoted`, where who reads the output sees by itself whether its end is missing, as of JSON."""
+        return accepted(command, self._shell(command, self._limit if limit is None else limit))
+
+    def run_silent(self, command: str, limit: float | None = None) -> str:
+        """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
+        output = strip_banner(self.run_unchecked(command, limit))
+        if output.strip():
+            raise refusal(command, 0, first_line(output))
+        return output

@@ -1,0 +1,263 @@
+"""Characterises a router on an open session: joins traffic words, methods and the testbed.
+
+A method chooses the loads, and the result is how much the router carries. Nothing fails because a router is slow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from ..ceilings.headroom import USABLE_SHARE, first_known
+from ..counts.trial import Load, Outcome, Trial, assess_trial
+from ..errors import SentenceError, TestbedError
+from ..generators.abilities import Method
+from ..generators.base import Probe
+from ..methods.margin import Margin, search_margin
+from ..methods.ramp import RampPlan, RampResult, ramp
+from ..methods.rfc2544 import FRAME_SIZES
+from ..methods.rfc2544.latency import LatencyResult, latency
+from ..methods.rfc2544.loss_rate import LossCurve, loss_curve
+from ..methods.rfc2544.throughput import ThroughputResult, throughput
+from ..methods.scaling import ScalingResult, ScalingSetup, scale
+from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
+from ..methods.trials import CharacterisationTerms, Deadline
+from ..sla.goals import Goal
+from ..sla.requirement import Requirement, TrafficWords
+from ..sla.sentence import parse_traffic
+from .router_watch import RouterRestarted
+from .session import Session
+from .traffic import PROBE_PPS
+
+MIN_PROBE_FRAMES = 100
+"""The fewest probe frames that give a latency."""
+
+
+@dataclass(frozen=True)
+class Characteriser:
+    """``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins."""
+
+    session: Session
+    begin: Callable[[TrafficWords], None] = lambda traffic: None
+    on_trial: Callable[[TrafficWords, Trial], None] = lambda traffic, trial: None
+
+    def traffic(self, words: str) -> TrafficWords:
+        """The traffic that *words* name. Raises SentenceError."""
+        found = parse_traffic(words, self.session.plan.catalogue)
+        self.session.plan.check_pairs(found)
+        self.session.plan.check_generator(found)
+        return found
+
+    def search(
+        self,
+        words: str,
+        loss_ratios: Mapping[str, float] = LOSS_RATIOS,
+        relative_width: float = RELATIVE_WIDTH,
+        deadline: Deadline | None = None,
+    ) -> SearchResult:
+        """The highest loads carried, by MLRsearch; see :func:`~lineproof.methods.search.search`."""
+        traffic = self.traffic(words)
+        highest = self._put(traffic)
+        lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
+        terms = self._terms(self._trial_listener(traffic), deadline)
+        return search(self.session.traffic.measure, self._goal, lowest, highest, terms, loss_ratios, relative_width)
+
+    def margin(self, requirement: Requirement, deadline: Deadline | None = None) -> Margin:
+        """How much more than *requirement*, a throughput that has just passed, is carried: a search upwards.
+
+        To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
+        would not be the router's. A router that restarted meanwhile makes nothing of it certain.
+        """
+        session, link_bps = self.session, self.session.link_bps
+        profile, pairs = requirement.profile, requirement.pairs
+        traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs)
+        carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
+        highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
+        ceiling = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
+        if ceiling is not None:
+            highest = Load(min(highest.pps, USABLE_SHARE * ceiling.lossless))
+        # loss of all directions together is a ratio that a sentence states; without loss each must keep it
+        in_total = requirement.in_total and self._goal.loss_ratio > 0
+        terms = replace(self._terms(self._trial_listener(traffic), deadline), in_total=in_total)
+        if highest.pps > carried.pps:
+            self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
+        found = search_margin(session.traffic.measure, self._goal, carried, highest, terms)
+        problem = self.router_problem() if found.search is not None else ""
+        return found.unproven(problem) if problem else found
+
+    def ramp(
+        self,
+        words: str,
+        steps: int = 100,
+        step: float = 1.0,
+        warm_up: float = 5.0,
+        hold: float = 5.0,
+        behind: float = 0.001,
+        deadline: Deadline | None = None,
+    ) -> RampResult:
+        """A ramp to the testbed's maximum load; see :class:`~lineproof.methods.ramp.RampPlan`."""
+        traffic = self.traffic(words)
+        line = traffic.profile.line_rate_pps(self.session.link_bps)
+        top = 100 * self.session.traffic.maximum_load(traffic.profile).pps / line
+        plan = RampPlan(line, steps, step, min(100.0, top), warm_up, min(PROBE_PPS, line / 100), hold, behind)
+        self._put(traffic, warm_up=False)
+        return ramp(self.session.traffic.measure, plan, self._terms(self._trial_listener(traffic), deadline))
+
+    def throughput(
+        self, words: str, sizes: Sequence[int] = FRAME_SIZES, duration: float = 60.0, resolution: float = 0.001
+    ) -> tuple[ThroughputResult, ...]:
+        """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* without a size, as ``unidirectional``."""
+        self.session.plan.check_method(Method.THROUGHPUT)
+        found = []
+        for traffic in self._of_sizes(words, sizes):
+            line = traffic.profile.line_rate_pps(self.session.link_bps)
+            highest = self._put(traffic)
+            size = round(traffic.profile.mean_size)
+            terms = self._terms(self._trial_listener(traffic))
+            found.append(throughput(self.session.traffic.measure, size, line, terms, highest, duration, resolution))
+        return tuple(found)
+
+    def loss_curve(self, words: str, step: float = 10.0, duration: float = 60.0) -> LossCurve:
+        """RFC 2544 26.3: loss from the highest load down."""
+        self.session.plan.check_method(Method.FRAME_LOSS)
+        traffic = self.traffic(words)
+        line = traffic.profile.line_rate_pps(self.session.link_bps)
+        highest = self._put(traffic)
+        percent = min(100.0, 100 * highest.pps / line)
+        terms = self._terms(self._trial_listener(traffic))
+        return loss_curve(self.session.traffic.measure, traffic.profile.mean_size, line, terms, step, duration, percent)
+
+    def latency(
+        self, words: str, found: Sequence[ThroughputResult], repeats: int = 20, duration: float = 120.0
+    ) -> tuple[LatencyResult, ...]:
+        """RFC 2544 26.2 at each throughput *found* with the same *words*; sizes without one are left out."""
+        self.session.plan.check_method(Method.LATENCY)
+        results = []
+        for item in found:
+            if item.throughput is None:
+                continue
+            (traffic,) = self._of_sizes(words, [item.size])
+            probe = Probe(min(PROBE_PPS, item.throughput.pps / 10))
+            self.begin(traffic)
+            self.session.traffic.put(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
+            measured = latency(self._latency_of(traffic), item.size, item.throughput, repeats, duration)
+            used = self.session.traffic.directions(traffic.bidirectional, traffic.pairs)
+            names = [f"{direction.tx_port} → {direction.rx_port}" for direction in used]
+            directions = tuple(
+                replace(direction, direction=name) for direction, name in zip(measured.directions, names, strict=False)
+            )
+            results.append(replace(measured, directions=directions))
+        return tuple(results)
+
+    def scale_flows(
+        self,
+        words: str,
+        flows: Sequence[int],
+        relative_width: float = RELATIVE_WIDTH,
+        deadline: Deadline | None = None,
+    ) -> ScalingResult:
+        """A search for each number of *flows*; *words* without flows."""
+        return self.scale("flows", flows, lambda number: f"{words} {_flow_words(number)}", relative_width, deadline)
+
+    def scale_sizes(
+        self,
+        words: str,
+        sizes: Sequence[int],
+        relative_width: float = RELATIVE_WIDTH,
+        deadline: Deadline | None = None,
+    ) -> ScalingResult:
+        """A search for each frame size (bytes with FCS); *words* without a size."""
+        axis = "frame size [bytes with FCS]"
+        return self.scale(axis, sizes, lambda size: f"{size}b {words}", relative_width, deadline)
+
+    def scale(
+        self,
+        axis: str,
+        values: Sequence[int],
+        words: Callable[[int], str],
+        relative_width: float = RELATIVE_WIDTH,
+        deadline: Deadline | None = None,
+        set_up: Callable[[int], None] = lambda value: None,
+    ) -> ScalingResult:
+        """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
+        # all words are parsed before any frame is sent
+        known = {value: self.traffic(words(value)) for value in values}
+        running: list[TrafficWords] = []
+
+        def prepare(value: int) -> ScalingSetup:
+            set_up(value)
+            running[:] = [known[value]]
+            return ScalingSetup(self.session.traffic.measure, self._put(known[value]))
+
+        def on_trial(trial: Trial) -> None:
+            self.on_trial(running[0], trial)
+
+        return scale(axis, values, prepare, self._goal, self._terms(on_trial, deadline), relative_width)
+
+    def router_problem(self) -> str:
+        """The router's restart or failed reading since the last one, in words; "": none."""
+        try:
+            self.session.router.watch.read_again()
+        except RouterRestarted as error:
+            return str(error)
+        except TestbedError as error:
+            return f"the router could not be read: {error}"
+        return ""
+
+    @property
+    def _goal(self) -> Goal:
+        return self.session.plan.goal
+
+    def _trial_listener(self, traffic: TrafficWords) -> Callable[[Trial], None]:
+        return lambda trial: self.on_trial(traffic, trial)
+
+    def _terms(self, on_trial: Callable[[Trial], None], deadline: Deadline | None = None) -> CharacterisationTerms:
+        session = self.session
+        return CharacterisationTerms(
+            session.plan.testbed.tolerances(),
+            session.testbed.facts.clock_speed,
+            on_trial,
+            self._goal.invalid_trials,
+            deadline=deadline or Deadline(),
+        )
+
+    def _put(self, traffic: TrafficWords, warm_up: bool = True) -> Load:
+        """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
+        session = self.session
+        self.begin(traffic)
+        session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
+        highest = session.traffic.maximum_load(traffic.profile)
+        given = session.plan.testbed.warm_up
+        seconds = self._goal.warm_up if given is None else given
+        if warm_up and seconds:
+            self.on_trial(traffic, self._judged(0, session.traffic.measure(highest, seconds)))
+        return highest
+
+    def _judged(self, number: int, outcome: Outcome) -> Trial:
+        session = self.session
+        return assess_trial(number, outcome, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed)
+
+    def _of_sizes(self, words: str, sizes: Sequence[int]) -> list[TrafficWords]:
+        if not sizes or len(set(sizes)) != len(sizes):
+            raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
+        # all words are parsed before any frame is sent
+        return [self.traffic(f"{size}b {words}") for size in sizes]
+
+    def _latency_of(self, traffic: TrafficWords) -> Callable[[Load, float], tuple[float, ...]]:
+        numbers = count(1)
+
+        def measure(load: Load, duration: float) -> tuple[float, ...]:
+            trial = self._judged(next(numbers), self.session.traffic.measure(load, duration))
+            self.on_trial(traffic, trial)
+            counts = trial.outcome.latency
+            if not trial.blames_router or len(counts) != len(trial.outcome.directions):
+                return (math.nan,)
+            return tuple(count.mean if count.received >= MIN_PROBE_FRAMES else math.nan for count in counts)
+
+        return measure
+
+
+def _flow_words(number: int) -> str:
+    return "1-flow" if number == 1 else f"{number}-flows"

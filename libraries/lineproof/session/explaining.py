@@ -1,0 +1,81 @@
+"""Joins a verdict to the rules that say why frames were lost (:mod:`lineproof.routers.explain`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..counts.explanation import Why
+from ..counts.frame_sizes import frame_sizes
+from ..counts.router_facts import RouterFacts
+from ..counts.trial import Trial
+from ..counts.under_load import UnderLoad
+from ..generators.streams import sizes_sent
+from ..routers.explain import GENERATOR, explain
+from ..routers.explain_evidence import TriedLoad
+from ..sla.requirement import Quantity
+from ..sla.verdict import Ruling, Verdict
+
+_OF_LOSS = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
+"""A FAIL of these is a loss of frames."""
+
+_OF_TIME = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
+"""A FAIL of these is a loss too where a trial lost more than the goal allows: a lost frame is later than any limit."""
+
+GROWN = 3.5
+"""Bytes from which on frames came back longer: a tag or a label has 4, and less may come of a few frames of others."""
+
+
+def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | None) -> Verdict:
+    """*verdict* with the explanations of its loss; it stays what it is otherwise.
+
+    A FAIL that no loss made has none. An INCONCLUSIVE one proves nothing about the router: only the generator is named.
+    *facts*, *load*: None where they were not read.
+    """
+    trial = _worst_trial(verdict)
+    if trial is None or verdict.ruling is Ruling.PASS or trial.seconds <= 0:
+        return verdict
+    found = explain(_tried(verdict, trial), verdict.worst_ledger, facts, load)
+    if verdict.ruling is Ruling.INCONCLUSIVE:
+        found = tuple(item for item in found if item.rule == GENERATOR)
+    elif not _fails_by_loss(verdict, trial):
+        found = ()
+    return replace(verdict, why=Why(found, load))
+
+
+def _fails_by_loss(verdict: Verdict, trial: Trial) -> bool:
+    """Whether the loss of *trial* is why *verdict* is a FAIL; costs and recovery are judged whatever is lost."""
+    quantity = verdict.requirement.quantity
+    too_much = trial.certain_loss_ratio(in_total=False) > verdict.goal.loss_ratio
+    return quantity in _OF_LOSS or (quantity in _OF_TIME and too_much)
+
+
+def _worst_trial(verdict: Verdict) -> Trial | None:
+    """The trial that the worst ledger ends with; the last one where there is no ledger."""
+    last = verdict.worst_ledger.last_trial if verdict.worst_ledger else None
+    found = [trial for trial in verdict.trials if last in (None, trial.number)]
+    return found[-1] if found else None
+
+
+def _tried(verdict: Verdict, trial: Trial) -> TriedLoad:
+    profile, seconds = verdict.requirement.profile, trial.seconds
+    return TriedLoad(
+        profile.mean_size,
+        profile.flows.count or None,
+        verdict.link_bps,
+        trial.intended / seconds,
+        trial.offered / seconds,
+        trial.forwarded / seconds,
+        _grown(verdict, trial),
+        profile.flows.ports_vary,
+    )
+
+
+def _grown(verdict: Verdict, trial: Trial) -> dict[int, float]:
+    """By receiving port the mean size of frames that came back longer, by the generator's counts of bytes.
+
+    A card that counts no FCS of what it receives hides a tag.
+    """
+    profile = verdict.requirement.profile
+    found = frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency)))
+    grown = {row.rx_port: row.received_bytes - row.sent_bytes for row in found if not row.explained}
+    return {port: profile.mean_size + more for port, more in grown.items() if more > GROWN}

@@ -1,0 +1,195 @@
+"""The generator's end of a session: its ports claimed and checked, their known limits, and their release."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ceilings.cards import choose_card
+from ..ceilings.headroom import CeilingSource, MeasuredLimits
+from ..ceilings.published_limits import PublishedLimits
+from ..errors import TestbedError
+from ..generators.base import Generator, GeneratorPort, PortsTaken
+from ..generators.kinds import generator_kind
+from ..generators.site import Site, SiteSide
+from ..simulation.signs import simulation_signs
+from ..testbed.opening import OpenTestbed
+from ..testbed.settings import HardwareSettings, NetnsSettings
+from ..testbed.waiting_time import WaitProgress
+from .links import POLL
+from .plan import Plan
+
+PORTS_POLL = 1.0
+"""Seconds between two tries to claim ports that another user has."""
+
+AFTER_OTHERS = 5.0
+"""Seconds after another user gave the ports back: a run of Lineproof restores its router then."""
+
+
+def connect_generator(testbed: OpenTestbed) -> Generator:
+    """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
+    facts = testbed.facts
+    sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
+    return generator_kind(facts.generator.type).connect(Site(facts.generator, sides, facts.clock_speed))
+
+
+@dataclass
+class GeneratorConnection:
+    """The generator of *testbed*. *bypassed*: its ports are connected to each other, without a router."""
+
+    plan: Plan
+    testbed: OpenTestbed
+    bypassed: bool = False
+    known_limits: PublishedLimits | None = None
+    """The published limits of the generator's card; None before :meth:`connect`."""
+
+    _driver: Generator | None = field(default=None, repr=False)
+    _said: tuple[str, ...] = field(default=(), repr=False)
+    _card_macs: Mapping[int, str] = field(default_factory=dict, repr=False)
+
+    def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_generator) -> None:
+        """Claim the generator's ports, and compare them with the platform. Raises TestbedError.
+
+        Ports that another user has are waited for, as long as the testbed's file allows.
+        """
+        self._driver = self._free_generator(connect)
+        if self.bypassed:
+            self.await_own_links()
+        else:
+            # links may be down until the router's interfaces are configured; they are awaited then
+            self._check_ports(linked=False)
+
+    def _free_generator(self, connect: Callable[[OpenTestbed], Generator]) -> Generator:
+        testbed = self.plan.testbed
+        limit = testbed.wait_for_testbed if isinstance(testbed, HardwareSettings) else 0.0
+        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, self.testbed.say)
+        while True:
+            try:
+                found = connect(self.testbed)
+            except PortsTaken as error:
+                if progress.is_over:
+                    raise
+                progress.note(str(error))
+                time.sleep(PORTS_POLL)
+                continue
+            if progress.noted:
+                # whoever had them may be restoring the router
+                time.sleep(AFTER_OTHERS)
+            return found
+
+    def reconnect(self) -> None:
+        """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""
+        self.driver.reconnect()
+        # its server may have been started again
+        self.await_own_links()
+
+    def release(self) -> None:
+        """Stop traffic and release the ports. Harmless when repeated."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether its ports are claimed."""
+        return self._driver is not None
+
+    @property
+    def driver(self) -> Generator:
+        """The generator. Raises TestbedError if none is connected."""
+        if self._driver is None:
+            raise TestbedError("no generator is connected; call 'Connect Generator' first")
+        return self._driver
+
+    @property
+    def ports(self) -> tuple[GeneratorPort, ...]:
+        """The claimed ports; none before :meth:`connect`."""
+        return self._driver.ports if self._driver else ()
+
+    @property
+    def card_macs(self) -> Mapping[int, str]:
+        """The MAC address that each claimed port's card takes frames for."""
+        if not self._card_macs:
+            self._card_macs = {port.index: port.card_mac or port.mac for port in self.ports}
+        return self._card_macs
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions that server and client report; none before :meth:`connect`."""
+        return self._driver.versions if self._driver else {}
+
+    @property
+    def streams(self) -> Mapping[str, object]:
+        """What it was told to send, by sending port; nothing before :meth:`connect`."""
+        return self._driver.streams if self._driver else {}
+
+    @property
+    def started(self) -> bool:
+        """Whether its server was started for this run, which takes its links down and up."""
+        testbed = self.plan.testbed
+        if isinstance(testbed, HardwareSettings):
+            return testbed.starts_generator
+        return isinstance(testbed, NetnsSettings) and testbed.generator == "trex"
+
+    def check_links(self) -> None:
+        """Raise TestbedError for a port without a link, or with another speed than the platform's."""
+        self._check_ports()
+
+    def await_own_links(self) -> None:
+        """Wait until every port has a link, ``link_wait`` s at most. Raises TestbedError."""
+        until = time.monotonic() + self.plan.link_wait
+        while not all(port.link_up for port in self.driver.ports) and time.monotonic() < until:
+            time.sleep(POLL)
+        self._check_ports()
+
+    @property
+    def simulation_signs(self) -> tuple[str, ...]:
+        """What shows that it is a simulation, in words: of the testbed, of its clock, of the generator once connected.
+
+        A sign stays, also if a generator without one is connected later.
+        """
+        facts = self.testbed.facts
+        kind = ("the testbed is simulated",) if facts.simulated else ()
+        speed = f"the testbed's clock runs {facts.clock_speed:g} times as fast as real time"
+        return (*kind, *((speed,) if facts.clock_speed != 1 else ()), *self._said)
+
+    def _note_signs(self, ports: Sequence[GeneratorPort]) -> None:
+        said = {"the generator's server": self.versions.get("server", "")}
+        for port in ports:
+            said[f"driver of the generator's port {port.index}"] = port.driver
+            said[f"the generator's port {port.index}"] = port.description
+        self._said = tuple(dict.fromkeys((*self._said, *simulation_signs(said))))
+
+    @property
+    def headroom(self) -> MeasuredLimits | None:
+        """What the generator carries by itself; None if it was not calibrated."""
+        plan = self.plan
+        if plan.calibration is None:
+            return None
+        link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
+        simulated = bool(self.simulation_signs)
+        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated)
+
+    @property
+    def ceilings(self) -> tuple[CeilingSource, ...]:
+        """The sources on the generator's own ceilings: what was measured, then what is published."""
+        return tuple(source for source in (self.headroom, self.known_limits) if source is not None)
+
+    def _check_ports(self, linked: bool = True) -> None:
+        ports, link_bps = self.driver.ports, self.testbed.facts.link_bps
+        self._note_signs(ports)
+        choice = choose_card(self.plan.cards, ports, self.plan.card)
+        self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
+        for port in ports:
+            if not port.link_up:
+                if not linked:
+                    continue
+                raise TestbedError(
+                    f"the generator's port {port.index} has no link; check the cable and the router's port"
+                )
+            if port.contradicts(link_bps):
+                raise TestbedError(
+                    f"the generator's port {port.index} runs at {port.speed_text}, the platform"
+                    f" '{self.plan.platform.platform}' says {link_bps / 1e9:g}; fix 'port_speed' or the cabling"
+                )

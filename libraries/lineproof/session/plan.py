@@ -1,0 +1,392 @@
+"""The plan of a run: platform, testbed, goal and traffic words, read from their files and checked before any start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..ceilings.calibration import Calibration, read_calibration
+from ..ceilings.cards import CardFile, read_cards
+from ..counts.trial import Load
+from ..errors import ConfigError, SentenceError
+from ..generators.abilities import Abilities, Method
+from ..generators.kinds import generator_kind, refusal
+from ..generators.streams import probe_size
+from ..generators.trex.profile_loader import TrexProfileLoader
+from ..methods.budget import Budget, sum_of_budgets
+from ..methods.recovery import OverloadPhases
+from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pairs, named_file, read_platform
+from ..project import KINDS, Layers, Project
+from ..routers.black_box import WHY_UNREAD
+from ..routers.command_file import CommandFile, read_command_file
+from ..sla.goals import Goal, read_goal
+from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
+from ..sla.sentence import parse
+from ..system.secrets import ENVIRONMENT, Secrets
+from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
+from ..testbed.files import read_testbed
+from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
+from ..traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
+from ..traffic.profiles import Profile
+from ..units import si
+from .simulable import check_simulable
+
+MIN_FRAMES = 100
+"""The fewest frames of a trial: fewer prove nothing about a router."""
+
+MAX_SIZE_SHIFT = 0.01
+"""How far latency streams, whose rate is fixed, may shift the mean frame size (a ratio): rates in bits depend on it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known before anything starts."""
+
+    project: Project
+    platform: Platform
+    software_name: str
+    software: Software
+    testbed: Testbed
+    goal: Goal
+    catalogue: Catalogue
+    calibration: Calibration | None = None
+    """What the testbed's generator carries by itself, if it was measured."""
+
+    cards: tuple[CardFile, ...] = ()
+    """The files on generators' network cards."""
+
+    command_file: CommandFile | None = None
+    """Of a router with ``shell: generic``: its command line."""
+
+    secrets: Secrets = ENVIRONMENT
+    """Of the logins in the testbed's file."""
+
+    setups: tuple[RouterSetup, ...] = ()
+    """What a study's commands may make of the router: a simulated one knows these commands beside its own."""
+
+    @classmethod
+    def read(
+        cls,
+        project: Project,
+        platform: str,
+        software: str | None,
+        testbed: str,
+        goal: str,
+        calibrations: Path | None = None,
+        load_program: ProgramLoader | None = None,
+        *,
+        instead: str = "",
+    ) -> Plan:
+        """Read all files. *calibrations*: the folder that may hold one of this testbed; None: none is read.
+
+        *load_program* loads profiles in TRex's format; None: with the testbed's client. *instead*: as of
+        :func:`.check_simulable`.
+
+        Raises ConfigError naming file, line and remedy.
+        """
+        box = read_platform(project.platforms, platform)
+        name = software or next(iter(box.software))
+        if name not in box.software:
+            raise ConfigError(
+                f"platform '{platform}' has no software '{name}'; known: {', '.join(box.software)}",
+                project.platforms / f"{platform}.yaml",
+            )
+        settings, cards = read_testbed(project.testbeds, testbed), read_cards(project.generators)
+        if len(interfaces := box.software[name].interfaces) < 2 * settings.pair_count:
+            raise ConfigError(
+                f"'{name}' has {len(interfaces)} interfaces ({', '.join(interfaces)}), and testbed '{testbed}' is"
+                f" cabled to {2 * settings.pair_count}; expected as many, in the order of the cables",
+                project.platforms / f"{platform}.yaml",
+            )
+        commands = box.software[name].commands
+        command_file = None if commands is None else read_command_file(project.shells, commands)
+        check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml", command_file)
+        if isinstance(settings, SimulatedSettings):
+            check_simulable(project, box, name, testbed, instead)
+        if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
+            named_file(project.generators, settings.generator.card, "card")
+        terms = read_goal(project.goals, goal)
+        loader = load_program or TrexProfileLoader(_client_of(settings))
+        catalogue = Catalogue.read(project.profiles, loader)
+        calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
+        return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
+
+    def goal_for(self, requirement: Requirement) -> Goal:
+        """The goal, with the duration sum of the sentence or of its method."""
+        if requirement.quantity is Quantity.RECOVERY:
+            return OverloadPhases.of(self.goal, requirement.threshold.number).goal_of_repetitions(self.goal)
+        if requirement.duration_sum is None:
+            return self.goal.for_directions(requirement.directions)
+        return self.goal.as_soak(requirement.duration_sum)
+
+    def load_for(self, requirement: Requirement, link_bps: float) -> Load:
+        """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
+        if requirement.quantity is Quantity.THROUGHPUT:
+            return requirement.threshold_load(link_bps)
+        return requirement.named_load(link_bps) or self.maximum_load(requirement.profile, link_bps)
+
+    def maximum_load(self, profile: Profile, link_bps: float) -> Load:
+        """The testbed's maximum load, per port."""
+        return Load(profile.line_rate_pps(link_bps) * self.testbed.maximum_load_percent / 100)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """A sentence for each file or word of the project that takes the place of one that comes with Lineproof."""
+        used = {"platforms": self.platform.platform, "testbeds": self.testbed.testbed, "goals": self.goal.goal}
+        used["shells"] = self.software.commands or ""
+        return tuple(replaced_files(self.project, used))
+
+    def study_commands(self) -> KnownPairs:
+        """What the project's studies do on routers, and undo."""
+        return command_pairs(self.project.studies)
+
+    @property
+    def uncounted(self) -> str:
+        """Why the frames that the router itself counts are not read; "": they are."""
+        if self.software.shell == "none":
+            return WHY_UNREAD
+        if self.command_file is not None and self.command_file.commands.counters is None:
+            return f"variables/shells/{self.command_file.shell}.yaml describes no 'counters', so that none are read"
+        return ""
+
+    @property
+    def probe(self) -> tuple[Profile, bool]:
+        """What is sent slowly before anything is judged, through all pairs, and whether in both directions."""
+        return _probe(self.catalogue, self.abilities)
+
+    def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
+        """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
+        found = list(misfits_of(self.testbed, self.catalogue))
+        for item in requirements:
+            found += network_misfits(self.testbed, item.profile, item.bidirectional, item.pairs)
+        return list({(item.side, item.key): item for item in reversed(found)}.values())[::-1]
+
+    def misfit_words(self, misfit: Misfit) -> str:
+        """*misfit* with file and line."""
+        return str(misfit.located(self.project.testbeds, self.testbed.testbed))
+
+    @property
+    def card(self) -> str | None:
+        """The generator's card, if the testbed names it."""
+        return self.testbed.generator.card if isinstance(self.testbed, HardwareSettings) else None
+
+    @property
+    def warm_up(self) -> float:
+        """Seconds of traffic before a sentence's first trial."""
+        return self.goal.warm_up if self.testbed.warm_up is None else self.testbed.warm_up
+
+    @property
+    def clock_speed(self) -> float:
+        """Seconds of the testbed's clock per second of real time."""
+        return self.testbed.clock_speed if isinstance(self.testbed, SimulatedSettings) else 1.0
+
+    @property
+    def link_wait(self) -> float:
+        """Seconds of real time that links may take to come up."""
+        return self.testbed.link_wait / self.clock_speed
+
+    def budget(self, requirements: Iterable[Requirement]) -> Budget:
+        """The budget of all *requirements* together."""
+        return sum_of_budgets(
+            Budget.of(
+                self.goal_for(requirement),
+                self.warm_up,
+                requirement.directions,
+                *(self.power_seconds if requirement.threshold.unit in ENERGY_UNITS else ()),
+            )
+            for requirement in requirements
+        )
+
+    @property
+    def power_seconds(self) -> tuple[float, float]:
+        """Seconds of the testbed's clock for the power meter: of a trial at least, and before a sentence's first."""
+        meter = self.testbed.power
+        return (0.0, 0.0) if meter is None else (meter.trial_seconds(self.clock_speed), meter.idle_seconds())
+
+    def requirement(self, sentence: str) -> Requirement:
+        """The sentence, parsed and checked against the platform's ports. Raises SentenceError."""
+        found = parse(sentence, self.catalogue)
+        sentence = found.sentence
+        if found.threshold.unit is Unit.PPS_PER_CORE:
+            if self.software.workers is None:
+                raise SentenceError(
+                    f"'{sentence}': how many cores forward is not known; expected 'workers' of {self.software_name} in"
+                    f" the file of platform '{self.platform.platform}'"
+                )
+            found = found.on_cores(self.software.workers)
+        self.check_pairs(found)
+        self.check_generator(found)
+        found.check(self.platform.link_bps)
+        least = self.goal.duration_sum
+        if found.duration_sum is not None and found.duration_sum < least:
+            raise SentenceError(
+                f"'{sentence}': {found.duration_sum:g} s would be less evidence than goal '{self.goal.goal}' asks for;"
+                f" expected 'for' at least its duration sum, {least:g} s"
+            )
+        load = self.load_for(found, self.platform.link_bps).pps
+        try:
+            frames = load * self.goal_for(found).final_trial_duration
+        except ValueError as error:
+            raise SentenceError(f"'{sentence}': {error}") from None
+        if frames < MIN_FRAMES:
+            raise SentenceError(
+                f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"
+                f" expected a load of at least {si(load * MIN_FRAMES / frames, 'pps')}"
+            )
+        _check_fixed_streams(sentence, found.profile, load)
+        if found.statistic is not None:
+            try:
+                for frame in found.profile.frames:
+                    probe_size(found.profile, frame)
+            except ValueError as error:
+                raise SentenceError(f"'{sentence}': {error}") from None
+        if found.threshold.unit in RUNTIME_UNITS and self.software.shell != "vpp":
+            raise SentenceError(
+                f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
+            )
+        self._check_power(found)
+        return found
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the testbed's generator can do."""
+        return generator_kind(self.testbed.generator_type).abilities
+
+    def check_generator(self, traffic: Requirement | TrafficWords) -> None:
+        """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
+        more: tuple[str, ...] = ()
+        if isinstance(traffic, Requirement) and traffic.statistic is not None:
+            more = ("latency",)
+        elif isinstance(traffic, Requirement) and traffic.quantity is Quantity.RECOVERY:
+            more = ("live",)
+
+        def lacks(able: Abilities) -> tuple[str, ...]:
+            return able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more)
+
+        if lacks(self.abilities):
+            words = refusal(self.testbed.generator_type, lacks)
+            raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
+
+    def check_method(self, method: Method, traffic: str = "") -> None:
+        """Raise SentenceError if *method*, with *traffic*, needs what the testbed's generator does not have.
+
+        A switch that counts the frames as well stands in for counts of the generator's own.
+        """
+        settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
+        counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
+        if not counted and not getattr(self.abilities, method.ability):
+            words = refusal(self.testbed.generator_type, lambda able: able.lacks_of(method.ability))
+            what = f"{method.words} of '{traffic}'" if traffic else method.words
+            raise SentenceError(f"{what}: {words} (testbed '{self.testbed.testbed}')")
+
+    def _check_power(self, requirement: Requirement) -> None:
+        """Raise SentenceError where nothing says how much power the router draws."""
+        unit = requirement.threshold.unit
+        if unit not in ENERGY_UNITS or self.testbed.power is not None:
+            return
+        above_idle = unit is Unit.MICROJOULES_ABOVE_IDLE
+        if above_idle or self.platform.watts is None:
+            declared = "" if above_idle else ", or 'watts' in the platform's, as declared power"
+            raise SentenceError(
+                f"'{requirement.sentence}': energy needs a power meter; expected the key 'power' in the testbed's"
+                f" file{declared}"
+            )
+
+    def check_pairs(self, traffic: Requirement | TrafficWords) -> None:
+        """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""
+        count = self.testbed.pair_count
+        if traffic.pairs > count:
+            key = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
+            raise SentenceError(
+                f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
+                f" for more, extend {key} in its file and 'interfaces' of the platform"
+            )
+
+
+def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
+    return catalogue.profile(["64b"] if able.flows else ["64b", "1-flow"]), able.bidirectional
+
+
+def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
+    """The addresses of *testbed* that do not fit each other, or what is sent before anything is judged."""
+    profile, both = _probe(catalogue, generator_kind(testbed.generator_type).abilities)
+    yield from network_misfits(testbed, profile, both, testbed.pair_count)
+    yield from next_hop_misfits(testbed)
+
+
+def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:
+    """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
+    hardware = isinstance(testbed, HardwareSettings)
+    if commands is not None:
+        if not isinstance(testbed, HardwareSettings):
+            raise ConfigError("a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'", path)
+        if testbed.prepare != "none" and not commands.configure:
+            raise ConfigError(
+                f"the router is not configured from here: variables/shells/{commands.shell}.yaml has no 'configure';"
+                " expected 'prepare: none'",
+                path,
+            )
+        if testbed.router is not None and testbed.router.sudo:
+            raise ConfigError(
+                f"'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
+                f" variables/shells/{commands.shell}.yaml)",
+                path,
+            )
+        if testbed.set_up:
+            raise ConfigError("'set_up' is not for a described router; set it up by hand and remove the key", path)
+    if software.shell != "none":
+        if isinstance(testbed, HardwareSettings) and testbed.router is None:
+            raise ConfigError(
+                "has no 'router', which says how to log in to it; a black box needs none, and its platform's software"
+                " says 'shell: none'",
+                path,
+            )
+        return
+    if not hardware:
+        raise ConfigError("a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'", path)
+    if testbed.prepare != "none":
+        raise ConfigError("a black box (shell: none) is not configured; expected 'prepare: none'", path)
+
+
+def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A sentence for each file or word of *project* in place of a packaged one. *used*: the only file of a kind."""
+    for kind in KINDS:
+        layers: Layers = getattr(project, kind)
+        if kind == "profiles":
+            yield from replaced_entries(layers)
+            continue
+        for path in layers.replaced([f"{used[kind]}.yaml"] if used and kind in used else None):
+            words = f"{path}: takes the place of the file of this name that comes with Lineproof"
+            if kind == "goals":
+                words += (
+                    f"; what the documents promise of goal '{path.stem}' is not about it: 'lineproof study plan"
+                    f" {path.stem}' compares its plan with its own promises"
+                )
+            yield words
+
+
+def _client_of(testbed: Testbed) -> str:
+    if isinstance(testbed, HardwareSettings):
+        return testbed.trex.client if testbed.trex else ""
+    return testbed.client
+
+
+def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:
+    """Raise SentenceError if latency streams of a user's own file, whose rate is fixed, do not fit the load *pps*."""
+    program = profile.program
+    if program is None or not program.fixed_pps:
+        return
+    streams = f"the latency streams of '{profile.name}'"
+    if pps <= program.fixed_pps:
+        raise SentenceError(
+            f"'{sentence}': {streams} send {si(program.fixed_pps, 'pps')} whatever the load is; expected a load"
+            " of more than that"
+        )
+    mean = program.mean_size(pps)
+    if abs(mean - profile.mean_size) > MAX_SIZE_SHIFT * profile.mean_size:
+        raise SentenceError(
+            f"'{sentence}': at this load {streams} make the mean frame one of {mean:.4g} bytes, and the others have"
+            f" {profile.mean_size:.4g}, so that rates in bits would be wrong; expected latency frames of about"
+            " that size, or a higher load"
+        )

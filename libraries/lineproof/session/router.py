@@ -1,0 +1,396 @@
+"""The router's end of a session: logged in to, configured, read, reset, and left as it was found."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ..counts.neighbours import NeighbourEntry
+from ..counts.router_facts import RouterFacts
+from ..errors import TestbedError
+from ..routers import make_router
+from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
+from ..routers.black_box import no_shell
+from ..routers.change_journal import ChangeJournal, Leftover, look, look_elsewhere
+from ..routers.changes import Change
+from ..routers.command_line_shell import CommandLineShell
+from ..routers.fact_reading import differences
+from ..routers.link_state import LinkState, moves_link, read_link_states
+from ..routers.occasion import Occasion
+from ..routers.shell_commands import EXCHANGE_LIMIT
+from ..routers.ssh_shell import SshShell
+from ..simulation.faults import InjectedFault, parse_fault
+from ..simulation.signs import simulation_signs
+from ..system.known_hosts import known_fingerprints
+from ..testbed.opening import OpenTestbed
+from ..testbed.settings import HardwareSettings, NetnsSettings
+from ..traffic.frame_kinds import FrameKinds, NotForwarded
+from .generator import GeneratorConnection
+from .leftovers import undo_leftover
+from .line_rate import await_links
+from .links import LinkWait
+from .neighbour_loss import ipv6_entries, ipv6_sides
+from .plan import Plan
+from .router_watch import RouterWatch
+
+T = TypeVar("T")
+
+log = logging.getLogger("lineproof.router")
+
+WRONG_PEER = "; if the router's next hop is another address, fix 'peer' of 'sides' in the testbed's file"
+
+RESET_LIMIT = 10.0
+"""Seconds that a command which restarts the router may take to return."""
+
+
+@dataclass
+class RouterConnection:
+    """The router of *testbed*, cabled to the ports of *generator*. *cause_fault*: makes a simulated one fail."""
+
+    plan: Plan
+    testbed: OpenTestbed
+    generator: GeneratorConnection
+    cause_fault: Callable[[InjectedFault], None]
+    _router: Router | None = field(default=None, repr=False)
+    _watch: RouterWatch | None = field(default=None, repr=False)
+    _shell: Shell | None = field(default=None, repr=False)
+    _ssh: SshShell | None = field(default=None, repr=False)
+    _versions: Mapping[str, str] = field(default_factory=dict)
+    _journal: ChangeJournal | None = field(default=None, repr=False)
+    _undone: str = ""
+    facts: RouterFacts = field(default_factory=RouterFacts)
+    """What it is, read by :meth:`connect`."""
+    warnings: tuple[str, ...] = ()
+    """What :meth:`configure` found that will make trouble later, in words."""
+    line_rate_note: str = ""
+    """What has to be known of the speed that "line rate" is of, in words."""
+    _links_known: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.links = LinkWait(self.plan.link_wait, self.plan.testbed.link_wait)
+
+    def log_in(self) -> Shell:
+        """The router's shell over SSH. Raises TestbedError in one sentence."""
+        self._log_out()
+        # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
+        file = self.plan.command_file
+        self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.dialogue)
+        ssh.open()
+        self._shell = ssh if file is None else CommandLineShell(ssh, file, ssh.close)
+        return self._shell
+
+    def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
+        """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
+
+        Reads :attr:`facts` too. Raises TestbedError.
+        """
+        facts, black_box = self.testbed.facts, self.is_black_box
+        self._shell = no_shell if black_box else shell or self.log_in()
+        interfaces = tuple(side.interface for side in facts.sides)
+        login = facts.router
+        self._router = make_router(
+            *(self.plan.software.shell, self._shell, interfaces),
+            sudo=login.sudo,
+            where=login.where,
+            file=self.plan.command_file,
+        )
+        step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
+        self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems, step)
+        self._versions = self._router.identify()
+        found, software = self._router.facts(), self.plan.software
+        odd = differences(found, software.version, software.workers, software.rx_queues)
+        self.facts = replace(found, differences=odd)
+        return self._versions
+
+    def refused_first(self) -> Mapping[str, str]:
+        """The lines that its file has typed ``first`` and that it refuses, with its words. Raises TestbedError."""
+        file = self.plan.command_file
+        if file is None or self._ssh is None:
+            return {}
+        found = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
+        return {line: words for line, words in found.items() if words}
+
+    @property
+    def is_black_box(self) -> bool:
+        """Whether nobody logs in to it: its platform's software has ``shell: none``."""
+        return self.plan.software.shell == "none"
+
+    @property
+    def connected(self) -> bool:
+        """Whether :meth:`connect` was called."""
+        return self._router is not None
+
+    @property
+    def driver(self) -> Router:
+        """The router. Raises TestbedError if none is connected."""
+        return _required(self._router)
+
+    @property
+    def shell(self) -> Shell:
+        """Its shell. Raises TestbedError if none is connected."""
+        return _required(self._shell)
+
+    @property
+    def watch(self) -> RouterWatch:
+        """Its readings. Raises TestbedError if none is connected."""
+        return _required(self._watch)
+
+    @property
+    def restarted(self) -> bool:
+        """Whether it has restarted since it was configured."""
+        return self._watch is not None and self._watch.restarted
+
+    @property
+    def restarts(self) -> int:
+        """How many restarts of it were noticed."""
+        return self._watch.restarts if self._watch else 0
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions that it reports; none before :meth:`connect`."""
+        return self._versions
+
+    @property
+    def simulation_signs(self) -> tuple[str, ...]:
+        """What it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
+        return simulation_signs({f"the router's {name}": value for name, value in self._versions.items()})
+
+    @property
+    def not_forwarded(self) -> NotForwarded:
+        """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
+        return self._router.not_forwarded if self._router else {}
+
+    def configuration(self) -> dict[str, object]:
+        """The router's configuration: its sides as configured or expected, and what else was changed on it."""
+        facts = self.testbed.facts
+        sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
+        notes = [self._undone] if self._undone else []
+        notes += self._router.notes if self._router else ()
+        notes += [f"links were awaited{words}"] if (words := self.links.noted_words) else []
+        notes += [self.line_rate_note] if self.line_rate_note else []
+        return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
+
+    def configure(self, links_moved: bool = False) -> None:
+        """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
+
+        What an earlier run has left there is undone first, in any case. Then both ends of each link are awaited, the
+        longer if links were brought up (*links_moved*: they were in any case), and its neighbours are checked. Raises
+        TestbedError.
+        """
+        self.undo_leftover()
+        before = self.driver.changes
+        self.prepare_configuration()()
+        moved = any(moves_link(change) for change in self.driver.changes if change not in before)
+        if moved or links_moved or (self.generator.started and not self._links_known):
+            self.links.begin()
+        if self.plan.testbed.prepare == "configure":
+            self.watch.configured()
+        self.line_rate_note = await_links(self.links, self.link_states, self.generator)
+        self._links_known = True
+        self._check_neighbours()
+
+    def link_states(self) -> tuple[LinkState, ...]:
+        """Its interfaces under test, in the order of the sides. Raises TestbedError."""
+        names = [side.interface for side in self.testbed.facts.sides]
+        sudo, file = self.testbed.facts.router.sudo, self.plan.command_file
+        return read_link_states(self.plan.software.shell, self.shell, names, sudo, file)
+
+    def sides(self) -> tuple[Side, ...]:
+        """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
+        macs = {port.index: port.mac for port in self.generator.ports}
+        facts = self.testbed.facts
+        return tuple(
+            side if side.peer_mac else replace(side, peer_mac=macs.get(index, ""))
+            for side, index in zip(facts.sides, facts.generator.ports, strict=True)
+        )
+
+    def neighbours(self) -> tuple[NeighbourEntry, ...]:
+        """What the router knows of the generator's ports now; nothing where it cannot be read. Raises TestbedError."""
+        found, sides = self.driver.neighbours(self.sides()), self.sides()
+        own = self.plan.testbed.prepare != "configure" and bool(found)
+        return (*found, *(ipv6_entries(self.driver, sides, self.plan.catalogue) if own else ()))
+
+    def _check_neighbours(self) -> None:
+        """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
+        found, sides = self.neighbours(), self.sides()
+        there = {each.address for each in found}
+        self.watch.sides = (*sides, *(v6 for v6 in ipv6_sides(sides, self.plan.catalogue) if v6.peer in there))
+        if bad := [f"{each.problem}; {each.remedy or 'set it for good'}" for each in found if each.problem]:
+            hint = "" if self.plan.testbed.prepare == "configure" else WRONG_PEER
+            raise TestbedError("; ".join(bad) + hint)
+        self.warnings = tuple(f"{each.ages}; {each.remedy} for good" for each in found if each.ages)
+
+    def prepare_configuration(self, rehearsed: bool = False) -> Callable[[], None]:
+        """What :meth:`configure` does on the router, to be called later; the generator is asked now.
+
+        *rehearsed*: within the router's rehearsal, without a journal.
+        """
+        if self.plan.testbed.prepare != "configure":
+            return lambda: None
+        router, facts = self.driver, self.testbed.facts
+        _ = self.generator.driver  # raises TestbedError if none is connected
+        sides = self.sides()
+
+        def configure() -> None:
+            if not rehearsed:
+                self.begin_changes()
+            if not facts.simulated:
+                router.tune(self.plan.software.tuning)
+            router.configure(sides)
+            if self.plan.testbed.set_up and not facts.simulated:
+                router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
+
+        return configure
+
+    def planned_changes(self) -> tuple[tuple[Change, ...], str]:
+        """What :meth:`configure` would change on the router now, and why the list is not whole ("": it is).
+
+        Nothing is changed. Raises TestbedError if the generator's ports or the router cannot be read.
+        """
+        configure = self.prepare_configuration(rehearsed=True)
+        with self.driver.rehearsal() as found:
+            try:
+                configure()
+            except TestbedError as error:
+                if not found:
+                    raise
+                return tuple(found), f"what follows depends on what these do: {error}"
+        return tuple(found), ""
+
+    @property
+    def journal_name(self) -> str:
+        """Whose journal it has: ``host:port``. "" if its changes end with it, or there are none."""
+        lasting = isinstance(self.plan.testbed, HardwareSettings) and not self.is_black_box
+        return self.testbed.facts.router.where if lasting else ""
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What its journals hold, whoever holds them: that of its address, and those of others with its host key.
+
+        Before it is logged in to: with one that is known of it. Raises TestbedError.
+        """
+        if not self.journal_name:
+            return ()
+        file, known = self.plan.command_file, self.plan.study_commands
+        own = look(self.journal_name, file, known)
+        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys(), file, known))
+
+    def _host_keys(self) -> frozenset[str]:
+        login = self.testbed.facts.router
+        if self._ssh is not None and self._ssh.is_open:
+            return frozenset({self._ssh.host_key})
+        return known_fingerprints(login.known_hosts_path, login.host, login.port)
+
+    def undo_leftover(self, asked: bool = False) -> str:
+        """Undo what an earlier run has left on it; returns a sentence, "" if nothing. *asked*: by a person.
+
+        Raises TestbedError if something stays, or another process of this machine has it configured.
+        """
+        if self._journal is None and self.leftovers():
+            journal, self._undone = self._claim(self._occasion(), asked)
+            journal.close()
+        return self._undone
+
+    def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
+        """Its journal, after what earlier runs have left is undone, at whatever address, and a sentence about that."""
+        file, known = self.plan.command_file, self.plan.study_commands
+        journal = ChangeJournal.claim(self.journal_name, file, now.host_key, known)
+        try:
+            limit = EXCHANGE_LIMIT if file is None else file.limit
+            sudo = self.testbed.facts.router.sudo
+            said = [undo_leftover(journal, self.shell, sudo, now, limit, asked)]
+            for found in look_elsewhere(self.journal_name, (now.host_key,), file, known):
+                if found.occasion:
+                    with closing(ChangeJournal.claim(found.occasion.router, file, pairs=known)) as elsewhere:
+                        said.append(undo_leftover(elsewhere, self.shell, sudo, now, limit, asked))
+            return journal, "; ".join(filter(None, said))
+        except BaseException:
+            journal.close()
+            raise
+
+    def begin_changes(self) -> None:
+        """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
+        if not self.journal_name:
+            return
+        now = self._occasion()
+        if self._journal is None:
+            self._journal, _ = self._claim(now)
+            self.driver.keep_journal(self._journal)
+        elif self._journal.occasion and self._journal.occasion.restarted_since(now):
+            self.driver.forget_changes()
+        if not self._journal.pending:
+            self._journal.begin(now)
+
+    def _occasion(self) -> Occasion:
+        # the reading first: it logs in again if the link has dropped
+        uptime = self.driver.read().uptime
+        host_key = self._ssh.host_key if self._ssh else ""
+        return Occasion.now(self.journal_name, self.plan.software.shell, host_key, uptime, self.driver.boot_id())
+
+    def check_resettable(self) -> None:
+        """Raise TestbedError if the router cannot be restarted."""
+        if isinstance(self.plan.testbed, NetnsSettings):
+            raise TestbedError(
+                f"the router of testbed '{self.plan.testbed.testbed}' is this machine's kernel, which is not reset;"
+                " expected a testbed of hardware, or a simulated one"
+            )
+
+    def reset(self, command: str = "") -> None:
+        """Restart the router by its own *command*, as ``sudo reboot``; a simulated one without. Raises TestbedError."""
+        self.check_resettable()
+        if not command:
+            if self.testbed.facts.control is None:
+                raise TestbedError("a reset needs the command that restarts the router; expected 'sudo reboot'")
+            self.cause_fault(parse_fault("router reboot", start=0))
+            return
+        try:
+            result = self.shell(command, RESET_LIMIT)
+        except TestbedError:
+            if self._shell is None:
+                raise
+            return  # it went down during the command
+        if result.status != 0:
+            raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+
+    def restore(self) -> None:
+        """Undo the configuration and log out, within RESTORE_LIMIT and twice 5 s for closing its link.
+
+        Harmless when repeated; after an interrupt it goes on where it was. Raises TestbedError with the commands for
+        what stays on the router.
+        """
+        router, failure = self._router, None
+        # a described router may keep its changes over a restart
+        lost = self.restarted and self.plan.command_file is None
+        # a simulated router ends with its process, and its changes with it
+        ended = router is not None and self.testbed.facts.simulated and bool(self.testbed.problems())
+        try:
+            if router is not None and not ended:
+                if self._ssh is not None:
+                    self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
+                if kept := router.restore():
+                    log.warning("%s", kept)
+        except TestbedError as error:
+            # a restart has undone it already
+            failure = None if lost else error
+        if self._journal is not None:
+            if lost:
+                self._journal.forget()
+            self._journal.close()
+        self._router = self._watch = self._journal = None
+        self._log_out()
+        if failure is not None:
+            raise failure
+
+    def _log_out(self) -> None:
+        ssh, self._ssh, self._shell = self._ssh, None, None
+        if ssh is not None:
+            ssh.close()
+
+
+def _required(found: T | None) -> T:
+    if found is None:
+        raise TestbedError("no router is connected; call 'Connect Router' first")
+    return found

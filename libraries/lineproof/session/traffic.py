@@ -1,0 +1,323 @@
+"""Traffic on an open session: streams put on the ports, trials measured, and whether frames arrive at all."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ..counts.foreign import IDLE_SECONDS, ForeignFrames, Heard
+from ..counts.live_traffic import LiveTraffic
+from ..counts.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
+from ..counts.step_down import StepDown
+from ..counts.trial import During, Fault, Load, Outcome, Trial, assess_trial
+from ..errors import TestbedError
+from ..generators.abilities import Method
+from ..generators.base import Direction, Generator, Probe, directions_of
+from ..methods.recovery import reduced_load
+from ..sla.requirement import Quantity, Requirement
+from ..testbed.opening import OpenTestbed
+from ..testbed.settings import HardwareSettings
+from ..traffic.frame_kinds import refuse_not_forwarded
+from ..traffic.profiles import Profile
+from .destinations import dropped_by_card, wrong_destinations
+from .generator import GeneratorConnection
+from .plan import Plan
+from .reconnection import Reconnection
+from .router import RouterConnection
+from .seen_frames import SeenFrames, longest_frames
+
+LONGEST_PAUSE = 0.2
+"""Up to so many s of the testbed's clock are waited before a trial, each time another time: loss that comes in a period
+could else fall between the trials for ever."""
+
+PROBE_PPS = 1000.0
+"""Frames/s in each direction that must come back before anything is judged."""
+
+CHECK_SECONDS = 0.5
+"""Seconds of the testbed's clock that frames of a new kind are sent slowly."""
+
+
+@dataclass
+class Traffic:
+    """What the *generator* of *testbed* sends through the *router*, and what comes back."""
+
+    plan: Plan
+    testbed: OpenTestbed
+    generator: GeneratorConnection
+    router: RouterConnection
+    reconnection: Reconnection = field(default_factory=Reconnection, repr=False)
+    foreign: ForeignFrames = field(default_factory=ForeignFrames)
+    """Frames of other origin, measured when reachability was checked."""
+    _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
+    _link_was_down: bool = False
+    _restarts: int = field(default=0, repr=False)
+
+    @cached_property
+    def _seen(self) -> SeenFrames:
+        return SeenFrames(side.network for side in self.testbed.facts.sides)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of ports the testbed has."""
+        return len(self.testbed.facts.generator.ports) // 2
+
+    def directions(self, bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
+        """The directions that a sentence uses, pair by pair.
+
+        Without a router the frames carry the MAC address of the port that they go to: cards drop those for others.
+        """
+        found = directions_of(self.testbed.facts.generator.ports, bidirectional, pairs)
+        if not self.generator.bypassed:
+            return found
+        macs = self.generator.card_macs
+        return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in found)
+
+    def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
+        """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there.
+
+        Raises TestbedError if the router does not forward such frames at all, as far as slow traffic shows.
+        """
+        self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        if self.router.restarts != self._restarts:
+            self._restarts = self.router.restarts
+            self._seen.forget()
+        # a router that has restarted is not judged until it is configured again
+        known = self.generator.bypassed or self.router.restarted
+        known = known or self._seen.knows(profile, self.directions(bidirectional, pairs))
+        if known and self._prepared == (profile, bidirectional, probe, pairs):
+            return
+        self._refuse_unsendable(profile, bidirectional, probe, pairs)
+        if not known:
+            self._check_arrival(profile, bidirectional, pairs)
+        self._prepare(profile, bidirectional, probe, pairs)
+
+    def _prepare(self, profile: Profile, bidirectional: bool, probe: Probe | None, pairs: int) -> None:
+        """Put streams on the ports, unless they are there."""
+        wanted = (profile, bidirectional, probe, pairs)
+        if self._prepared == wanted:
+            return
+        self._prepared = None
+        with self.reconnection.noting_failures():
+            self.generator.driver.prepare(profile, self.directions(bidirectional, pairs), probe)
+        self._prepared = wanted
+
+    def put_for(self, requirement: Requirement) -> None:
+        """Put a sentence's streams on the ports, with probe frames if it asks for latency."""
+        probe = self.probe_for(requirement)
+        self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
+
+    def forget(self) -> None:
+        """No streams are on the ports any more: they were released, or claimed again."""
+        self._prepared = None
+        self._seen.forget()
+
+    def probe_for(self, requirement: Requirement) -> Probe | None:
+        """Twice the probe frames that the statistic needs in a trial, but no more than a tenth of the load."""
+        if requirement.statistic is None:
+            return None
+        enough = 2 * requirement.statistic.frames_needed / self.plan.goal.final_trial_duration
+        return Probe(min(max(PROBE_PPS, enough), self.load_for(requirement).pps / 10))
+
+    def maximum_load(self, profile: Profile) -> Load:
+        """The testbed's maximum load, per port."""
+        return self.plan.maximum_load(profile, self.testbed.facts.link_bps)
+
+    def load_for(self, requirement: Requirement) -> Load:
+        """The load that a sentence is judged at, per sending port."""
+        return self.plan.load_for(requirement, self.testbed.facts.link_bps)
+
+    # -- trials --------------------------------------------------------------------------------------------------------
+
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """One trial, see :meth:`~lineproof.generators.base.Generator.measure`.
+
+        Raises TestbedError if a process of the testbed ended, or the router's routes went with a link.
+        """
+        with self.reconnection.noting_failures():
+            generator = self._running_generator()
+        if self._link_was_down:
+            self._restore_after_link()
+        # nothing secret depends on it
+        time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
+        with self.reconnection.noting_failures():
+            outcome = self.foreign.with_budgets(generator.measure(load, duration, during))
+        self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
+        return outcome
+
+    def warm_up(self, requirement: Requirement) -> Trial | None:
+        """A first trial that is not judged (caches, frequency scaling). None if the goal has none.
+
+        Before a recovery at the load after the overload: a router that an overload breaks must be whole at first.
+        """
+        seconds = self.plan.warm_up
+        if not seconds:
+            return None
+        load = self.load_for(requirement)
+        outcome = self.measure(reduced_load(load) if requirement.quantity is Quantity.RECOVERY else load, seconds)
+        return assess_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """See :meth:`~lineproof.generators.base.Generator.step_down`."""
+        with self.reconnection.noting_failures():
+            return self._running_generator().step_down(first, seconds, second, after, every)
+
+    def burst(self, frames: int, pps: float) -> Outcome:
+        """See :meth:`~lineproof.generators.base.Generator.burst`."""
+        with self.reconnection.noting_failures():
+            return self._running_generator().burst(frames, pps)
+
+    def live(self) -> LiveTraffic:
+        """See :meth:`~lineproof.generators.base.Generator.live`."""
+        return self._running_generator().live()
+
+    def capture(
+        self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
+    ) -> Mapping[int, tuple[bytes, ...]]:
+        """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
+        self.plan.check_method(Method.CAPTURE, profile.name)
+        self.put(profile, bidirectional, pairs=pairs)
+        with self.reconnection.noting_failures():
+            return self.generator.driver.capture(load, 1.0, limit)
+
+    def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
+        """Probe frames that came back in a trial at the sentence's load, and how many of them came again.
+
+        They have sequence numbers; of the other frames a copy cannot be told from the frame itself.
+        """
+        probe = Probe(min(PROBE_PPS, self.load_for(requirement).pps / 10))
+        self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
+        counts = self.measure(self.load_for(requirement), seconds).latency
+        return sum(count.received for count in counts), sum(count.duplicates for count in counts)
+
+    # -- whether frames arrive -----------------------------------------------------------------------------------------
+
+    def check_reachability(self) -> None:
+        """Send a second of slow traffic in each direction of every pair, before anything is judged.
+
+        Raises TestbedError if a direction carries none: swapped cables, a wrong next hop or an unconfigured router are
+        the testbed's fault and must not count as loss.
+        """
+        profile, both = self.plan.probe
+        self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        self._refuse_unsendable(profile, both, None, self.pairs)
+        self._prepare(profile, both, None, self.pairs)
+        count = len(self.directions(both, self.pairs))
+        self.router.links.retried(lambda: check_reachability(self._send_slowly(count, PROBE_PPS, 1.0), self._likely))
+        with self.reconnection.noting_failures():
+            heard = self._running_generator().idle(IDLE_SECONDS)
+        self.foreign = ForeignFrames.of(heard)
+        self._seen.note(profile, self.directions(both, self.pairs))
+
+    def listen(self, seconds: float, keep: int) -> Mapping[int, Heard]:
+        """What comes to each port in *seconds* of the testbed's clock without traffic, with up to *keep* frames each.
+
+        Raises TestbedError.
+        """
+        with self.reconnection.noting_failures():
+            return self._running_generator().idle(seconds, keep)
+
+    def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
+        """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
+        rates = [pps * (1 + DIRECTION_STEP * index) for index in range(directions)]
+        with self.reconnection.noting_failures():
+            return self._running_generator().measure_rates(rates, seconds)
+
+    def _likely(self) -> str:
+        """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
+        if self.generator.bypassed:
+            return ""
+        found = list(map(self.plan.misfit_words, self.plan.misfits()))
+        endpoint = self.testbed.facts.generator
+        # the wires between interfaces of one machine filter nothing
+        if isinstance(self.plan.testbed, HardwareSettings):
+            addressed = dict(zip(endpoint.ports, (side.peer_mac for side in self.router.sides()), strict=True))
+            dropped = {port.index: dropped_by_card(port, addressed[port.index]) for port in self.generator.ports}
+            found += [f"of port {index}: {words}" for index, words in dropped.items() if words]
+        if self.router.connected and not self.router.is_black_box:
+            with contextlib.suppress(TestbedError):  # the frames are what is told
+                found += wrong_destinations(self.router.link_states(), self.generator.ports, endpoint)
+        return "; ".join(found)
+
+    def _check_arrival(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
+        """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
+
+        Frames that the router is not set up for would count as its loss. Of frames of several sizes only the longest
+        are sent: what an MTU lets through, it lets through shorter, too. Those with their own addresses are all sent,
+        and all must arrive, because each may need a route of its own.
+        """
+        directions = self.directions(bidirectional, pairs)
+        if profile.has_own_addresses:
+            self._prepare(profile, bidirectional, None, pairs)
+            pps = PROBE_PPS + 2 * _fixed_pps(profile)
+            check_own_addresses(profile.name, self._send_slowly(len(directions), pps, CHECK_SECONDS))
+        longest = longest_frames(profile)
+        if profile.program is None and not (profile.has_own_addresses and longest is profile):
+            self._prepare(longest, bidirectional, None, pairs)
+            outcome = self._send_slowly(len(directions), PROBE_PPS, CHECK_SECONDS)
+            check_arrival(longest.name, outcome, self._seen.likely_cause(profile, directions))
+        self._seen.note(profile, directions)
+
+    def _restore_after_link(self) -> None:
+        """Configure the router again, because an interface that was down may have lost its routes and neighbours.
+
+        Raises TestbedError if slow traffic of the sentence does not arrive then.
+        """
+        self._link_was_down = False
+        self._seen.forget()
+        if self.generator.bypassed:
+            return
+        if self.router.connected:
+            self.router.configure(links_moved=True)
+        if self._prepared is None or self.testbed.facts.simulated:
+            return
+        profile, bidirectional, probe, pairs = self._prepared
+        fixed = _fixed_pps(profile) + (probe.pps if probe else 0.0)
+        count = len(self.directions(bidirectional, pairs))
+
+        def probed() -> None:
+            check_reachability(self._send_slowly(count, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
+
+        try:
+            self.router.links.retried(probed)
+        except TestbedError as error:
+            raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
+
+    def _refuse_unsendable(self, profile: Profile, bidirectional: bool, probe: Probe | None, pairs: int) -> None:
+        """Raise TestbedError for frames that the generator cannot send, or the router is known not to forward."""
+        refuse_not_forwarded(profile, self.router.not_forwarded)
+        limits = self.generator.known_limits
+        if limits is not None:
+            limits.check_sendable(profile, probe is not None)
+        if probe is not None:
+            self._refuse_latency(profile, self.directions(bidirectional, pairs))
+
+    def _refuse_latency(self, profile: Profile, directions: tuple[Direction, ...]) -> None:
+        """Raise TestbedError if a receiving port measures no latency: its probe frames would count as lost."""
+        receiving = {direction.rx_port for direction in directions}
+        for port in self.generator.ports:
+            if port.index in receiving and port.measures is not None and "latency" not in port.measures:
+                raise TestbedError(
+                    f"'{profile.name}' was not sent: TRex reports that its port {port.index} (driver {port.driver})"
+                    " measures no latency; expected another card, or TRex started with '--software'"
+                )
+
+    def _reconnect_generator(self) -> None:
+        """A new connection in place of one that failed. Raises TestbedError, also if slow traffic does not arrive."""
+        self.forget()
+        self.generator.reconnect()
+        # the router notices a link that was gone late
+        self.router.links.begin()
+        self.check_reachability()
+
+    def _running_generator(self) -> Generator:
+        if problems := self.testbed.problems():
+            raise TestbedError("; ".join(problems))
+        return self.generator.driver
+
+
+def _fixed_pps(profile: Profile) -> float:
+    return profile.program.fixed_pps if profile.program is not None else 0.0

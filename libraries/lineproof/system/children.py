@@ -1,0 +1,162 @@
+"""How every other program is started: nothing of the current folder becomes code, and no secret is handed on.
+
+A program gets an environment that is made here, and begins in the folder ``/`` if the caller names none. A Python
+program finds this package and what it needs, and nothing else. Only this module starts programs
+(``utest/test_layers.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+Child = subprocess.Popen
+"""A running program."""
+
+DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
+TimeoutExpired = subprocess.TimeoutExpired
+
+LIBRARIES = Path(__file__).resolve().parents[2]
+"""The folder of the package ``lineproof``, which may not be installed."""
+
+SBIN_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+"""Folders of administrators' programs, which a plain user's PATH may lack."""
+
+HANDED_ON = frozenset(
+    {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
+    | {"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TREX_HOME", "LINEPROOF_BENCH"}
+    | {"PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE"}
+    | {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
+)
+"""Variables that a program gets, and those of the locale (``LC_…``): none that a person would give a password."""
+
+_LISTS_OF_FOLDERS = ("PATH", "LD_LIBRARY_PATH")
+_FOLDERS = ("PYTHONHOME", "PYTHONUSERBASE")
+
+
+def is_handed_on(name: str) -> bool:
+    """Whether every program gets the environment variable *name*."""
+    return name in HANDED_ON or name.startswith("LC_")
+
+
+def environment(more: Mapping[str, str] | None = None, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a program: what is handed on of *given* (this process's own), and *more* as it is.
+
+    A secret that a program needs has to be named in *more*.
+    """
+    given = os.environ if given is None else given
+    found = {name: text for name, text in given.items() if is_handed_on(name)}
+    return {**_safe(found), **(more or {})}
+
+
+def users_environment() -> dict[str, str]:
+    """This process's whole environment, for a program that runs in the user's own name: Robot, the bench's commands."""
+    known = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON") or name in HANDED_ON}
+    return _safe(known)
+
+
+def _safe(given: Mapping[str, str]) -> dict[str, str]:
+    """*given* without what depends on the current folder, and with the import path that this package needs."""
+    found = dict(given)
+    for name in _LISTS_OF_FOLDERS:
+        if name in found:
+            # an empty entry is the current folder
+            found[name] = os.pathsep.join(_absolute(found[name]))
+            if not found[name]:
+                del found[name]
+    for name in _FOLDERS:
+        if name in found and _absolute(found[name]) != found[name].split(os.pathsep):
+            del found[name]
+    found.pop("PYTHONPATH", None)
+    if folders := _import_path(given.get("PYTHONPATH", "")):
+        found["PYTHONPATH"] = os.pathsep.join(folders)
+    return found
+
+
+def _absolute(folders: str) -> list[str]:
+    return [folder for folder in folders.split(os.pathsep) if Path(folder).is_absolute()]
+
+
+def _import_path(given: str) -> list[str]:
+    """This package's folder, and those of PYTHONPATH that packages are installed in (``pip install --target``)."""
+    # an installed package is found anyway, and site-packages must not come before the standard library
+    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()}
+    home = [] if str(LIBRARIES) in installed else [str(LIBRARIES)]
+    others = [folder for folder in _absolute(given) if any(Path(folder).glob("*.dist-info"))]
+    return list(dict.fromkeys([*home, *others]))
+
+
+def python(module: str, *words: str) -> tuple[str, ...]:
+    """The command that runs *module* in this interpreter. ``-P``: nothing is imported from the current folder."""
+    return (sys.executable, "-P", "-m", module, *words)
+
+
+def find_program(program: str) -> str | None:
+    """The absolute path of *program*, from PATH or :data:`SBIN_FOLDERS`; never one of the current folder."""
+    folders = [*_absolute(os.environ.get("PATH", os.defpath)), *SBIN_FOLDERS]
+    return shutil.which(program, path=os.pathsep.join(folders))
+
+
+@contextlib.contextmanager
+def absolute_path_only() -> Iterator[None]:
+    """This process's own PATH without its relative entries, around a library that starts programs by itself."""
+    given = os.environ.get("PATH")
+    if given is not None:
+        os.environ["PATH"] = os.pathsep.join(_absolute(given))
+    try:
+        yield
+    finally:
+        if given is not None:
+            os.environ["PATH"] = given
+
+
+def start(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", **options: Any
+) -> Child[bytes]:
+    """Start *argv*; *options* as of :class:`subprocess.Popen`. *env*: default :func:`environment`. Raises OSError."""
+    return subprocess.Popen(list(argv), env=environment() if env is None else dict(env), cwd=cwd, **options)
+
+
+def run(
+    argv: Sequence[str], limit: float, *, env: Mapping[str, str] | None = None, cwd: str | Path = "/"
+) -> subprocess.CompletedProcess[str]:
+    """Run *argv*, without input, to its end. Raises OSError, and TimeoutExpired after *limit* s, when it is killed."""
+    return subprocess.run(
+        list(argv),
+        stdin=DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=limit,
+        env=environment() if env is None else dict(env),
+        cwd=cwd,
+        check=False,
+    )
+
+
+def pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Input and output of *child*, which was started with pipes for both."""
+    if child.stdin is None or child.stdout is None:
+        raise ValueError("the program was started without pipes")
+    return child.stdin, child.stdout
+
+
+def send_line(child: subprocess.Popen[bytes], line: str) -> None:
+    """Write *line* to the input of *child*; nothing if that is closed, or the child has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        if child.stdin:
+            child.stdin.write(line.encode() + b"\n")
+            child.stdin.flush()
+
+
+def become(argv: Sequence[str]) -> NoReturn:
+    """Replace this process by *argv*, an absolute path first; it keeps the folder and the user's environment."""
+    os.execve(argv[0], list(argv), users_environment())  # noqa: S606  (no shell)

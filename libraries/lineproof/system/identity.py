@@ -1,0 +1,156 @@
+"""Processes, identified beyond their number, and the private folders of this user's runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import stat
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from ..errors import TestbedError, system_words
+from ..files import not_written
+
+ELSEWHERE = "set XDG_RUNTIME_DIR to another folder of yours"
+"""The other way out where :func:`runtime_folder` cannot be written."""
+
+STATE_ELSEWHERE = "set XDG_STATE_HOME to another folder of yours that a reboot does not empty"
+"""The other way out where :func:`state_folder` cannot be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process: ``start`` differs for a later one with the same ``pid``; ``where``: boot and PID namespace."""
+
+    pid: int
+    start: str
+    where: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether this process still runs. One in another PID namespace cannot be seen and counts as alive."""
+        boot, _, space = self.where.partition(" ")
+        here_boot, _, here_space = _boot_and_namespace().partition(" ")
+        if boot != here_boot:
+            return False
+        return space != here_space or _start_time(self.pid) == self.start
+
+
+def identify(pid: int) -> ProcessIdentity:
+    """The process that has *pid* now. Raises ProcessLookupError where none has."""
+    start = _start_time(pid)
+    if start is None:
+        raise ProcessLookupError(pid)
+    return ProcessIdentity(pid, start, _boot_and_namespace())
+
+
+def runtime_folder() -> Path:
+    """``$XDG_RUNTIME_DIR/lineproof``, else ``/tmp/lineproof-<uid>``; made with mode 0700 where missing.
+
+    Raises TestbedError where that path is not a folder of this user, or cannot be made.
+    """
+    given = _own_folder("XDG_RUNTIME_DIR")
+    if given is not None:
+        return _private_folder(given / "lineproof", ELSEWHERE)
+    return _private_folder(Path("/tmp") / f"lineproof-{os.getuid()}", ELSEWHERE)  # noqa: S108  (it verifies it)
+
+
+def state_folder(part: str) -> Path:
+    """*part* of ``$XDG_STATE_HOME/lineproof``, else ``~/.local/state/lineproof``: a reboot leaves it. Mode 0700.
+
+    Raises TestbedError where that path is not a folder of this user, or cannot be made.
+    """
+    variable = "XDG_STATE_HOME"
+    above = Path(os.environ[variable]) if _is_absolute(variable) else _home() / ".local" / "state"
+    try:
+        above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(above, error, STATE_ELSEWHERE) from error
+    folder = _private_folder(above / "lineproof", STATE_ELSEWHERE) / part
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error, STATE_ELSEWHERE) from error
+    return folder
+
+
+def machine_uptime() -> float:
+    """Seconds since this machine started, also while it slept. Setting its clock does not change it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
+def _is_absolute(variable: str) -> bool:
+    return Path(os.environ.get(variable, "")).is_absolute()
+
+
+def _own_folder(variable: str) -> Path | None:
+    """The folder that *variable* names, if it is this user's: under sudo it may be the one of who called it."""
+    if not _is_absolute(variable):
+        return None
+    found = Path(os.environ[variable])
+    return found if found.is_dir() and found.stat().st_uid == os.getuid() else None
+
+
+def _home() -> Path:
+    """This user's home folder. Raises TestbedError."""
+    try:
+        return _own_folder("HOME") or Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise TestbedError(
+            f"the user {os.getuid()} has no account on this machine, and HOME names no folder of this user;"
+            f" {STATE_ELSEWHERE}"
+        ) from None
+
+
+def _private_folder(folder: Path, elsewhere: str) -> Path:
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    except OSError as error:
+        raise not_written(folder, error, elsewhere) from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise TestbedError(f"{folder} must be a folder and is not; remove it, or {elsewhere}")
+    if found.st_uid != os.getuid():
+        raise TestbedError(
+            f"{folder} belongs to user {found.st_uid}, not to you ({os.getuid()}), so nothing secret can be kept there;"
+            f" have it removed, or {elsewhere}"
+        )
+    if found.st_mode & 0o077:
+        try:
+            folder.chmod(0o700)
+        except OSError as error:
+            raise not_written(folder, error, elsewhere) from error
+    return folder
+
+
+def _start_time(pid: int) -> str | None:
+    """When *pid* started, as text to compare; None where it has ended (a zombie has ended)."""
+    if sys.platform != "linux":
+        try:
+            process = psutil.Process(pid)
+            return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
+        except psutil.Error:
+            return None
+    try:
+        # field 2, the name in brackets, may contain anything; field 3 is the state; 22 the start in ticks since boot,
+        # which setting the clock does not change
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    except (OSError, IndexError):
+        return None
+
+
+def _boot_and_namespace() -> str:
+    if sys.platform != "linux":
+        return f"{psutil.boot_time():.0f} "
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8", errors="replace").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError as error:
+        raise TestbedError(f"this system cannot tell processes apart: {system_words(error)}; expected /proc") from error

@@ -1,0 +1,158 @@
+"""A testbed of hardware. It runs already, except its TRex server if the testbed file has ``start``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..generators.site import GeneratorEndpoint
+from ..generators.trex.client_folders import client_folder
+from ..platforms import Platform
+from ..routers.base import Side
+from ..system.login import Login
+from ..system.secrets import ENVIRONMENT, Secrets
+from ..units import parse_link_speed
+from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .keeper_plan import Facts, KeeperPlan
+from .leases import Lease
+from .settings import HardwareSettings, RouterSettings, SideSettings, next_hops
+from .trex.config_file import PortInfo, TrexConfig
+from .trex.server import ServerOrder
+from .trex.settings import PortSettings, StartSettings, TrexGeneratorSettings
+from .trex.wrapper import trex_arguments
+
+UNUSED_PORT = PortInfo(dest_mac="02:00:00:00:00:00")
+"""A port that is not used; its destination is a locally administered MAC address that no port has."""
+
+
+def hardware_facts(
+    testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
+) -> TestbedFacts:
+    """The facts in the testbed's file."""
+    router = testbed.router
+    sides = tuple(
+        Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
+        for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
+    )
+    return TestbedFacts(
+        generator=generator_endpoint(testbed, secrets),
+        router=NO_ROUTER if router is None else _endpoint(router, secrets),
+        sides=sides,
+        link_bps=platform.link_bps,
+        label=f"{platform.description}, {software}, on {testbed.testbed}",
+    )
+
+
+def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
+    """How the generator is reached, of whatever kind it is."""
+    generator = testbed.trex
+    if generator is None:
+        other = testbed.generator
+        ports = tuple(range(other.port_count))
+        hops = next_hops(ports, testbed.cabled_sides)
+        return GeneratorEndpoint("", 0, 0, ports, next_hops=hops, type=other.type, settings=other, secrets=secrets)
+    return GeneratorEndpoint(
+        generator.address,
+        generator.sync_port,
+        generator.async_port,
+        generator.ports,
+        generator.client,
+        generator.force,
+        _host_login(generator, secrets),
+        generator.trex_home or "",
+        pins_cores=generator.core_mask == "pin",
+        promiscuous=generator.promiscuous,
+        next_hops=next_hops(generator.ports, testbed.cabled_sides),
+    )
+
+
+def _endpoint(router: RouterSettings, secrets: Secrets) -> RouterEndpoint:
+    return RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
+
+
+class HardwareSetup:
+    """A testbed of hardware whose TRex server is started. Raises TestbedError, ConfigError."""
+
+    def __init__(
+        self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease, secrets: Secrets
+    ) -> None:
+        if settings.trex is None:
+            raise ConfigError(f"nothing is to be started for the generator '{settings.generator_type}'")
+        self._generator, self._sides, self._lease = settings.trex, settings.cabled_sides, lease
+        self._facts = replace(hardware_facts(settings, platform, software, secrets), runtime=lease.folder)
+        self._secrets = secrets
+
+    def plan(self) -> KeeperPlan:
+        """One process, which holds the server, here or over SSH."""
+        process = server_order(self._generator, self._sides, self._secrets).process(self._lease.folder)
+        return KeeperPlan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
+
+    def facts(self, ready: Facts) -> TestbedFacts:
+        """From the testbed's file; if the server is started here, with the client of its installation."""
+        generator = self._facts.generator
+        local = self._generator.start is not None and self._generator.start.host == "local"
+        if local and not generator.client and client_folder(Path(generator.home)) is not None:
+            return replace(self._facts, generator=replace(generator, client=generator.home))
+        return self._facts
+
+
+def server_order(
+    generator: TrexGeneratorSettings, sides: tuple[SideSettings, ...], secrets: Secrets = ENVIRONMENT
+) -> ServerOrder:
+    """The server that the testbed's file asks for. Raises ConfigError."""
+    start = generator.start
+    if start is None or generator.trex_home is None:
+        raise ConfigError("nothing is to be started; expected 'start' and 'trex_home' for the generator")
+    prefix = start.prefix or (f"lineproof-{generator.sync_port}" if start.on_linux_interfaces else "")
+    config = TrexConfig(
+        interfaces=start.interfaces,
+        ports=_port_infos(generator, start, sides),
+        rpc_port=generator.sync_port,
+        pub_port=generator.async_port,
+        low_end=start.is_low_end,
+        low_end_core=start.low_end_core,
+        threads=start.threads.threads() if start.threads else None,
+        prefix=prefix,
+        memory=start.memory,
+        port_speed=round(parse_link_speed(start.port_speed) / 1e6) if start.port_speed else None,
+        port_bandwidth_gb=start.port_bandwidth_gb,
+    )
+    return ServerOrder(
+        home=generator.trex_home,
+        arguments=trex_arguments(
+            start.cores, start.is_software, start.is_low_end, start.extra, mbuf_factor=start.mbuf_factor
+        ),
+        config=config.text() if start.interfaces else "",
+        linux=start.on_linux_interfaces,
+        address=generator.address,
+        rpc_port=generator.sync_port,
+        pub_port=generator.async_port,
+        limit=start.limit,
+        grace=start.stop,
+        prefix="" if start.prefix else prefix,
+        sudo=start.sudo,
+        restarts=start.restarts,
+        login=None if start.host == "local" else _host_login(generator, secrets),
+    )
+
+
+def _port_infos(
+    generator: TrexGeneratorSettings, start: StartSettings, sides: tuple[SideSettings, ...]
+) -> tuple[PortInfo, ...]:
+    """One for every interface: from ``ports`` of the file, and for the ports in use from the sides' addresses."""
+    found = []
+    settings = start.ports or tuple(PortSettings() for _ in start.interfaces)
+    cabled = dict(zip(generator.ports, sides, strict=True))
+    for index, port in enumerate(settings):
+        side = cabled.get(index)
+        if side is None:
+            # TRex needs every port described
+            found.append(port.port_info("", "", "") if port.dest_mac or port.default_gw else UNUSED_PORT)
+        else:
+            found.append(port.port_info(side.peer, side.address.partition("/")[0], side.peer_mac or ""))
+    return tuple(found)
+
+
+def _host_login(generator: TrexGeneratorSettings, secrets: Secrets) -> Login | None:
+    return None if generator.ssh is None else generator.ssh.login(generator.address, secrets)

@@ -1,0 +1,162 @@
+"""A real OpenSSH server for the ``netns`` testbed, on loopback, its sessions in the router's namespace.
+
+Keys and configuration are made new for every run in a folder of mode 0700. The machine's own SSH server is neither
+read nor changed.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import TestbedError
+from ..files import write_whole
+from ..system import children
+from ..system.children import find_program
+from ..system.identity import ELSEWHERE
+from .namespaces import Command
+
+HOST = "127.0.0.1"
+
+KEYGEN_LIMIT = 20.0
+"""Seconds that making a key may take."""
+
+PRIVILEGE_SEPARATION = "/run/sshd"
+"""The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SshServer:
+    """How to run the server and how to log in. ``argv`` runs it in the foreground, its log on standard error."""
+
+    argv: Command
+    setup: tuple[Command, ...]
+    host: str
+    port: int
+    user: str
+    client_key: Path
+    known_hosts: Path
+    folder: Path
+
+
+def prepare(folder: Path, namespace: str) -> SshServer:
+    """Write keys and configuration to *folder*, for sessions in *namespace*. Raises TestbedError."""
+    server, keygen, ip = find_program("sshd"), find_program("ssh-keygen"), find_program("ip")
+    if server is None or keygen is None or ip is None:
+        missing = "iproute2" if ip is None else "openssh-server"
+        raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
+    user = _account()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    port = free_port()
+    host_key, client_key = folder / "host_ed25519", folder / "client_ed25519"
+    for path in (host_key, client_key):
+        path.unlink(missing_ok=True)
+        _run_checked((keygen, "-q", "-t", "ed25519", "-N", "", "-C", "lineproof", "-f", str(path)))
+    _write(folder / "authorized_keys", client_key.with_suffix(".pub").read_text(), 0o600)
+    kind, key = host_key.with_suffix(".pub").read_text().split()[:2]
+    _write(folder / "known_hosts", f"[{HOST}]:{port} {kind} {key}\n", 0o600)
+    _write(folder / "session", session_script(ip, namespace), 0o700)
+    config = folder / "sshd_config"
+    _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
+    # the keeper connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
+    if _knows_penalties(server, config):
+        _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
+    return SshServer(
+        argv=(server, "-D", "-e", "-f", str(config)),
+        setup=(("mkdir", "-p", "-m", "0755", PRIVILEGE_SEPARATION),),
+        host=HOST,
+        port=port,
+        user=user,
+        client_key=client_key,
+        known_hosts=folder / "known_hosts",
+        folder=folder,
+    )
+
+
+def session_script(ip: str, namespace: str) -> str:
+    """The program of every session: the client's command, given to a shell inside *namespace* as one argument."""
+    enter = f"exec {shlex.quote(ip)} netns exec {shlex.quote(namespace)} /bin/sh"
+    return f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
+
+
+def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
+    """``sshd_config(5)``: one user, by key only, nothing but sessions. *pam*: needed for an account that is locked."""
+    quoted = {name: f'"{folder / name}"' for name in ("host_ed25519", "authorized_keys", "session")}
+    lines = (
+        f"ListenAddress {HOST}:{port}",
+        "AddressFamily inet",
+        f"HostKey {quoted['host_ed25519']}",
+        "PidFile none",
+        f"AuthorizedKeysFile {quoted['authorized_keys']}",
+        f"AllowUsers {user}",
+        "PermitRootLogin prohibit-password",
+        "PubkeyAuthentication yes",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        f"UsePAM {'yes' if pam else 'no'}",
+        # a parent folder may be writable for others, like /tmp; this folder is not
+        "StrictModes no",
+        f"ForceCommand {quoted['session']}",
+        # with this bash takes itself for a shell within a shell and does not read ~/.bashrc, which may change the
+        # session or wait for input
+        "SetEnv SHLVL=1",
+        "AllowTcpForwarding no",
+        "AllowAgentForwarding no",
+        "X11Forwarding no",
+        "PrintMotd no",
+        "PrintLastLog no",
+        "UseDNS no",
+        "LoginGraceTime 20",
+        "LogLevel ERROR",
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _account() -> str:
+    """The name of this process's user, whom sshd has to know. Raises TestbedError."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise TestbedError(
+            f"the user {os.geteuid()} has no account on this machine, and the netns testbed's sshd lets nobody else in;"
+            " expected a line for this user in /etc/passwd"
+        ) from None
+
+
+def free_port() -> int:
+    """A TCP port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        found: int = probe.getsockname()[1]
+        return found
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    write_whole(path, text, ELSEWHERE, mode)
+
+
+def _is_locked(user: str) -> bool:
+    """Whether the account's password is locked: sshd accepts such a user only with PAM."""
+    try:
+        rows = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
+    except OSError:
+        return False
+    return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
+
+
+def _knows_penalties(server: str, config: Path) -> bool:
+    command = (server, "-T", "-f", str(config), "-o", "PerSourcePenalties=no")
+    Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
+    done = children.run(command, KEYGEN_LIMIT)
+    return done.returncode == 0
+
+
+def _run_checked(command: Command) -> None:
+    done = children.run(command, KEYGEN_LIMIT)
+    if done.returncode != 0:
+        raise TestbedError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")

@@ -1,0 +1,247 @@
+"""A TRex server that a keeper starts: what to start (:class:`ServerOrder`), and the server's life from start to end.
+
+``python -m lineproof.testbed.trex`` holds one server as long as its own standard input lasts. Its log is TRex's output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import TestbedError
+from ...generators.trex.server_facts import ask_server
+from ...json_text import parse_json
+from ...system import children
+from ...system.login import Login
+from ..keeper_plan import ProcessPlan
+from .relay import HOST, Relay, connect_within
+from .started_server import LocalServer, RemoteServer, StartedServer, log_note
+from .wrapper import END_OF_CONFIG, wrapper_command
+
+PROCESS_NAME = "trex"
+"""The process's name in the keeper's plan."""
+
+POLL = 0.2
+"""Seconds between two checks of a server."""
+
+RESTARTS_BACK_AFTER = 60.0
+"""Seconds of service after which restarts are counted from 0 again."""
+
+HOLDER_MARGIN = 3.0
+"""Seconds that each process above a server waits longer for its end than the one below."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOrder:
+    """One TRex server to be started. It is sent as JSON.
+
+    ``home``: the installation's folder; ``arguments``: TRex's; ``config``: the text of its configuration ("": the
+    host's own); ``linux``: its interfaces are Linux's; ``grace``: s for an orderly end; ``address``, ``rpc_port``,
+    ``pub_port``: of its API, which must answer within ``limit`` s; ``restarts``: how often it may be started again,
+    ``restarts_used``: how often it was; ``namespace``: the network namespace it runs in, and ``local_ports``: the ports
+    outside of it that lead to the API (0: free ones).
+    """
+
+    home: str
+    arguments: tuple[str, ...]
+    config: str
+    linux: bool
+    address: str
+    rpc_port: int
+    pub_port: int
+    limit: float = 90.0
+    grace: int = 8
+    prefix: str = ""
+    sudo: bool = False
+    restarts: int = 1
+    restarts_used: int = 0
+    login: Login | None = None
+    namespace: str = ""
+    local_ports: tuple[int, int] = (0, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The process's specification."""
+        data = asdict(replace(self, login=None))
+        return {**data, "login": self.login.to_json() if self.login else None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ServerOrder:
+        """The inverse of :meth:`to_json`. Raises TypeError or KeyError on anything else."""
+        login = None if data.get("login") is None else Login.from_json(data["login"])
+        lists = {name: tuple(data[name]) for name in ("arguments", "local_ports")}
+        return cls(**{**data, **lists, "login": login})
+
+    @property
+    def where(self) -> str:
+        """The place, for messages."""
+        return f"in '{self.home}' " + (f"at {self.login.where}" if self.login else "on this machine")
+
+    def process(self, folder: Path) -> ProcessPlan:
+        """The entry in the keeper's plan; the log goes to *folder*."""
+        return ProcessPlan(
+            name=PROCESS_NAME,
+            argv=children.python("lineproof.testbed.trex"),
+            log=str(log_path(folder)),
+            spec=self.to_json(),
+            env=self.login.environment() if self.login else {},
+            limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
+            grace=self.grace + 2 * HOLDER_MARGIN,
+        )
+
+
+def log_path(folder: Path) -> Path:
+    """The TRex server's log in a testbed's runtime folder."""
+    return folder / "trex.log"
+
+
+def start_server(order: ServerOrder) -> StartedServer:
+    """Start the server and send it its configuration. Raises TestbedError."""
+    argv = wrapper_command(
+        order.home, order.arguments, linux=order.linux, grace=order.grace, prefix=order.prefix, sudo=order.sudo
+    )
+    if order.namespace:
+        argv = ("ip", "netns", "exec", order.namespace, *argv)
+    server: StartedServer = RemoteServer(order.login, argv) if order.login else LocalServer(argv)
+    server.write_input(order.config + END_OF_CONFIG)
+    return server
+
+
+def await_api(order: ServerOrder, server: StartedServer, stack: ExitStack, ending: threading.Event) -> dict[str, int]:
+    """Wait until the API answers; returns its ports as seen from here. Raises TestbedError with the last output."""
+    until = time.monotonic() + order.limit
+    ports = {"rpc_port": order.rpc_port, "pub_port": order.pub_port}
+    problem = ""
+    while not ending.is_set():
+        if (status := server.status()) is not None:
+            raise TestbedError(
+                f"TRex {order.where} {end_in_words(status)} before its API answered{_last_lines(server)}"
+            )
+        try:
+            _try_api_port(order)
+            if order.namespace:
+                relays = [
+                    Relay(order.namespace, target, port)
+                    for target, port in zip((order.rpc_port, order.pub_port), order.local_ports, strict=True)
+                ]
+                for relay in relays:
+                    stack.callback(relay.close)
+                rpc, pub = relays[0].port, relays[1].port
+                ports = {"rpc_port": rpc, "pub_port": pub}
+                order = replace(order, namespace="", address=HOST, rpc_port=rpc, pub_port=pub)
+            ask_server(order.address, order.rpc_port)
+            return ports
+        except (OSError, TestbedError) as error:
+            problem = str(error)
+        if time.monotonic() > until:
+            raise TestbedError(
+                f"TRex {order.where} was started, but its API did not answer at {order.address}:{order.rpc_port}"
+                f" within {order.limit:g} s ({problem}){_last_lines(server)}"
+            )
+        ending.wait(POLL)
+    return ports
+
+
+def _try_api_port(order: ServerOrder) -> None:
+    """Connect to the API's port once. Raises OSError."""
+    if order.namespace:
+        connect_within(order.namespace, order.rpc_port).close()
+    else:
+        socket.create_connection((order.address, order.rpc_port), 1.0).close()
+
+
+def check_api_port_free(order: ServerOrder) -> None:
+    """Raise TestbedError if something answers at the API's port already: our server could not be told from it."""
+    if order.namespace:
+        return
+    with suppress(OSError):
+        _try_api_port(order)
+        raise TestbedError(
+            f"a server answers already at {order.address}:{order.rpc_port}, where TRex is to be started; end that"
+            " server, or leave 'start' out of the testbed file to use it"
+        )
+
+
+def end_in_words(status: int) -> str:
+    """How the server ended, in words."""
+    if status < 0:
+        return "was lost with the SSH connection to it"
+    if 128 < status < 128 + 65:
+        return f"was ended by signal {status - 128}"
+    return f"ended with status {status}"
+
+
+def _last_lines(server: StartedServer) -> str:
+    last = server.output.last_lines()
+    return f"; its last lines: {last}" if last else "; it wrote nothing"
+
+
+def hold_server(order: ServerOrder, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
+    """Start the server, report when it is ready, hold it until *ending* or its own end; returns this process's status.
+
+    Raises TestbedError, with nothing left running, if the server does not become ready.
+    """
+    check_api_port_free(order)
+    with ExitStack() as stack:
+        server = start_server(order)
+        stack.callback(_stop_server, server, order)
+        ports = await_api(order, server, stack, ending)
+        if ending.is_set():
+            return 0
+        began = time.monotonic()
+        say({"ready": True, "pid": os.getpid(), **ports})
+        while not ending.wait(POLL):
+            status = server.status()
+            if status is not None:
+                log_note(f"TRex {end_in_words(status)}")
+                restarts_used = 0 if time.monotonic() - began >= RESTARTS_BACK_AFTER else order.restarts_used
+                if restarts_used < order.restarts:
+                    again = {"local_ports": [ports["rpc_port"], ports["pub_port"]], "restarts_used": restarts_used + 1}
+                    say({"again": {"after": 0.5, "specification": again}})
+                return status if 0 < status < 256 else 1
+    return 0
+
+
+def _stop_server(server: StartedServer, order: ServerOrder) -> None:
+    if not server.stop(order.grace + HOLDER_MARGIN):
+        log_note("TRex did not end in order")
+
+
+def main() -> int:
+    """Hold the one server that standard input describes."""
+    ending = threading.Event()
+    text = sys.stdin.buffer.readline()
+    if not text:
+        return 1
+    # empty handlers: SIG_IGN would be inherited by TRex
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, lambda *_: ending.set())
+
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        ending.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        return hold_server(ServerOrder.from_json(parse_json(text, own=True)), _send, ending)
+    except TestbedError as error:
+        _send({"error": str(error)})
+        return 1
+
+
+def _send(data: Mapping[str, Any]) -> None:
+    with suppress(OSError):
+        os.write(1, json.dumps(data).encode() + b"\n")

@@ -1,0 +1,281 @@
+"""The traffic words of a project: ``variables/profiles/*.yaml``, and the profile that words of a sentence name."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..config import load_config
+from ..errors import ConfigError, SentenceError
+from ..project import Folder, Layers, listed
+from ..units import FCS
+from ..visible import shortened
+from .captures import read_capture
+from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
+from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
+from .trex_profile import TrexProfile
+
+ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
+"""Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
+
+_SIZE = re.compile(r"([0-9]{1,9})b")
+_FLOWS = re.compile(r"([0-9]{1,9})([kM]?)-flows")
+_FACTOR = {"": 1, "k": 10**3, "M": 10**6}
+_GENOME = "genome:"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All traffic words of sentences."""
+
+    flows: Mapping[str, FlowsFile]
+    mixes: Mapping[str, MixFile]
+    sizes: SizesFile
+    headers: Mapping[str, HeadersFile] = field(default_factory=dict)
+    captures: Mapping[str, Path] = field(default_factory=dict)
+    programs: Mapping[str, tuple[TrexFile, Path]] = field(default_factory=dict)
+    genome: GenomeFile | None = None
+    counts: FlowCountFile | None = None
+    load_program: ProgramLoader | None = None
+
+    @classmethod
+    def read(cls, folder: Folder, load_program: ProgramLoader | None = None) -> Catalogue:
+        """Read every ``*.yaml`` of *folder*; *load_program* loads profiles in TRex's format. Raises ConfigError.
+
+        What the project itself defines takes the place of what is packaged, whatever the files are called.
+        """
+        flows: dict[str, FlowsFile] = {}
+        mixes: dict[str, tuple[MixFile, Path]] = {}
+        headers: dict[str, HeadersFile] = {}
+        captures: dict[str, Path] = {}
+        programs: dict[str, tuple[TrexFile, Path]] = {}
+        single: dict[str, SizesFile | GenomeFile | FlowCountFile] = {}
+        for path, entry in _entries(folder):
+            if isinstance(entry, SizesFile | GenomeFile | FlowCountFile):
+                if entry.kind in single:
+                    raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
+                single[entry.kind] = entry
+                continue
+            if any(entry.name in known for known in (flows, mixes, headers, captures, programs)):
+                raise ConfigError(f"the traffic word '{entry.name}' is defined twice", path)
+            if isinstance(entry, FlowsFile):
+                flows[entry.name] = entry
+            elif isinstance(entry, MixFile):
+                mixes[entry.name] = entry, path
+            elif isinstance(entry, HeadersFile):
+                headers[entry.name] = entry
+            elif isinstance(entry, TrexFile):
+                programs[entry.name] = entry, path.parent / entry.file
+            else:
+                captures[entry.name] = path.parent / entry.file
+        sizes, genome, counts = (single.get(kind) for kind in ("sizes", "genome", "flow-count"))
+        if not isinstance(sizes, SizesFile) or sum(item.default for item in flows.values()) != 1:
+            raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", str(folder))
+        found = cls(
+            flows,
+            {name: mix for name, (mix, _) in mixes.items()},
+            sizes,
+            headers,
+            captures,
+            programs,
+            genome if isinstance(genome, GenomeFile) else None,
+            counts if isinstance(counts, FlowCountFile) else None,
+            load_program,
+        )
+        for name, (_, path) in mixes.items():
+            try:
+                found.frames(name)
+            except SentenceError as error:
+                raise ConfigError(f"the mix '{name}': {error}", path) from None
+        return found
+
+    def files(self) -> list[Path]:
+        """Captures and profiles in TRex's format that words name."""
+        return sorted({*self.captures.values(), *(path for _, path in self.programs.values())})
+
+    def words(self) -> list[str]:
+        """All traffic words, for messages."""
+        return [
+            *("64b", "1514b", "<bytes>b", *self.mixes, *self.captures, *self.programs),
+            *([_GENOME + "<letters>"] if self.genome else []),
+            *self.flows,
+            *(["<N>-flows"] if self.counts else []),
+            *self.headers,
+        ]
+
+    def is_word(self, word: str) -> bool:
+        """Whether *word* is a traffic word."""
+        return self._names_frames(word) or self._names_flows(word) or word in self.headers
+
+    def _names_frames(self, word: str) -> bool:
+        genome = self.genome is not None and word.startswith(_GENOME)
+        files = word in self.captures or word in self.programs
+        return bool(_SIZE.fullmatch(word)) or word in self.mixes or files or genome
+
+    def _names_flows(self, word: str) -> bool:
+        return word in self.flows or (self.counts is not None and bool(_FLOWS.fullmatch(word)))
+
+    def profile(self, words: list[str]) -> Profile:
+        """The profile that *words* name, in any order.
+
+        Raises SentenceError, and for a file ConfigError or TestbedError.
+        """
+        for word in words:
+            if not self.is_word(word):
+                raise SentenceError(f"'{shortened(word)}' is not a traffic word; known: {', '.join(self.words())}")
+        frame_word = _at_most_one("which frames", [word for word in words if self._names_frames(word)])
+        flow_word = _at_most_one("which flows", [word for word in words if self._names_flows(word)])
+        header_words = [word for word in words if word in self.headers]
+        if not frame_word:
+            known = ["64b", "1514b", *self.mixes, *self.captures, *self.programs]
+            raise SentenceError(f"no frame size; expected one of {', '.join(known)}")
+        name = " ".join((frame_word, *(word for word in words if word != frame_word)))
+        if frame_word in self.captures or frame_word in self.programs:
+            if flow_word or header_words:
+                extra = " ".join([*header_words, flow_word]).strip()
+                raise SentenceError(f"'{frame_word}' brings its own headers and addresses; expected without '{extra}'")
+            if frame_word in self.captures:
+                return _capture_profile(name, self.captures[frame_word])
+            return self._program_profile(name)
+        frames, headers = self.frames(frame_word), self._headers(header_words)
+        least, smallest = headers.size + FCS, min(frame.size for frame in frames)
+        if smallest < least:
+            one = len(frames) == 1
+            which = f"a frame of {smallest} bytes" if one else f"the {smallest}-byte frames of '{frame_word}'"
+            expected = f"'{least}b {' '.join(header_words)}' or more" if one else f"frames of {least} bytes or more"
+            needed = f"the headers of {headers} and the FCS, {least} bytes"
+            raise SentenceError(f"'{name}': {which} cannot hold {needed}; expected {expected}")
+        return Profile(name, frames, self._flows(flow_word), headers)
+
+    def _program_profile(self, name: str) -> Profile:
+        entry, path = self.programs[name]
+        if self.load_program is None:
+            raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
+        program = self.load_program(path, entry)
+        source, destination = (_address_range(*ends) for ends in program.addresses)
+        known, ports_vary = program.flows > 0, program.ports_vary
+        flows = Flows(source, destination, captured=program.flows, known=known, ports_vary=ports_vary)
+        frames = tuple(FrameClass(size, part) for size, part in program.sizes())
+        return Profile(name, frames, flows, program=program)
+
+    def frames(self, word: str) -> tuple[FrameClass, ...]:
+        """The frames of a size, a mix or a genome. Raises SentenceError."""
+        if word in self.mixes:
+            mix = self.mixes[word]
+            if mix.genome:
+                return self._genome(mix.genome, mix.custom)
+            return tuple(FrameClass(frame.size, frame.weight) for frame in mix.frames)
+        if word.startswith(_GENOME):
+            return self._genome(word.removeprefix(_GENOME), {})
+        return (FrameClass(self._size(word)),)
+
+    def _size(self, word: str) -> int:
+        found = _SIZE.fullmatch(word)
+        if not found:
+            raise SentenceError(f"'{word}' is not a frame size; expected for example '64b'")
+        named = int(found[1])
+        size = named + FCS if named in self.sizes.named_without_fcs else named
+        if not self.sizes.smallest <= size <= self.sizes.largest:
+            raise SentenceError(f"'{word}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS")
+        return size
+
+    def _genome(self, letters: str, custom: Mapping[str, int]) -> tuple[FrameClass, ...]:
+        """Each size as often as its letter occurs, in the order of their first letters (RFC 6985 4)."""
+        if self.genome is None:
+            raise SentenceError("a genome needs a 'kind: genome' among the profiles, which defines its letters")
+        known = {**self.genome.letters, **custom}
+        allowed = {letter: size for letter, size in known.items() if size <= self.sizes.largest}
+        expected = ", ".join(f"{letter}={size}" for letter, size in allowed.items())
+        if not 0 < len(letters) <= self.genome.longest:
+            raise SentenceError(f"a genome has 1 to {self.genome.longest} letters; expected of {expected}")
+        for letter in letters:
+            if letter not in known:
+                note = "; capital letters are custom sizes of a 'kind: mix'" if letter.isupper() else ""
+                raise SentenceError(f"'{letter}' is no letter of the genome{note}; expected {expected}")
+            if letter not in allowed:
+                limit = f"more than the {self.sizes.largest} that frames have at most here"
+                raise SentenceError(f"'{letter}' means {known[letter]} bytes, {limit}; expected {expected}")
+        counted = Counter(known[letter] for letter in letters)
+        return tuple(FrameClass(size, weight) for size, weight in counted.items())
+
+    def _flows(self, word: str) -> Flows:
+        found = _FLOWS.fullmatch(word)
+        if word not in self.flows and found and self.counts:
+            ports = self.counts.source_port, self.counts.destination_port
+            number = int(found[1]) * _FACTOR[found[2]]
+            if not 2 <= number <= self.counts.most:
+                raise SentenceError(f"'{word}': expected '1-flow', or 2 to {self.counts.most} flows")
+            first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
+            return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
+        chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
+        ranges = (chosen.source, chosen.destination)
+        source, destination = (AddressRange(item.first, item.last, item.step) for item in ranges)
+        return Flows(source, destination, chosen.source_port, chosen.destination_port)
+
+    def _headers(self, words: list[str]) -> Headers:
+        entries = [self.headers[word] for word in words]
+        tag_word = _at_most_one("which VLAN tags", [item.name for item in entries if item.tags])
+        label_word = _at_most_one("which MPLS labels", [item.name for item in entries if item.labels])
+        prefix_word = _at_most_one("which IPv6 addresses", [item.name for item in entries if item.prefix])
+        transport_word = _at_most_one("which transport", [item.name for item in entries if item.transport])
+        return Headers(
+            tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in self.headers[tag_word].tags) if tag_word else (),
+            self.headers[label_word].labels if label_word else (),
+            self.headers[label_word].labels_back if label_word else (),
+            self.headers[prefix_word].prefix if prefix_word else "",
+            "tcp" if transport_word else "udp",
+        )
+
+
+def _at_most_one(what: str, words: list[str]) -> str:
+    """The only one of *words*, or "". Raises SentenceError where there are two."""
+    if len(words) > 1:
+        raise SentenceError(f"'{words[0]}' and '{words[1]}' both say {what}; keep one")
+    return words[0] if words else ""
+
+
+def _capture_profile(name: str, path: Path) -> Profile:
+    capture = read_capture(path)
+    frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
+    source, destination = _address_range(*capture.sources), _address_range(*capture.destinations)
+    flows = Flows(source, destination, captured=capture.flows, ports_vary=capture.ports_vary)
+    return Profile(name, frames, flows)
+
+
+def _address_range(first: int, last: int) -> AddressRange:
+    return AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))
+
+
+def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
+    """What the files define, each with its file; what is packaged only if the project defines nothing of that name."""
+    own = folder.own if isinstance(folder, Layers) else folder
+    read = [(path, entry) for path in listed(folder, "*.yaml") for entry in load_config(path, ProfileFile).entries]
+    mine = [entry for path, entry in read if path.parent == own]
+    taken = {_name(entry) for entry in mine}
+    has_default = any(isinstance(entry, FlowsFile) and entry.default for entry in mine)
+    for path, entry in read:
+        if path.parent == own:
+            yield path, entry
+        elif _name(entry) not in taken:
+            other = has_default and isinstance(entry, FlowsFile) and entry.default
+            yield path, entry.model_copy(update={"default": False}) if other else entry
+
+
+def replaced_entries(folder: Layers) -> list[str]:
+    """A sentence for each word of the project that means something else in the packaged files. Raises ConfigError."""
+    packaged = {_name(entry): entry for _, entry in _entries(folder.packaged)}
+    return [
+        f"{path}: '{_name(entry)}' takes the place of the one that comes with Lineproof"
+        for path, entry in _entries(folder)
+        if path.parent == folder.own and packaged.get(_name(entry), entry) != entry
+    ]
+
+
+def _name(entry: Any) -> str:
+    """The traffic word that *entry* defines, else its kind, of which there is one."""
+    return str(getattr(entry, "name", entry.kind))

@@ -1,0 +1,400 @@
+"""A router as a forwarding model, behind the embedded TRex server: rates between events, counts in whole frames.
+
+Nothing runs between calls: each call first brings the counts up to the clock's reading, event by event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+from lineproof.errors import TestbedError
+from lineproof.platforms import Platform, RouterSetup
+from lineproof.simulation.noise import Noise
+from lineproof.simulation.signs import MODEL_DRIVER
+from lineproof.units import OVERHEAD, l1_bits
+
+from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import Utilisation as GeneratorLoad
+from ..clock import ClockReader
+from ..packet_groups import Delay, PacketGroups
+from ..state import RouterConfiguration, RouterState
+from .counting import Sending, StreamCounts
+from .egress_frames import egress_frames
+from .flows import HEADERS, Flow, check_variables
+from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
+from .latency import delay_of, delay_of_released
+from .noise import ModelNoise
+from .ports import ModelPort, count_tx_drops, ports_of
+from .receive_rings import ReceiveRings, ReleasedFrames
+from .routing import Fib, RouterFeature, check_names, owns_address
+from .schema import RouterModel, load_platform
+from .setups import ConfiguredModels
+from .telemetry import ModelTelemetry
+
+_ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
+"""Rates within this factor of the ceiling are at it; busy share of the generator's CPU at its ceiling (assumed)."""
+
+
+class ModelBackend:
+    """A :class:`.backend.Backend` and, for the shells, a modelled router.
+
+    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *features*: frames that it
+    forwards without configuration by its shell; *setups*: of a study. Raises ConfigError for what cannot be modelled.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        software: str,
+        clock: ClockReader,
+        rx_queues: int | None = None,
+        noise: Noise | None = None,
+        seed: int = 0,
+        path: Path | None = None,
+        features: Set[RouterFeature] = frozenset(),
+        setups: Sequence[RouterSetup] = (),
+    ) -> None:
+        self._models = ConfiguredModels(platform, software, rx_queues, path, setups)
+        self._noiseless = self._model = self._models.plain
+        self._platform, self._software, self._clock = platform, software, clock
+        self._noise, self._offered, self._features = ModelNoise(noise or Noise(), seed), 0.0, features
+        self._ports = ports_of(platform, software)
+        self._numbers = {port.name: index for index, port in enumerate(self._ports)}
+        self._sending: list[Sending] = []
+        self._later: list[tuple[float, Sending]] = []
+        self._paused: dict[int, list[Sending]] = {}
+        self._paused_later: dict[int, list[tuple[float, Sending]]] = {}
+        self._groups, self._configuration = PacketGroups(), RouterConfiguration()
+        self._fib = Fib(self._configuration, features)
+        self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
+        self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
+        self._entering: dict[Sending, int] = {}
+        self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
+        self._last = self._cleared = self._begin = clock.now()
+        self._used, self._was_above, self._above_ceiling = (self._begin, [0] * len(self._ports)), False, False
+
+    @classmethod
+    def from_specification(cls, specification: Mapping[str, Any], clock: ClockReader) -> Self:
+        """From the server's: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``, …"""
+        path = Path(specification["platform_file"])
+        return cls(
+            load_platform(path),
+            str(specification["software"]),
+            clock,
+            specification.get("rx_queues"),
+            Noise.model_validate(specification.get("noise") or {}),
+            int(specification.get("seed") or 0),
+            path,
+            frozenset(specification.get("set_up") or ()),
+            [RouterSetup.model_validate(row) for row in specification.get("setups") or ()],
+        )
+
+    @property
+    def model(self) -> RouterModel:
+        """The parameters without noise."""
+        return self._noiseless
+
+    # -- the generator
+
+    @property
+    def ports(self) -> tuple[PortDescription, ...]:
+        """The ports, index 0 first."""
+        speed = self._noiseless.link_bps
+        return tuple(
+            PortDescription(index, port.mac, port.router_mac, speed, MODEL_DRIVER, interface=f"model{index}")
+            for index, port in enumerate(self._ports)
+        )
+
+    def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
+        """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped)."""
+        now = self._advance()
+        for index, streams in traffic.items():
+            self._port(index)
+            for stream in streams:
+                check_variables(stream)
+        if not (self._sending or self._later):
+            self._noise.new_trial(self._noiseless.spread)
+        lasts = math.inf if duration is None else duration
+        for index, streams in traffic.items():
+            self._remove(index)
+            for stream in streams:
+                if (gap := stream.isg_usec / 1e6) < lasts:
+                    sending = Sending(index, stream, self._parts_of(stream), now + gap, lasts - gap)
+                    self._later.append((now + gap, sending))
+        self._begin_due(now)
+        self._settle(now)
+
+    def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
+        """New rates for a port that is sending."""
+        now = self._advance()
+        new = {stream.stream_id: stream for stream in streams}
+        for sending in self._all_sendings():
+            if sending.port == port and sending.traffic.stream_id in new:
+                sending.traffic = replace(sending.traffic, pps=new[sending.traffic.stream_id].pps)
+        self._settle(now)
+
+    def pause(self, port: int) -> None:
+        """Stop sending, keeping what is left of the duration."""
+        now = self._advance()
+        mine = [sending for sending in self._sending if sending.port == port]
+        for sending in mine:
+            sending.hold(now)
+        later = [(begin - now, sending) for begin, sending in self._later if sending.port == port]
+        self._remove(port)
+        self._paused[port], self._paused_later[port] = mine, later
+        self._settle(now)
+
+    def resume(self, port: int) -> None:
+        """Go on after :meth:`pause`."""
+        now = self._advance()
+        for sending in self._paused.pop(port, ()):
+            sending.resume(now)
+            self._sending.append(sending)
+        self._later = sorted(
+            [*self._later, *((now + rest, sending) for rest, sending in self._paused_later.pop(port, ()))],
+            key=lambda row: row[0],
+        )
+        self._settle(now)
+
+    def stop(self, port: int) -> None:
+        """Stop sending at once. Harmless on an idle port."""
+        now = self._advance()
+        self._remove(port)
+        self._settle(now)
+
+    def sending(self, port: int) -> bool:
+        """Whether the port still sends; False once its duration or its bursts are over."""
+        self._advance()
+        return any(sending.port == port for sending in (*self._sending, *(row for _, row in self._later)))
+
+    def counters(self, port: int) -> PortCounters:
+        """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
+        self._advance()
+        return self._port(port).sent
+
+    def link_up(self, port: int) -> bool:
+        """Whether the port has carrier: always."""
+        return self._port(port).interface.link_up
+
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the next *limit* frames that the port receives (0 ends capturing and forgets them)."""
+        self._advance()
+        found = self._port(port)
+        found.capture_limit, found.captured = limit, ()
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        """Frames kept since :meth:`capture`, as the router sent them."""
+        self._advance()
+        return self._port(port).captured
+
+    def utilisation(self) -> GeneratorLoad:
+        """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
+        now = self._advance()
+        sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in map(self.counters, range(len(self._ports)))]
+        (before, then), self._used = self._used, (now, sent)
+        above, self._was_above = self._was_above, self._above_ceiling
+        if now <= before:
+            return GeneratorLoad()
+        rate = max(new - old for new, old in zip(sent, then, strict=True)) / (now - before)
+        share = min(1.0, rate / (self._noiseless.ceiling * self._noiseless.link_bps))
+        return GeneratorLoad(tx_percent=100.0 if above else 100 * CPU_AT_CEILING * share)
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Frames and bytes of a packet group."""
+        self._advance()
+        return self._groups.flow_counters(group)
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latency of a packet group."""
+        self._advance()
+        return self._groups.latency_counters(group)
+
+    def forget(self, group: int) -> None:
+        """Set the counts of a packet group to zero."""
+        self._advance()
+        self._groups.forget(group)
+
+    def answers(self, port: int, address: str) -> bool | None:
+        """Whether the router's interface at *port* is up and has this address; None: it has no address yet."""
+        return owns_address(self._configuration, self._port(port).name, address)
+
+    def close(self) -> None:
+        """Stop everything."""
+        for port in range(len(self._ports)):
+            self.stop(port)
+
+    # -- the router
+
+    def state(self) -> RouterState:
+        """The router now."""
+        now = self._advance()
+        software = self._platform.software[self._software]
+        return RouterState(
+            software=software.shell,
+            version=software.version,
+            hostname=self._platform.platform,
+            uptime=now - self._begin,
+            since_clear=now - self._cleared,
+            clock_hz=self._noiseless.clock_hz,
+            interfaces=tuple(port.interface for port in self._ports),
+            threads=self._telemetry.threads(software.interfaces, software.shell),
+            configuration=self._configuration,
+        )
+
+    def configure(self, configuration: RouterConfiguration) -> None:
+        """Replace the whole configuration. Raises ValueError with a sentence."""
+        now = self._advance()
+        check_names(configuration, self._numbers)
+        self._fib, self._configuration = Fib(configuration, self._features), configuration
+        self._noiseless = self._models.of(configuration.done)
+        self._telemetry.use(self._noiseless)
+        self._noise.cool_down()
+        self._parts.clear()
+        for sending in self._all_sendings():
+            sending.parts = self._parts_of(sending.traffic)
+        self._settle(now)
+
+    def clear(self) -> None:
+        """``clear runtime``: zeroes nodes and busy times, not the interfaces' counts."""
+        self._cleared = self._advance()
+        self._telemetry.clear()
+
+    # -- time
+
+    def _advance(self) -> float:
+        """Bring all counts up to now, event by event; returns now."""
+        now = max(self._last, self._clock.now())
+        while (event := self._next_event()) <= now:
+            self._count(max(event, self._last))
+            self._sending = [sending for sending in self._sending if sending.over > event]
+            self._begin_due(event)
+            self._settle(max(event, self._last))
+        self._count(now)
+        return now
+
+    def _next_event(self) -> float:
+        begin = self._later[0][0] if self._later else math.inf
+        end = min((sending.over for sending in self._sending), default=math.inf)
+        return min(end, begin, self._last + min(self._noise.next_change(self._offered), self._rings.next_change()))
+
+    def _begin_due(self, now: float) -> None:
+        self._later.sort(key=lambda row: row[0])
+        due = sum(begin <= now for begin, _ in self._later)
+        for begin, sending in self._later[:due]:
+            sending.resume(begin)
+            self._sending.append(sending)
+        del self._later[:due]
+
+    def _all_sendings(self) -> list[Sending]:
+        later = [*self._later, *(row for rows in self._paused_later.values() for row in rows)]
+        return [*self._sending, *chain(*self._paused.values()), *(sending for _, sending in later)]
+
+    def _count(self, now: float) -> None:
+        self._telemetry.add(self._forwarding, now - self._last)
+        self._noise.advance(now - self._last, self._offered)
+        released = self._rings.advance(now - self._last)
+        self._last = now
+        for row in released:
+            self._forward_released(row)
+        for sending in self._sending:
+            unsent, first = sending.unsent, sending.counts.offered
+            new = sending.advance(now)
+            if new.offered or sending.unsent > unsent:
+                late = self._rings.put(sending, new.held)  # found no room in the ring
+                self._record(
+                    sending, replace(new, missed=new.missed + late, held=new.held - late), sending.unsent - unsent
+                )
+                for direction, frames in new.exits:
+                    self._capture(sending, range(first, first + new.offered), direction, frames)
+
+    def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
+        size = sending.size
+        if sending.traffic.flow_stats:
+            delay = self._delay(sending)
+            lost = new.offered - new.held - new.forwarded
+            exits = {direction: frames for direction, frames in new.exits if self._takes(sending, direction)}
+            self._groups.record(self._last, sending.port, sending.traffic, size, new.offered, exits, delay, lost)
+        self._ports[sending.port].enter(new, size, unsent)
+        for direction, frames in new.exits:
+            self._ports[direction].leave(frames, size, self._takes(sending, direction))
+        count_tx_drops(self._ports, sending, new)
+
+    def _forward_released(self, row: ReleasedFrames) -> None:
+        sending = row.sending
+        if row.exit is None:
+            self._ports[sending.port].enter(StreamCounts(no_route=row.frames), sending.size, 0)
+            return
+        exits = {row.exit: row.frames} if self._takes(sending, row.exit) else {}
+        late = delay_of_released(self._noiseless, row)
+        self._groups.record(self._last, sending.port, sending.traffic, sending.size, 0, exits, late, 0)
+        self._ports[row.exit].leave(row.frames, sending.size, bool(exits))
+        self._capture(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
+
+    def _capture(self, sending: Sending, numbers: range, direction: int, frames: int) -> None:
+        port = self._ports[direction]
+        if (room := port.capture_room(frames)) and self._takes(sending, direction):
+            seen = self._egress_frames(sending, numbers, port, room)
+            port.captured += tuple(CapturedFrame(direction, data, self._last) for data in seen)
+
+    def _takes(self, sending: Sending, direction: int) -> bool:
+        return True  # the generator's card takes every frame
+
+    def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
+        return egress_frames(sending.traffic, numbers[: 4 * most], self._fib, port.name, port.router_mac, most)
+
+    def _settle(self, now: float) -> None:
+        """Compute what is sent and forwarded from *now* on."""
+        limit, asked = self._noiseless.ceiling * self._noiseless.link_bps, [0.0] * len(self._ports)
+        for sending in self._sending:
+            asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
+        self._above_ceiling = max(asked) > limit * _ROUNDING
+        self._was_above |= self._above_ceiling
+        for sending in self._sending:
+            scale = limit / asked[sending.port] if asked[sending.port] > limit * _ROUNDING else 1.0
+            sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)
+        up = {self._numbers[name] for name in self._configuration.up}
+        entering = [sending for sending in self._sending if sending.port in up]
+        self._offered, self._model = sum(row.pps for row in entering), self._noise.apply(self._noiseless)
+        if self._noise.in_burst:
+            entering = []
+        self._entering = {sending: number for number, sending in enumerate(entering)}
+        self._loads = [StreamLoad(row.port, row.pps, row.size, row.parts) for row in entering]
+        self._forwarding = self._rings.settle(self._model, forward(self._model, self._loads), self._loads, entering)
+        for sending, fate in zip(entering, self._forwarding.fates, strict=True):
+            sending.fate(fate)
+        for sending in self._sending:
+            if sending not in self._entering:
+                sending.fate(Fate(1.0, 0.0, 0.0, {}))
+
+    def _delay(self, sending: Sending) -> Delay:
+        # none of its frames enters the router
+        if (number := self._entering.get(sending)) is None:
+            return Delay(0.0, 0.0)
+        return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
+
+    def _remove(self, port: int) -> None:
+        self._paused.pop(port, None)
+        self._paused_later.pop(port, None)
+        self._later = [row for row in self._later if row[1].port != port]
+        self._sending = [sending for sending in self._sending if sending.port != port]
+
+    def _port(self, index: int) -> ModelPort:
+        if not 0 <= index < len(self._ports):
+            raise TestbedError(f"no port {index}; the model has the ports 0 to {len(self._ports) - 1}")
+        return self._ports[index]
+
+    def _route(self, flow: Flow | None) -> int | None:
+        return self._numbers[found.interface] if (found := self._fib.exit_for(flow)) else None
+
+    def _parts_of(self, stream: StreamTraffic) -> tuple[StreamPart, ...]:
+        key = (stream.frame[:HEADERS], len(stream.frame), stream.variables)
+        if key not in self._parts:
+            if len(self._parts) > 256:
+                self._parts.clear()
+            self._parts[key] = parts_of(self._noiseless, stream, self._route)
+        return self._parts[key]

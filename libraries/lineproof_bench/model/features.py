@@ -1,0 +1,146 @@
+"""What features and firewalls of a router cost: of a platform's model, as a study has ``configured`` them.
+
+Shares are of the software's cost per packet, so that one value holds for machines of different speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from lineproof.config import Config, did_you_mean
+from lineproof.errors import ConfigError
+
+from .costs import CycleCost, Lock, NotNegative, Positive, Spread
+
+
+class Feature(Config):
+    """Something that is on or off. ``packet``: what share more a frame costs; ``cycles``: the same in cycles; negative
+    where it saves some. ``lock``: one more for each frame. ``layer``: cycles more per VLAN tag. ``port_mpps``: what a
+    port receives at most. ``speed``: of each core, as a share, when all of its ``threads`` work. ``spread``: as that of
+    a software, if more.
+    """
+
+    packet: Annotated[float, Field(gt=-1)] = 0.0
+    cycles: float = 0.0
+    lock: Lock | None = None
+    layer: float = 0.0
+    port_mpps: Positive | None = None
+    threads: Annotated[int, Field(ge=1, le=8)] = 1
+    speed: Annotated[float, Field(gt=0, le=1)] = 1.0
+    spread: Spread = 0.0
+    about: str = ""
+
+
+class StateTable(Config):
+    """The states of a firewall: a hash table of ``buckets``, each a chain. An entry that a look-up passes costs ``hit``
+    cycles, and ``miss`` more if it is not in the processor's cache, which holds ``cached`` of them.
+    """
+
+    buckets: Annotated[int, Field(ge=1)]
+    hit: NotNegative
+    miss: NotNegative
+    cached: Annotated[int, Field(ge=1)]
+
+    def cycles(self, states: int) -> float:
+        """What the look-up in a table of *states* costs beyond that in one of a few."""
+        outside = max(0.0, 1 - self.cached / states) if states else 0.0
+        return states / self.buckets * self.hit + (1 + states / self.buckets) * self.miss * outside
+
+
+class FirewallCost(Config):
+    """Of each frame: ``packet``, a share of its cost; ``ipv6``, what share more if it is IPv6; a ``lock``."""
+
+    packet: NotNegative = 0.0
+    ipv6: NotNegative = 0.0
+    lock: Lock | None = None
+
+
+class Firewall(Config):
+    """``rule``: share of a packet's cost for each rule that a frame passes before its own; ``table``: for a look-up in
+    a table of addresses of any size. ``rules_as_table``: several rules become one table. ``spread``: as that of a
+    software, if more.
+    """
+
+    stateless: FirewallCost
+    stateful: FirewallCost
+    rule: NotNegative = 0.0
+    table: NotNegative = 0.0
+    rules_as_table: bool = False
+    spread: Spread = 0.0
+    states: StateTable | None = None
+
+
+class Features(Config):
+    """What may be ``configured``: ``features`` by name and ``firewalls``."""
+
+    features: Mapping[str, Feature] = {}
+    firewalls: Mapping[str, Firewall] = {}
+
+
+class Configured(Config):
+    """``configured`` of a study, without the features. ``rules`` that a frame passes before its own; entries of a
+    ``table`` of addresses; ``states`` that the firewall holds.
+    """
+
+    firewall: str = "none"
+    stateful: bool = False
+    rules: Annotated[int, Field(ge=0)] = 0
+    table: Annotated[int, Field(ge=0)] = 0
+    states: Annotated[int, Field(ge=0)] = 0
+
+
+Value = bool | int | float | str
+
+
+def parsed(known: Features, configured: Mapping[str, Value], file: Any) -> tuple[Configured, dict[str, bool]]:
+    """*configured* as what the firewall does, and features that are switched. Raises ConfigError."""
+    own = {key: value for key, value in configured.items() if key in Configured.model_fields}
+    switched: dict[str, bool] = {}
+    for key, value in configured.items():
+        if key in own:
+            continue
+        if key not in known.features:
+            names = [*Configured.model_fields, *known.features]
+            raise ConfigError(
+                f"'configured' has '{key}', which 'model.features' does not know;"
+                f" {did_you_mean(key, names)}known: {', '.join(names)}",
+                file,
+            )
+        if not isinstance(value, bool):
+            raise ConfigError(f"'configured.{key}' is {value!r}; expected true or false", file)
+        switched[key] = value
+    try:
+        found = Configured.model_validate(own)
+    except ValueError as error:
+        raise ConfigError(f"'configured': {error}", file) from None
+    if found.firewall != "none" and found.firewall not in known.firewalls:
+        names = [*known.firewalls, "none"]
+        raise ConfigError(f"'configured.firewall' is '{found.firewall}'; known: {', '.join(names)}", file)
+    return found, switched
+
+
+def with_feature(cost: CycleCost, name: str, feature: Feature) -> CycleCost:
+    """*cost* where *feature* is on."""
+    locks = (*cost.locks, feature.lock.model_copy(update={"name": name})) if feature.lock else cost.locks
+    packet = cost.packet * (1 + feature.packet) + feature.cycles
+    return cost.model_copy(update={"packet": packet, "locks": locks, "layer": max(0.0, cost.layer + feature.layer)})
+
+
+def with_firewall(cost: CycleCost, known: Features, configured: Configured) -> CycleCost:
+    """*cost* behind the firewall that is *configured*."""
+    if configured.firewall == "none":
+        return cost
+    firewall = known.firewalls[configured.firewall]
+    own = firewall.stateful if configured.stateful else firewall.stateless
+    rules, tables = float(configured.rules), float(configured.table > 0)
+    if firewall.rules_as_table and configured.rules > 1:
+        rules, tables = 0.0, tables + 1
+    more = own.packet + rules * firewall.rule + tables * firewall.table
+    packet = cost.packet * (1 + more)
+    if configured.stateful and firewall.states:
+        packet += firewall.states.cycles(configured.states)
+    locks = (*cost.locks, own.lock.model_copy(update={"name": configured.firewall})) if own.lock else cost.locks
+    return cost.model_copy(update={"packet": packet, "locks": locks, "ipv6": cost.ipv6 + own.ipv6})

@@ -1,0 +1,160 @@
+"""The frames of a stream: their bytes, and how they spread over flows."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from lineproof.errors import TestbedError
+
+from ..backend import SPLITMIX_STEP, FieldVariable, StreamTraffic, splitmix
+
+IPV4 = 14
+"""Offset of the IPv4 header in an untagged frame."""
+
+VLAN = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
+"""EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used for stacked tags before that."""
+
+MPLS = (b"\x88\x47", b"\x88\x48")
+"""EtherTypes of labelled frames (RFC 3032)."""
+
+MOST_SAMPLED = 4096
+"""The most frames that are examined for a stream's flows; longer periods are sampled evenly."""
+
+HEADERS = 96
+"""Bytes at a frame's beginning that decide its flow: Ethernet, tags, labels, IPv4 or IPv6, ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Frames with the same tags, labels, addresses and ports.
+
+    ``hashed`` as RSS sees addresses and ports; ``destination`` address as a number; ``version`` 4 or 6; ``tags`` (VLAN
+    identifiers) and ``labels`` (MPLS), outermost first; ``ip``: offset of the IP header in the frame.
+    """
+
+    hashed: bytes
+    destination: int
+    version: int = 4
+    tags: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+    ip: int = IPV4
+
+
+def value_of(variable: FieldVariable, number: int) -> int:
+    """The number that *variable* has in frame *number* of the stream."""
+    span, number = variable.maximum - variable.minimum + 1, variable.steps_before(number)
+    if variable.operation == "random":
+        return variable.minimum + splitmix((number + (variable.offset << 40) + SPLITMIX_STEP) % (1 << 64)) % span
+    step = -variable.step if variable.operation == "dec" else variable.step
+    return variable.minimum + (variable.initial - variable.minimum + number * step) % span
+
+
+def check_variables(stream: StreamTraffic) -> None:
+    """Raises TestbedError for a variable that is not inside the frame."""
+    for variable in stream.variables:
+        if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
+            raise TestbedError(
+                f"stream {stream.stream_id} writes {variable.size} bytes at offset {variable.offset},"
+                f" beyond its frame of {len(stream.frame)} bytes"
+            )
+
+
+def frame_of(stream: StreamTraffic, number: int) -> bytes:
+    """The bytes of frame *number*, without FCS."""
+    frame = bytearray(stream.frame)
+    for variable in stream.variables:
+        place = slice(variable.offset, variable.offset + variable.size)
+        value = variable.bits(value_of(variable, number), int.from_bytes(frame[place], "big"))
+        frame[place] = value.to_bytes(variable.size, "big")
+    if stream.fix_ipv4_checksum is not None:
+        fix_checksum(frame, stream.fix_ipv4_checksum)
+    return bytes(frame)
+
+
+def fix_checksum(frame: bytearray, offset: int) -> None:
+    """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
+    frame[offset + 10 : offset + 12] = b"\0\0"
+    frame[offset + 10 : offset + 12] = internet_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
+
+
+def internet_checksum(data: bytes | bytearray) -> bytes:
+    """The checksum of RFC 1071."""
+    data = bytes(data) + b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", ~total & 0xFFFF)
+
+
+def flow_of(frame: bytes) -> Flow | None:
+    """The flow of an IP frame, tagged and labelled or not; None for anything else.
+
+    Ports count where they are: UDP and TCP, first fragment.
+    """
+    at, tags, labels = 12, [], []
+    while frame[at : at + 2] in VLAN and at + 4 <= len(frame):
+        tags.append(int.from_bytes(frame[at + 2 : at + 4], "big") & 0x0FFF)
+        at += 4
+    kind, ip = frame[at : at + 2], at + 2
+    if kind in MPLS:
+        last = False
+        while not last and ip + 4 <= len(frame):
+            entry = int.from_bytes(frame[ip : ip + 4], "big")
+            labels.append(entry >> 12)
+            last, ip = bool(entry & 0x100), ip + 4
+        # the first four bits behind the last label are the IP version (RFC 4928)
+        kind = {4: b"\x08\x00", 6: b"\x86\xdd"}.get(frame[ip] >> 4 if last and ip < len(frame) else 0, b"")
+    if kind == b"\x08\x00" and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:
+        addresses, ports = frame[ip + 12 : ip + 20], ip + 4 * (frame[ip] & 0x0F)
+        whole, protocol, version = not struct.unpack_from("!H", frame, ip + 6)[0] & 0x3FFF, frame[ip + 9], 4
+    elif kind == b"\x86\xdd" and len(frame) >= ip + 40 and frame[ip] >> 4 == 6:
+        addresses, ports, whole, protocol, version = frame[ip + 8 : ip + 40], ip + 40, True, frame[ip + 6], 6
+    else:
+        return None
+    l4 = frame[ports : ports + 4] if protocol in (6, 17) and whole else b""
+    destination = int.from_bytes(addresses[len(addresses) // 2 :], "big")
+    return Flow(addresses + l4, destination, version, tuple(tags), tuple(labels), ip)
+
+
+def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
+    """The distinct flows of *stream*, each with its share of the frames (together 1)."""
+    deciding = tuple(item for item in stream.variables if item.offset + item.size <= HEADERS)
+    headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
+    period = 1
+    for variable in deciding:
+        period = math.lcm(period, variable.period(MOST_SAMPLED))
+    # a prime stride: samples must not coincide with the steps of the variables
+    looked, stride = (period, 1) if period <= MOST_SAMPLED else (MOST_SAMPLED, 7919)
+    found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
+    return {flow: count / looked for flow, count in found.items()}
+
+
+def forwarded_frame(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
+    """*frame* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum updated.
+
+    A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
+    """
+    new, flow = bytearray(frame), flow_of(frame)
+    new[0:6], new[6:12] = mac_bytes(destination_mac), mac_bytes(source_mac)
+    where = ttl_offset(flow)
+    new[where] -= 1
+    if flow and not flow.labels and flow.version == 4:
+        fix_checksum(new, flow.ip)
+    return bytes(new)
+
+
+def ttl_offset(flow: Flow | None) -> int:
+    """Offset of the TTL (IPv6: hop limit) that the router examines."""
+    if flow is None:
+        return IPV4 + 8
+    if flow.labels:
+        return flow.ip - 4 * len(flow.labels) + 3
+    return flow.ip + (8 if flow.version == 4 else 7)
+
+
+def mac_bytes(text: str) -> bytes:
+    """``02:00:…`` as six bytes."""
+    return bytes.fromhex(text.replace(":", ""))

@@ -1,0 +1,341 @@
+"""From offered to forwarded rates: pure functions. Rates in frames/s, sizes in bytes with FCS, cycles of the clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import inf
+
+from lineproof.units import FCS, l1_bits
+
+from ..backend import StreamTraffic
+from .card import QueueArrival, admitted, effective, waiting
+from .flows import Flow, spread
+from .rss import Toeplitz, queue_of
+from .schema import RouterModel, Rss
+
+Route = Callable[[Flow | None], int | None]
+"""The port where a flow leaves; None: the router has no route for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPart:
+    """The *share* of a stream's frames that has one receive queue and one exit port (None: not routed).
+
+    ``cycles``: what their headers cost beyond those of untagged IPv4. ``ipv6``: whether they are IPv6, unlabelled.
+    """
+
+    queue: int
+    exit: int | None
+    share: float
+    cycles: float = 0.0
+    ipv6: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLoad:
+    """One stream: it enters by *port* at *pps* frames/s of *size* bytes, in *parts*."""
+
+    port: int
+    pps: float
+    size: int
+    parts: tuple[StreamPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Shares of a stream's frames: missed by the NIC; unroutable, of the rest; dropped at tx, of the rest of that.
+
+    ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, exit) the share of the
+    offered frames that comes faster than it is handled. It is missed unless a ring has room (:mod:`.receive_rings`):
+    ``held`` is the share that waits there, of what is not missed.
+    """
+
+    missed: float
+    no_route: float
+    tx_dropped: float
+    exits: Mapping[int, float]
+    excess: Mapping[tuple[int, int | None], float] = field(default_factory=dict)
+    held: float = 0.0
+
+    @property
+    def forwarded(self) -> float:
+        """Share of the offered frames that leave the router."""
+        return sum(self.exits.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CoreLoad:
+    """A core: frames/s handled, those per exit (None: not routed), vector size, cycles per frame, busy share 0..1.
+
+    ``sent``: frames/s per exit that found room in the sending ring.
+    """
+
+    pps: float
+    exits: Mapping[int | None, float]
+    vector: float
+    cycles: float
+    busy: float
+    sent: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """Fates of all streams, in the order given, and the workers' load. ``contention``: cycles per frame."""
+
+    fates: tuple[Fate, ...] = ()
+    workers: tuple[CoreLoad, ...] = field(default_factory=tuple)
+    contention: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """The largest share of a stream's frames that the NIC missed or tx dropped."""
+        return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in self.fates), default=0.0)
+
+
+def worker_of(model: RouterModel, port: int, queue: int) -> int:
+    """The worker that *queue* of *port* is placed on."""
+    first = port * model.rx_queues if model.software.placement == "continuing" else 0
+    return (first + queue) % model.workers
+
+
+def placement(model: RouterModel, ports: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Per worker its (port, queue) pairs."""
+    found: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
+    for port in range(ports):
+        for queue in range(model.rx_queues):
+            found[worker_of(model, port, queue)].append((port, queue))
+    return tuple(tuple(row) for row in found)
+
+
+@lru_cache(maxsize=8)
+def _hasher(rss: Rss) -> Toeplitz:
+    return Toeplitz(rss.key_bytes)
+
+
+@lru_cache(maxsize=32)
+def _hashed_flows(rss: Rss, stream: StreamTraffic) -> tuple[tuple[Flow | None, int, float], ...]:
+    """The flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
+    hasher = _hasher(rss)
+    return tuple(
+        (flow, hasher.hash(_hashed(rss, flow)) if flow else 0, share) for flow, share in spread(stream).items()
+    )
+
+
+def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
+    """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
+    found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
+    for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, flow_stats=None)):
+        leaves = route(flow) if _fits(model, stream, flow) else None
+        queue = queue_of(value, model.nic.reta, model.rx_queues)
+        cycles = header_cycles(model, flow) + crossing_cycles(model, value, queue)
+        found[queue, leaves, cycles, flow is not None and flow.version == 6 and not flow.labels] += share
+    return tuple(
+        StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in found.items()
+    )
+
+
+def _fits(model: RouterModel, stream: StreamTraffic, flow: Flow | None) -> bool:
+    return flow is None or model.nic.mtu is None or len(stream.frame) - flow.ip <= model.nic.mtu
+
+
+def _hashed(rss: Rss, flow: Flow) -> bytes:
+    if flow.labels and rss.mpls == "none":
+        return b""
+    addresses = 8 if flow.version == 4 else 32
+    return flow.hashed[:addresses] if rss.fields == "2-tuple" else flow.hashed
+
+
+def header_cycles(model: RouterModel, flow: Flow | None) -> float:
+    """Cycles that the headers of *flow* cost more than those of an untagged IPv4 frame."""
+    cost = model.software.cost
+    if flow is None:
+        return 0.0
+    return cost.layer * len(flow.tags) + (cost.ipv6 * cost.packet if flow.version == 6 and not flow.labels else 0.0)
+
+
+def crossing_cycles(model: RouterModel, hashed: int, queue: int) -> float:
+    """Cycles of a frame with this hash that is sent by another core's queue than the one that it was received by."""
+    if model.nic.sends_by == "table" or hashed % model.rx_queues == queue:
+        return 0.0
+    cost = model.software.cost
+    return cost.crossing_far if model.rx_queues > model.socket_cores else cost.crossing
+
+
+def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
+    """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
+    cost = model.software.cost
+    return cost.packet + cost.input + cost.byte * (size - FCS) + cost.call / vector
+
+
+def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
+    """Frames per vector of a worker that handles *pps*, whose frames cost *cycles* each beside the cost per call.
+
+    A round takes a fixed time plus that of its frames, and brings what arrived in the round before:
+    v = 1 + pps * gather / (1 - pps * cycles / clock), at most the maximum.
+    """
+    settings = model.software.vectors
+    if settings is None:
+        return 1.0
+    free = 1 - pps * cycles / model.clock_hz
+    if free <= 0:
+        return float(settings.maximum)
+    return min(float(settings.maximum), 1 + pps * settings.gather_us * 1e-6 / free)
+
+
+def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
+    """How *loads* are forwarded. Contention depends on forwarded rates, which depend on contention: one fixed point.
+
+    The rates fall as contention grows, so the fixed point is unique and found by bisection.
+    """
+    entering = _entering(model, loads)
+    low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
+    served = _served(model, loads, entering, high)
+    if high > 0:
+        # if even the highest contention costs no frame, it is the real one
+        for _ in range(0 if min(served) >= 1 else 60):
+            middle = (low + high) / 2
+            if _contention(model, loads, entering, _served(model, loads, entering, middle)) > middle:
+                low = middle
+            else:
+                high = middle
+        served = _served(model, loads, entering, high)
+    return _result(model, loads, entering, served, high)
+
+
+Entering = Mapping[tuple[int, int], float]
+"""Per (port, queue) the share of its frames that the card lets in."""
+
+
+def _entering(model: RouterModel, loads: Sequence[StreamLoad]) -> Entering:
+    arrivals = [
+        QueueArrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
+    ]
+    return admitted(model.nic, arrivals)
+
+
+def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, contention: float) -> list[float]:
+    """Per worker the share of its frames that it can handle: it takes from its queues in proportion."""
+    wanted = [0.0] * model.workers
+    for load in loads:
+        cycles = cost_per_frame(model, load.size, model.maximum_vector) + contention
+        for part in load.parts:
+            enters = load.pps * part.share * entering[load.port, part.queue]
+            wanted[worker_of(model, load.port, part.queue)] += enters * (cycles + part.cycles)
+    return [min(1.0, model.clock_hz / cycles) if cycles else 1.0 for cycles in wanted]
+
+
+def _contention(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, served: Sequence[float]) -> float:
+    cost = model.software.cost
+    mpps: defaultdict[int, float] = defaultdict(float)
+    workers, ipv6 = [0.0] * model.workers, 0.0
+    for load in loads:
+        for part in load.parts:
+            worker = worker_of(model, load.port, part.queue)
+            handled = load.pps * part.share * entering[load.port, part.queue] * served[worker]
+            mpps[load.port] += handled / 1e6
+            workers[worker] += handled
+            ipv6 += handled * part.ipv6
+    # the rate in both directions at once: twice the lower one
+    first, second = (*sorted(mpps.values(), reverse=True), 0.0, 0.0)[:2]
+    duplex = 2 * min(first, second)
+    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2 + _lock(model, workers, ipv6)
+
+
+def _lock(model: RouterModel, workers: Sequence[float], ipv6: float) -> float:
+    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core; *ipv6*: those of IPv6."""
+    users, total = min(effective(workers), len(workers) / model.threads), sum(workers)
+    held = [lock.held(users, ipv6 / total if total else 0.0) for lock in model.software.cost.locks]
+    return sum(waiting(cycles, cycles * total / model.clock_hz, users) for cycles in held)
+
+
+def _result(
+    model: RouterModel,
+    loads: Sequence[StreamLoad],
+    entering: Entering,
+    served: Sequence[float],
+    contention: float,
+) -> Forwarding:
+    rows: list[tuple[float, dict[tuple[int, int | None], float], dict[tuple[int, int | None], float]]] = []
+    pps = [0.0] * model.workers
+    variable = [0.0] * model.workers
+    exits: list[defaultdict[int | None, float]] = [defaultdict(float) for _ in range(model.workers)]
+    for load in loads:
+        handled: defaultdict[tuple[int, int | None], float] = defaultdict(float)
+        excess: defaultdict[tuple[int, int | None], float] = defaultdict(float)
+        cycles = cost_per_frame(model, load.size, float("inf")) + contention
+        for part in load.parts:
+            worker, enters = worker_of(model, load.port, part.queue), entering[load.port, part.queue]
+            share = part.share * enters * served[worker]
+            if enters < 1 or served[worker] < 1:
+                excess[part.queue, part.exit] += part.share - share
+            handled[worker, part.exit] += share
+            pps[worker] += load.pps * share
+            variable[worker] += load.pps * share * (cycles + part.cycles)
+            exits[worker][part.exit] += load.pps * share
+        # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
+        rows.append((max(0.0, 1 - sum(handled.values())) if excess else 0.0, dict(handled), dict(excess)))
+    fits = _fits_out(model, loads, [handled for _, handled, _ in rows], exits)
+    fates = tuple(replace(_fate(missed, handled, fits), excess=excess) for missed, handled, excess in rows)
+    workers = tuple(
+        _worker(model, n, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)
+    )
+    return Forwarding(fates, workers, contention)
+
+
+Fits = Mapping[tuple[int, int], float]
+"""Per (worker, exit) the share of its frames that leave."""
+
+
+def _fits_out(
+    model: RouterModel,
+    loads: Sequence[StreamLoad],
+    handled: Sequence[Mapping[tuple[int, int | None], float]],
+    exits: Sequence[Mapping[int | None, float]],
+) -> Fits:
+    """What fits into the sending rings, of which each worker has one for each port, and of that onto the line."""
+    ring = (model.nic.tx_mpps or inf) * 1e6
+    fits = {
+        (worker, leaves): _share_that_fits(ring, rate)
+        for worker, own in enumerate(exits)
+        for leaves, rate in own.items()
+        if leaves is not None
+    }
+    bits: defaultdict[int, float] = defaultdict(float)
+    for load, shares in zip(loads, handled, strict=True):
+        for (worker, leaves), share in shares.items():
+            if leaves is not None:
+                bits[leaves] += load.pps * share * fits[worker, leaves] * l1_bits(load.size)
+    line = {leaves: _share_that_fits(model.link_bps, rate) for leaves, rate in bits.items()}
+    return {(worker, leaves): share * line[leaves] for (worker, leaves), share in fits.items()}
+
+
+def _share_that_fits(limit: float, rate: float) -> float:
+    """The share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
+    return limit / rate if rate > limit * (1 + 1e-9) else 1.0
+
+
+def _fate(missed: float, shares: Mapping[tuple[int, int | None], float], fits: Fits) -> Fate:
+    handled = sum(shares.values())
+    lost = sum(share for (_, leaves), share in shares.items() if leaves is None)
+    routed = {(worker, leaves): share for (worker, leaves), share in shares.items() if leaves is not None}
+    out: defaultdict[int, float] = defaultdict(float)
+    for (worker, leaves), share in routed.items():
+        out[leaves] += share * fits[worker, leaves]
+    whole = all(fits[key] >= 1 for key in routed)
+    routed_sum = sum(routed.values())
+    no_route = 1.0 if not out else lost / handled if handled and lost else 0.0
+    dropped = 0.0 if whole or not routed_sum else max(0.0, 1 - sum(out.values()) / routed_sum)
+    return Fate(missed, no_route, dropped, dict(out))
+
+
+def _worker(
+    model: RouterModel, number: int, pps: float, cycles: float, exits: Mapping[int | None, float], fits: Fits
+) -> CoreLoad:
+    vector = vector_size(model, pps, cycles)
+    cycles += model.software.cost.call / vector
+    busy = min(1.0, pps * cycles / model.clock_hz)
+    sent = {leaves: rate * fits[number, leaves] for leaves, rate in exits.items() if leaves is not None}
+    return CoreLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy, sent)

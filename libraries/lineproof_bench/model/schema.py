@@ -1,0 +1,269 @@
+"""The ``model:`` section of a platform's file: physical parameters of the simulated box.
+
+Cycles are those of the core's clock; rates that scale a cost are in Mpps (10^6 frames/s of the whole router).
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from lineproof.config import Config, load_config, read_yaml, validate_config
+from lineproof.errors import ConfigError
+from lineproof.platforms import Platform
+
+from .costs import CycleCost, NotNegative, Positive, Spread
+from .features import Feature, Features, parsed, with_feature, with_firewall
+
+KEYS = {
+    # Microsoft's verification key (Windows RSS documentation), also the default of DPDK's ixgbe driver
+    "microsoft": "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa",
+    # the default of DPDK's mlx5 driver
+    "mlx5": "2cc681d15bdbf4f7fca28319db1a3e946b9e38d92c9c03d1ad9944a7d9563d59063c25f3fc1fdc2a",
+}
+"""RSS keys that have a name, in hexadecimal digits."""
+
+RINGS = {"vpp": 1024, "linux": 512, "freebsd": 1024}
+"""Receive descriptors of a queue by default: VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
+
+
+class Rss(Config):
+    """Receive side scaling. ``fields``: what is hashed of UDP over IP; ``key``: a name or 40 bytes in hexadecimal.
+
+    ``mpls``: whether the card looks for the IP packet behind MPLS labels, or takes all labelled frames as one flow.
+    """
+
+    fields: Literal["2-tuple", "4-tuple"] = "4-tuple"
+    key: str = "microsoft"
+    mpls: Literal["inner", "none"] = "none"
+
+    @field_validator("key")
+    @classmethod
+    def _key(cls, value: str) -> str:
+        digits = value.replace(":", "")
+        if value not in KEYS and not (len(digits) == 80 and set(digits) <= set(string.hexdigits)):
+            raise ValueError(f"is not an RSS key; expected one of {', '.join(KEYS)} or 80 hexadecimal digits")
+        return value
+
+    @property
+    def key_bytes(self) -> bytes:
+        """The 40 bytes."""
+        return bytes.fromhex(KEYS.get(self.key, self.key).replace(":", ""))
+
+
+class Vectors(Config):
+    """How frames gather into vectors. ``maximum`` frames; ``gather_us``: us of a round that do not depend on load.
+
+    ``poll``: cycles of a look at an empty queue, ``loop``: of the main loop around it, which no node is charged for.
+    ``input``: name of the node that takes frames in.
+    """
+
+    maximum: Annotated[int, Field(ge=1)] = 256
+    gather_us: NotNegative = 0.0
+    poll: Positive = 200.0
+    loop: NotNegative = 0.0
+    input: Literal["dpdk-input", "rdma-input"] = "dpdk-input"
+
+
+class Pcie(Config):
+    """The bus between card and memory. ``gbps``: Gbit/s per direction after line coding; ``duplex``: the share of it
+    that is lost when both ports receive and send at once.
+
+    ``turn_ns``: what a queue waits for its turn when the bus is half loaded, ns per frame; load/(1 - load) times that.
+    A frame takes its bytes, ``header`` bytes for each piece of at most ``payload`` bytes, and what the driver needs of
+    descriptors (:class:`Nic`).
+    """
+
+    gbps: Positive
+    payload: Annotated[int, Field(ge=64, le=4096)] = 256
+    header: NotNegative = 24.0
+    turn_ns: Positive = 1.0
+    duplex: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Nic(Config):
+    """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost;
+    None: the default of the software's drivers (RINGS).
+
+    ``mtu``: bytes of the longest IP packet that the ports forward, longer ones have no route; None: any length.
+    ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
+    descriptors, completions and requests on ``pcie``. ``sends_by``: what of a frame chooses its sending queue: the
+    entry of the redirection ``table``, so that it is its receive queue's, or the whole ``hash``, so that this holds
+    only if the table's size is a multiple of the number of queues. Limits (None: none below line rate): ``port_mpps``
+    that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps``
+    that all ports together receive, Gbit/s of frames; ``pcie``.
+    """
+
+    reta: Annotated[int, Field(ge=1, le=4096)] = 128
+    ring: Annotated[int, Field(ge=1, le=65536)] | None = None
+    mtu: Annotated[int, Field(ge=68)] | None = None
+    queue_ns: NotNegative = 0.0
+    descriptors: NotNegative = 0.0
+    sends_by: Literal["table", "hash"] = "table"
+    port_mpps: Positive | None = None
+    tx_mpps: Positive | None = None
+    bus_gbps: Positive | None = None
+    pcie: Pcie | None = None
+
+
+class SoftwareModel(Config):
+    """One software. ``placement``: queues go to cores in turn, continuing from port to port or starting again per port.
+
+    ``nic``: what is different of the platform's card as this software drives it. ``has``: features that it has from the
+    start (:class:`.features.Features`). ``spread``: how much a run differs from the next, where the testbed has no
+    noise of its own.
+    """
+
+    placement: Literal["continuing", "per port"]
+    cost: CycleCost
+    has: tuple[str, ...] = ()
+    spread: Spread = 0.0
+    rss: Rss = Rss()
+    vectors: Vectors | None = None
+    nic: Nic | None = None
+
+
+class ModelFile(Features):
+    """The whole section. ``clock_mhz`` of each of ``cores`` on ``sockets``; ``generator_ceiling``: share of line rate
+    that the generator can send.
+    """
+
+    cores: Annotated[int, Field(ge=1, le=256)]
+    sockets: Annotated[int, Field(ge=1, le=8)] = 1
+    clock_mhz: Positive
+    generator_ceiling: Annotated[float, Field(gt=0, le=1)] = 1.0
+    nic: Nic = Nic()
+    software: Annotated[Mapping[str, SoftwareModel], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class RouterModel:
+    """The parameters of one software on one box. ``clock_hz``: cycles/s of each worker; ``link_bps``: bit/s.
+
+    ``ring``: frames that a receive queue holds. ``socket_cores``: cores of one socket; ``threads``: workers of a core;
+    ``spread``: standard deviation of its capacity from trial to trial, as a share.
+    """
+
+    clock_hz: float
+    workers: int
+    rx_queues: int
+    ceiling: float
+    link_bps: float
+    nic: Nic
+    software: SoftwareModel
+    ring: int
+    socket_cores: int
+    threads: int = 1
+    spread: float = 0.0
+
+    @property
+    def maximum_vector(self) -> int:
+        """Frames of a full vector; 1 for software that handles frames one by one."""
+        return self.software.vectors.maximum if self.software.vectors else 1
+
+
+Scalar = bool | int | float | str
+
+
+def router_model(
+    platform: Platform,
+    software: str,
+    rx_queues: int | None = None,
+    path: Path | None = None,
+    configured: Mapping[str, Scalar] | None = None,
+) -> RouterModel:
+    """The model of *software* on *platform*; *path*: its file, for messages. *rx_queues*: other than the platform's.
+
+    *configured*: what a study's commands make of it. Raises ConfigError naming file, line and key.
+    """
+    file = path or Path(f"{platform.platform}.yaml")
+    model = _section(platform, software, path, file)
+    chosen = platform.software[software]
+    workers = chosen.workers or model.cores
+    queues = rx_queues or chosen.rx_queues or workers
+    if workers > model.cores:
+        raise ConfigError(f"'{software}' has {workers} workers but 'model.cores' is {model.cores}", file)
+    own = model.software[software].nic
+    changed = {name: getattr(own, name) for name in own.model_fields_set} if own else {}
+    nic = model.nic.model_copy(update=changed)
+    if queues > nic.reta:
+        raise ConfigError(f"{queues} receive queues; the NIC's table ('reta' of 'nic') has {nic.reta}", file)
+    found = RouterModel(
+        model.clock_mhz * 1e6,
+        workers,
+        queues,
+        model.generator_ceiling,
+        platform.link_bps,
+        nic,
+        model.software[software],
+        nic.ring or RINGS[chosen.shell],
+        model.cores // model.sockets,
+    )
+    return _with_configuration(found, model, configured or {}, file)
+
+
+def _section(platform: Platform, software: str, path: Path | None, file: Path) -> ModelFile:
+    if software not in platform.software:
+        raise ConfigError(f"no software '{software}'; known: {', '.join(platform.software)}", file)
+    if not platform.model:
+        raise ConfigError("has no 'model:', so the platform cannot be simulated; add its physical parameters", file)
+    try:
+        model = validate_config(dict(platform.model), ModelFile, file, {})
+    except ConfigError:
+        if path is None:
+            raise
+        # again, with the lines: to read the file takes longer than all else, and some make hundreds of models
+        lines = {where[1:]: line for where, line in read_yaml(path)[1].items() if where[0] == "model"}
+        model = validate_config(dict(platform.model), ModelFile, file, lines)
+    if software not in model.software:
+        known = ", ".join(model.software)
+        raise ConfigError(f"'model.software' has no '{software}', so it cannot be simulated; known: {known}", file)
+    if unknown := [name for name in model.software[software].has if name not in model.features]:
+        known = ", ".join(model.features) or "none"
+        raise ConfigError(f"'{software}' has the feature '{unknown[0]}'; 'model.features' has {known}", file)
+    return model
+
+
+def _with_configuration(
+    model: RouterModel, section: ModelFile, configured: Mapping[str, Scalar], file: Path
+) -> RouterModel:
+    firewall, switched = parsed(section, configured, file)
+    on = dict.fromkeys(model.software.has, True) | switched
+    features = {name: feature for name, feature in section.features.items() if on.get(name)}
+    cost, nic = model.software.cost, model.nic
+    for name, feature in features.items():
+        cost = with_feature(cost, name, feature)
+        if feature.port_mpps:
+            nic = nic.model_copy(update={"port_mpps": min(feature.port_mpps, nic.port_mpps or feature.port_mpps)})
+    cost = with_firewall(cost, section, firewall)
+    software = model.software.model_copy(update={"cost": cost})
+    behind = section.firewalls.get(firewall.firewall)
+    spread = max(software.spread, behind.spread if behind else 0.0, *(each.spread for each in features.values()), 0.0)
+    return _with_threads(replace(model, nic=nic, software=software, spread=spread), features.values())
+
+
+def _with_threads(model: RouterModel, features: Iterable[Feature]) -> RouterModel:
+    """Cores that are several processors each. Queues meet on a core by chance, and are slower there.
+
+    Who holds a lock is slowed down half as much: about half of the others wait for it, and take nothing meanwhile.
+    """
+    for feature in features:
+        if feature.threads > 1:
+            threads, cost = model.workers * feature.threads, model.software.cost
+            slower = (1 - feature.speed) * (min(model.rx_queues, threads) - 1) / (threads - 1)
+            share = (1 - slower) / (1 - slower / 2)
+            locks = tuple(lock.model_copy(update={"cycles": lock.cycles * share}) for lock in cost.locks)
+            software = model.software.model_copy(update={"cost": cost.model_copy(update={"locks": locks})})
+            clock = model.clock_hz * (1 - slower)
+            model = replace(model, workers=threads, threads=feature.threads, clock_hz=clock, software=software)
+    return model
+
+
+def load_platform(path: Path) -> Platform:
+    """The platform in the file *path*."""
+    return load_config(path, Platform)

@@ -1,0 +1,31 @@
+"""Habits of ports that the server itself has: what it knows of the next hops, and what acquiring does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lineproof.simulation.habits import Habit, HabitKind
+
+
+class ServerHabits:
+    """*habits* of the testbed; *next_hops* by port: its own IPv4 address and the router's."""
+
+    def __init__(self, habits: Sequence[Habit] = (), next_hops: Sequence[Sequence[str]] = ()) -> None:
+        self._habits, self._next_hops = habits, [(row[0], row[1]) for row in next_hops]
+
+    @classmethod
+    def from_specification(cls, specification: Mapping[str, Any]) -> ServerHabits:
+        """``habits`` and ``next_hops`` of the server's specification."""
+        rows = specification.get("habits") or ()
+        return cls([Habit.model_validate(row) for row in rows], specification.get("next_hops") or ())
+
+    def has(self, kind: HabitKind, port: int) -> bool:
+        """Whether *port* has this habit."""
+        return any(habit.kind == kind and habit.port in (None, port) for habit in self._habits)
+
+    def unresolved(self, port: int) -> tuple[str, str] | None:
+        """The addresses of *port* and of its gateway, whose MAC address the server does not know; None: it does."""
+        if not (self.has("silent gateway", port) or self.has("gateway unknown at start", port)):
+            return None
+        return self._next_hops[port] if port < len(self._next_hops) else ("0.0.0.0", "0.0.0.0")

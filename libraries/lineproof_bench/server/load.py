@@ -1,0 +1,155 @@
+"""The load that a port's streams ask for together, and the arithmetic of multipliers.
+
+Facts from TRex's server (src/stx/stl, TrexStreamsGraph): the load of a port is the highest that its streams ask for at
+one moment; a chain is followed until it comes to a stream for the second time; a multi-burst stream counts as
+one burst. Latency streams have fixed rates: they are not multiplied, and taken off before the multiplier is computed.
+A per cent multiplier is of the port's L1 speed, except in an update with ``add`` or ``sub``: there of what is sent now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lineproof.units import l1_bits, l2_bits
+
+from .params import Params, refused
+from .streams import ServerStream
+
+MULTIPLIERS = ("raw", "bps", "bpsl1", "pps", "percentage")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRates:
+    """Frames/s, L2 and L1 bit/s."""
+
+    pps: float = 0.0
+    l2_bps: float = 0.0
+    l1_bps: float = 0.0
+
+    def __add__(self, other: LoadRates) -> LoadRates:
+        return LoadRates(self.pps + other.pps, self.l2_bps + other.l2_bps, self.l1_bps + other.l1_bps)
+
+    def times(self, factor: float) -> LoadRates:
+        """This rate multiplied."""
+        return LoadRates(self.pps * factor, self.l2_bps * factor, self.l1_bps * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChange:
+    """From ``at`` µs on a stream asks for *rate* more (or less)."""
+
+    at: float
+    stream_id: int
+    rate: LoadRates
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedLoad:
+    """The load before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
+
+    ``duration`` in µs, -1: without end.
+    """
+
+    variable: LoadRates
+    fixed: LoadRates
+    changes: tuple[LoadChange, ...]
+    duration: float
+
+    def at(self, factor: float) -> LoadRates:
+        """All of it when the variable part is multiplied by *factor*."""
+        return self.variable.times(factor) + self.fixed
+
+    @property
+    def pps(self) -> float:
+        """Frames/s before the multiplier."""
+        return self.at(1.0).pps
+
+
+def rate_of(stream: ServerStream) -> LoadRates:
+    """The rate of *stream* while it sends; nothing for a dummy."""
+    if not stream.sends:
+        return LoadRates()
+    return LoadRates(stream.pps, stream.pps * l2_bits(stream.mean_size), stream.pps * l1_bits(stream.mean_size))
+
+
+def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
+    """The load of the enabled ones among *streams*."""
+    table = {stream.stream_id: stream for stream in streams if stream.enabled}
+    changes: list[LoadChange] = []
+    fixed, endless = LoadRates(), False
+    for root in table.values():
+        if not root.self_start:
+            continue
+        stream: ServerStream | None = root
+        seen: set[int] = set()
+        at = 0.0
+        while stream is not None and stream.stream_id not in seen:
+            seen.add(stream.stream_id)
+            rate = rate_of(stream)
+            if stream.fixed_rate:
+                fixed += rate
+                endless = endless or stream.burst is None
+            else:
+                changes.append(LoadChange(at + stream.isg_usec, stream.stream_id, rate))
+                endless = endless or stream.lasts_usec is None
+                if stream.lasts_usec is not None:
+                    at += stream.isg_usec + stream.lasts_usec
+                    changes.append(LoadChange(at, stream.stream_id, rate.times(-1)))
+            stream = table.get(stream.next_stream_id)
+            endless = endless or (stream is not None and stream.stream_id in seen)
+    changes.sort(key=lambda change: change.at)
+    highest, now = LoadRates(), LoadRates()
+    for change in changes:
+        now += change.rate
+        highest = LoadRates(max(highest.pps, now.pps), max(highest.l2_bps, now.l2_bps), max(highest.l1_bps, now.l1_bps))
+    duration = -1.0 if endless else max((change.at for change in changes), default=0.0)
+    return RequestedLoad(highest, fixed, tuple(changes), duration)
+
+
+def factor_of(
+    multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool, current: float | None = None
+) -> float:
+    """What the streams' rates are multiplied by, for a start or for an update of a port that has the *current* factor.
+
+    Raises RpcError when nothing would be sent, or, unless *force*, when it is more than the port's L1 speed.
+    """
+    kind = multiplier.choice("type", MULTIPLIERS)
+    value = multiplier.number("value", least=0)
+    operation = multiplier.choice("op", ("abs", "add", "sub"), "abs")
+    if current is None and operation != "abs":
+        raise refused("a start needs an absolute multiplier ('op' is 'abs')")
+    if load.pps <= 0:
+        raise refused("the streams of this port send nothing: their rate is zero")
+    if load.variable.pps <= 0:
+        # nothing but latency streams, which no multiplier changes
+        return 1.0 if current is None else current
+    factor = _factor(kind, value, operation, load, speed_bps, current)
+    if operation != "abs" and current is not None:
+        factor = current + factor if operation == "add" else current - factor
+        if factor <= 0:
+            raise refused("Update request will lower traffic to less than zero")
+    if factor <= 0:
+        raise refused(f"Factor must be positive, got: {factor:g}")
+    asked = load.at(factor).l1_bps
+    if not force and asked > speed_bps * 1.0001:
+        line = speed_bps / 1e9
+        raise refused(f"Expected L1 B/W: '{asked / 1e9:.4g} Gbps' exceeds port line rate: '{line:.4g} Gbps'")
+    return factor if force else min(factor, (speed_bps - load.fixed.l1_bps) / load.variable.l1_bps)
+
+
+def _factor(
+    kind: str, value: float, operation: str, load: RequestedLoad, speed_bps: float, current: float | None
+) -> float:
+    if kind == "raw":
+        return value
+    if kind == "percentage" and operation != "abs":
+        return (current or 0.0) * value / 100
+    if kind == "percentage":
+        kind, value = "bpsl1", value / 100 * speed_bps
+    name, unit = {"pps": ("pps", "pps"), "bps": ("l2_bps", "BPS L2"), "bpsl1": ("l1_bps", "BPS L1")}[kind]
+    fixed = getattr(load.fixed, name)
+    if value < fixed:
+        raise refused(f"current stream configuration enforces a minimum rate of '{fixed:g}' {unit}")
+    found: float = (value - fixed) / getattr(load.variable, name)
+    return found

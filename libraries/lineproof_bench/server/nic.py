@@ -1,0 +1,211 @@
+"""What a card under TRex answers and counts: the facts of one file of ``nics/``, each with its source.
+
+Without a file the server answers as TRex does in software mode, and its counters leave nothing out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lineproof.config import Config, load_config, read_yaml, validate_config
+
+FOLDER = Path(__file__).parent / "nics"
+
+UNKNOWN_SPEED_BPS = 200e9
+"""What TRex v3.08 reports for a speed that the driver does not know: DPDK's 4294967295 Mbit/s, cut to the highest
+speed that TRex has (src/trex_port_attr.h:50)."""
+
+MOST_LATENCY_GROUPS = 128
+"""Groups with the rule ``latency`` that send at a time, on any card (MAX_FLOW_STATS_PAYLOAD, src/trex_defs.h:46)."""
+
+PortAttribute = Literal["link_status", "led_status", "flow_ctrl_mode", "vxlan_fs"]
+"""Attributes that not every card lets a client set."""
+
+FrameLayer = Literal["ipv6", "vlan", "qinq", "mpls"]
+"""What a frame may have beside plain IPv4 over Ethernet."""
+
+Counted = Literal[
+    "received",
+    "sent",
+    "received_bytes",
+    "sent_bytes",
+    "missed",
+    "unsent",
+    "multicasts",
+    "pauses_received",
+    "pauses_sent",
+]
+"""What an extended counter counts: frames; bytes without FCS; frames that the card missed, or did not send; frames
+to a group of receivers; pause frames. All others stay 0."""
+
+_PLACE = re.compile(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+")
+_RANGE = re.compile(r"\{(\d+)-(\d+)\}")
+
+
+def _checked_source(value: str) -> str:
+    for place in value.split("; "):
+        if not _PLACE.fullmatch(place):
+            raise ValueError(f"'{place}' is no place; expected src/path:line or src/path:line-line, several with '; '")
+    return value
+
+
+Source = Annotated[str, AfterValidator(_checked_source)]
+"""Files and lines of TRex's sources, DPDK's among them."""
+
+
+class Fact(Config):
+    """A value of :class:`ServerCard` and where the sources have it. ``note``: what to know about it."""
+
+    value: Any
+    source: Source
+    note: str = ""
+
+
+class XstatsNames(Config):
+    """Names of extended counters in the driver's order; ``{0-7}`` in a name stands for so many. ``counted``: which of
+    them count anything here."""
+
+    source: Source
+    names: tuple[str, ...]
+    counted: Mapping[str, Counted] = {}
+
+    @model_validator(mode="after")
+    def _check_counted(self) -> XstatsNames:
+        if unknown := set(self.counted) - set(self.expanded):
+            raise ValueError(f"counts {', '.join(sorted(unknown))}, which is not among its names")
+        return self
+
+    @property
+    def expanded(self) -> tuple[str, ...]:
+        """Each name by itself."""
+        return tuple(name for pattern in self.names for name in _expanded(pattern))
+
+
+def _expanded(pattern: str) -> Iterator[str]:
+    found = _RANGE.search(pattern)
+    for number in range(int(found[1]), int(found[2]) + 1) if found else ():
+        yield _RANGE.sub(str(number), pattern, count=1)
+    if not found:
+        yield pattern
+
+
+class TrexSources(Config):
+    """The version of TRex whose sources the facts are from, and its commit."""
+
+    version: Annotated[str, Field(pattern=r"v\d+\.\d+")]
+    commit: Annotated[str, Field(pattern=r"[0-9a-f]{40}")]
+
+
+class ServerCardFile(Config):
+    """A file of ``nics/``: ``facts`` are fields of :class:`ServerCard`.
+
+    ``server``: keys of the server's specification that the card needs, where the testbed does not set them.
+    """
+
+    nic: str
+    name: str
+    trex: TrexSources
+    facts: Mapping[str, Fact]
+    xstats: tuple[XstatsNames, ...]
+    server: Mapping[str, Any] = {}
+
+
+class ServerCard(Config):
+    """What the server answers of its ports and how it counts.
+
+    ``driver``, ``trex``: "" for the backend's driver and the server's own version. ``pci``: ``{port}`` is the port's
+    number. ``knows_speed``: False for a driver that does not know its link's speed; ``speed_while_down`` in Mbit/s;
+    None: as while it is up. ``flow_control``: RTE_ETH_FC_* of the port, -1: the driver cannot say. ``refuses``:
+    attributes that a client cannot set. ``rx_counters``: groups with the rule ``stats`` that are counted at a time.
+    ``refused_groups``: the server's words for streams of a packet group whose frames have such a layer;
+    ``unseen_groups``: layers whose frames the card does not lead to the core that counts groups.
+
+    ``missed_errors``: how many ``ierrors`` a frame makes that the card missed; ``missed_received``: whether it is in
+    ``ipackets`` all the same. ``received_fcs``: whether ``ibytes`` has the FCS. ``xstats_take``: reading the extended
+    counters clears registers that TRex has not read yet, so that its own counters miss these frames.
+    """
+
+    driver: str = ""
+    trex: str = ""
+    description: str = ""
+    pci: str = "N/A"
+    knows_speed: bool = True
+    speed_while_down: int | None = None
+    supported_speeds: tuple[int, ...] = ()
+    flow_control: Annotated[int, Field(ge=-1, le=3)] = -1
+    is_fc_supported: bool = False
+    is_led_supported: bool = False
+    is_link_supported: bool = False
+    is_prom_supported: bool = True
+    is_vxlan_supported: bool = False
+    is_ieee1588_supported: bool = False
+    is_virtual: bool = True
+    refuses: tuple[PortAttribute, ...] = ("link_status", "led_status", "flow_ctrl_mode", "vxlan_fs")
+    rx_caps: tuple[str, ...] = ("flow_stats", "latency", "rx_bytes")
+    rx_counters: Annotated[int, Field(ge=0)] = 1023
+    software_mode: bool = True
+    refused_groups: Mapping[FrameLayer, str] = {}
+    unseen_groups: tuple[FrameLayer, ...] = ()
+    missed_errors: Annotated[int, Field(ge=0)] = 1
+    missed_received: bool = False
+    received_fcs: bool = True
+    xstats_take: bool = False
+    xstats: tuple[tuple[str, Counted | None], ...] = (
+        ("rx_good_packets", "received"),
+        ("tx_good_packets", "sent"),
+        ("rx_good_bytes", "received_bytes"),
+        ("tx_good_bytes", "sent_bytes"),
+        ("rx_multicast_packets", "multicasts"),
+        ("rx_missed_errors", None),
+        ("rx_errors", "missed"),
+        ("tx_errors", "unsent"),
+        ("rx_xoff_packets", "pauses_received"),
+        ("tx_xoff_packets", "pauses_sent"),
+    )
+
+    def flags(self) -> dict[str, bool]:
+        """The ``is_…`` of ``get_system_info``."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("is_")}
+
+    @property
+    def xstats_names(self) -> list[str]:
+        """The names of the extended counters."""
+        return [name for name, _ in self.xstats]
+
+    def refusal_of(self, frame: bytes) -> str | None:
+        """The words for a stream with this *frame* that shall be counted; None: it may be."""
+        return next((self.refused_groups[layer] for layer in layers_of(frame) if layer in self.refused_groups), None)
+
+    def sees(self, frame: bytes) -> bool:
+        """Whether received frames like this one reach the core that counts groups."""
+        return not set(layers_of(frame)) & set(self.unseen_groups)
+
+
+_ETHERTYPES: Mapping[int, FrameLayer] = {0x86DD: "ipv6", 0x8100: "vlan", 0x88A8: "qinq", 0x8847: "mpls"}
+
+
+def layers_of(frame: bytes) -> Iterator[FrameLayer]:
+    """What *frame*, an Ethernet frame, has beside plain IPv4."""
+    at, tags = 12, 0
+    while (layer := _ETHERTYPES.get(int.from_bytes(frame[at : at + 2], "big"))) is not None:
+        tags += layer in ("vlan", "qinq")
+        yield "qinq" if tags > 1 else layer
+        if layer not in ("vlan", "qinq"):
+            return
+        at += 4
+
+
+def read_nic_file(name: str, folder: Path = FOLDER) -> tuple[ServerCardFile, ServerCard]:
+    """The file *name* of ``nics/``, and what its facts say. Raises ConfigError with file, line and key."""
+    path = folder / f"{name}.yaml"
+    _, lines = read_yaml(path)
+    file = load_config(path, ServerCardFile)
+    given = {key: fact.value for key, fact in file.facts.items()} | {"trex": file.trex.version}
+    counters = [(each, group.counted.get(each)) for group in file.xstats for each in group.expanded]
+    places = {(where[1], *where[3:]): line for where, line in lines.items() if where[0] == "facts" and len(where) > 1}
+    return file, validate_config(given | {"xstats": counters}, ServerCard, path, places)

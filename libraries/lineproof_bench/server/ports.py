@@ -1,0 +1,224 @@
+"""A port as its clients see it: owner, profiles, attributes and addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import string
+from dataclasses import replace
+from typing import Any
+
+from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+
+from ..backend import PortDescription
+from .attributes import PortAttributes, VlanTags
+from .nic import UNKNOWN_SPEED_BPS, ServerCard
+from .params import bad_parameter, refused
+from .profile import ALL, DEFAULT, PortProfile
+from .streams import mac_bytes
+
+MOST_PROFILES = 128
+"""Profiles that a port may have."""
+NO_MAC = "00:00:00:00:00:00"
+_ALPHABET = string.ascii_letters + string.digits
+
+
+def new_handle() -> str:
+    """Eight random characters, as TRex's API and port handlers are."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+class ServerPort:
+    """One port. Nothing here sends: see ``transmission``.
+
+    *unresolved*: it starts with these IPv4 addresses, its own and its gateway's, without the gateway's MAC address.
+    """
+
+    def __init__(
+        self,
+        description: PortDescription,
+        nic: ServerCard | None = None,
+        unresolved: tuple[str, str] | None = None,
+    ) -> None:
+        self._nic = nic = nic or ServerCard()
+        self._by_a_model = description.driver == MODEL_DRIVER
+        speed = description.speed_bps if nic.knows_speed else UNKNOWN_SPEED_BPS
+        self.description = replace(description, driver=nic.driver or description.driver, speed_bps=speed)
+        self.index = description.index
+        self.owner = ""
+        self.session = 0
+        self._handler = ""
+        self.profiles = {DEFAULT: PortProfile(self, DEFAULT)}
+        self.attributes = PortAttributes(nic.refuses, nic.flow_control)
+        self.vlan = VlanTags()
+        self.service = False
+        self.source_mac = description.mac
+        self.destination_mac = description.peer_mac
+        self.ipv4: tuple[str, str] | None = None
+        if description.ipv4 != "0.0.0.0":
+            self.ipv4 = (description.ipv4, description.peer_ipv4)
+        self._answers = unresolved is None
+        if unresolved:
+            self.ipv4, self.destination_mac = unresolved, NO_MAC
+
+    # -- owners
+
+    def acquire(self, user: str, session: int, force: bool) -> tuple[str, bool]:
+        """Give the port to *user*. Returns the new handler and whether force was needed. Raises RpcError when taken."""
+        taken = bool(self.owner)
+        if taken and not force:
+            if self.owner == user:
+                raise refused(f"port is already owned by another session of '{user}'")
+            raise refused(f"port is already taken by '{self.owner}'")
+        self.owner, self.session, self._handler = user, session, new_handle()
+        return self._handler, taken
+
+    def verify(self, handler: str) -> None:
+        """Raise RpcError unless *handler* is the present owner's."""
+        if not self.owner:
+            raise refused("please acquire the port before modifying port state")
+        if not secrets.compare_digest(handler.encode(), self._handler.encode()):
+            raise refused(f"please acquire the port before modifying port state: it is now owned by '{self.owner}'")
+
+    def release(self) -> None:
+        """The port has no owner any more. It goes on sending."""
+        self.owner, self.session, self._handler = "", 0, ""
+
+    # -- profiles
+
+    def profile(self, name: str) -> PortProfile:
+        """The profile *name*. Raises RpcError if it does not exist."""
+        if name not in self.profiles:
+            raise refused(f"profile_id {name:.40} does not exists")
+        return self.profiles[name]
+
+    def chosen(self, name: str) -> list[PortProfile]:
+        """The profile *name*, or all for ``*``."""
+        return list(self.profiles.values()) if name == ALL else [self.profile(name)]
+
+    def opened(self, name: str) -> PortProfile:
+        """The profile *name*, created if missing. Raises RpcError if there are too many."""
+        if name == ALL:
+            raise bad_parameter(f"invalid profile_id [{name}]")
+        if name not in self.profiles and len(self.profiles) >= MOST_PROFILES:
+            raise refused(f"port {self.index} has {len(self.profiles)} profiles, more are not possible")
+        return self.profiles.setdefault(name, PortProfile(self, name))
+
+    def tidy(self) -> None:
+        """Remove profiles without streams."""
+        self.profiles = {
+            name: row for name, row in self.profiles.items() if name == DEFAULT or row.streams or row.active
+        }
+
+    @property
+    def state(self) -> str:
+        """The state of the most active profile."""
+        states = {profile.state for profile in self.profiles.values()}
+        return next((word for word in ("TX", "PAUSE", "STREAMS") if word in states), "IDLE")
+
+    @property
+    def active(self) -> bool:
+        """Whether any profile sends or is paused."""
+        return any(profile.active for profile in self.profiles.values())
+
+    def require(self, command: str, *states: str) -> None:
+        """Raise RpcError unless the port is in one of *states*."""
+        if self.state not in states:
+            raise refused(f"command '{command}' cannot be executed on current state: '{self.state}'")
+
+    # -- addresses
+
+    @property
+    def has_destination(self) -> bool:
+        """Whether the next hop's MAC is known."""
+        return self.destination_mac not in ("", NO_MAC)
+
+    def set_l2(self, destination: str) -> None:
+        """Ethernet mode towards *destination*."""
+        mac_bytes(destination)
+        self.destination_mac, self.ipv4 = destination.lower(), None
+
+    def set_l3(self, source: str, destination: str, resolved: str) -> None:
+        """IPv4 mode; *resolved*: the next hop's MAC or empty. The backend's own neighbour needs no resolving."""
+        for address in (source, destination):
+            try:
+                ipaddress.IPv4Address(address)
+            except ValueError:
+                raise bad_parameter(f"'{address}' is not an IPv4 address") from None
+        if resolved:
+            mac_bytes(resolved)
+        elif destination == self.description.peer_ipv4 and self._answers:
+            resolved = self.description.peer_mac
+        self.ipv4, self.destination_mac = (source, destination), resolved.lower() or NO_MAC
+
+    # -- as reported to clients
+
+    def attributes_json(self, link_up: bool) -> dict[str, Any]:
+        """``attr`` of ``get_port_status``."""
+        link_up, down = link_up and self.attributes.link, self._nic.speed_while_down
+        speed = self.description.speed_bps if link_up or down is None else down * 1e6
+        ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
+        ipv4 = {"src": "none", "dst": "none", "state": "none"}
+        if self.ipv4:
+            ipv4 = {
+                "src": self.ipv4[0],
+                "dst": self.ipv4[1],
+                "state": "resolved" if self.has_destination else "unresolved",
+            }
+        return {
+            "fc": {"mode": self.attributes.flow_control},
+            "layer_cfg": {
+                "ether": ether | {"state": "configured" if self.has_destination else "unconfigured"},
+                "ipv4": ipv4,
+                "ipv6": {"enabled": False},
+            },
+            "link": {"up": link_up},
+            "multicast": {"enabled": self.attributes.multicast},
+            "promiscuous": {"enabled": self.attributes.promiscuous},
+            "rx_filter_mode": "hw",
+            "speed": speed / 1e9,
+            "vlan": {"tags": list(self.vlan.tags)},
+            "vxlan_fs": [],
+        }
+
+    def status(self, link_up: bool) -> dict[str, Any]:
+        """The answer to ``get_port_status``, for both clients."""
+        off = {"is_active": False}
+        return {
+            "attr": self.attributes_json(link_up),
+            "max_stream_id": max(profile.highest_stream for profile in self.profiles.values()),
+            "owner": self.owner,
+            "profile_count": len(self.profiles),
+            "rx_info": {
+                "capture_port": off,
+                "capwap_proxy": off,
+                "grat_arp": {"is_active": False, "interval_sec": 0},
+                "latency": off,
+                "queue": off,
+                "stack": off,
+            },
+            "service": self.service,
+            "service_filtered": False,
+            "state": self.state,
+        }
+
+    @property
+    def _description(self) -> str:
+        name = self._nic.description or self.description.interface or f"port {self.index}"
+        return f"{name}, {BY_A_MODEL}" if self._by_a_model else name
+
+    def information(self, counts: bool) -> dict[str, Any]:
+        """Its entry in ``get_system_info``, without its place. *counts*: whether packet groups are counted."""
+        return {
+            "index": self.index,
+            "hw_mac": self.description.mac,
+            "driver": self.description.driver,
+            "description": self._description,
+            "pci_addr": self._nic.pci.format(port=self.index),
+            "supp_speeds": list(self._nic.supported_speeds),
+            "stack": "legacy",
+            "rx": {"caps": list(self._nic.rx_caps), "counters": self._nic.rx_counters}
+            if counts
+            else {"caps": [], "counters": 0},
+            **self._nic.flags(),
+        }

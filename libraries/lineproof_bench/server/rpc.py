@@ -1,0 +1,157 @@
+"""JSON-RPC 2.0 as TRex speaks it: one ZeroMQ frame per request and reply, zipped or not, one call or a batch of them.
+
+A frame may be compressed: magic and uncompressed length as two big-endian words, then a zlib stream. A reply is zipped
+if and only if its request was. The reply to a batch of one call is a bare object, of none ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import struct
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lineproof.json_text import parse_json
+
+from .params import LONGEST_TEXT, Params, RpcError
+
+MAGIC = 0xABE85CEA
+LARGEST_REQUEST = 999_999
+"""Bytes of the largest request (TRex's MAX_RPC_MSG_LEN)."""
+MOST_CALLS = 10_000
+"""Calls in one batch: TRex's clients put half a megabyte into one, and no call is shorter than 50 bytes."""
+BATCH_LIMIT, LARGEST_BATCH_REPLY = 3.0, 16 << 20
+"""Seconds and bytes after which the rest of a batch is refused: other clients wait meanwhile."""
+MOST_LOGGED = 20
+"""Failures of methods that the log describes: whoever causes them must not fill the disk."""
+ZIP_ABOVE = 256
+"""Published messages longer than this many bytes are zipped."""
+NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
+"""Methods that may be called without ``api_h``."""
+
+Method = Callable[[Params], Any]
+log = logging.getLogger("lineproof.server")
+
+
+def is_zipped(data: bytes) -> bool:
+    """Whether *data* begins with the compression header."""
+    return len(data) >= 8 and struct.unpack(">I", data[:4])[0] == MAGIC
+
+
+def zip_message(data: bytes) -> bytes:
+    """*data* behind its compression header."""
+    return struct.pack(">II", MAGIC, len(data)) + zlib.compress(data, 1)
+
+
+def unzip_message(data: bytes, maximum: int = LARGEST_REQUEST) -> bytes:
+    """The inverse of :func:`zip_message`. Raises RpcError when it is damaged or larger than *maximum* bytes."""
+    length = struct.unpack(">I", data[4:8])[0]
+    if length > maximum:
+        raise too_large(length)
+    stream = zlib.decompressobj()
+    try:
+        # at most one byte beyond the announced length: a small frame must not fill the memory
+        plain = stream.decompress(data[8:], length + 1)
+    except zlib.error as error:
+        raise RpcError(-32700, "Bad JSON Format", f"the compressed request is damaged: {error}") from None
+    if len(plain) != length:
+        raise RpcError(-32700, "Bad JSON Format", "the compressed request has not the length that its header says")
+    return plain
+
+
+def too_large(size: int) -> RpcError:
+    """The refusal of a request of *size* bytes."""
+    return RpcError(-32600, f"Request is too large ({size} bytes). Maximum size is {LARGEST_REQUEST} bytes.")
+
+
+def encode(data: Any) -> bytes:
+    """*data* as compact JSON. NaN and infinities are not JSON and raise ValueError."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": number, "error": error.as_dict()})
+
+
+class Dispatcher:
+    """Answers requests by calling *methods*. ``api_h`` is this run's API handle, which most calls must repeat."""
+
+    def __init__(self, methods: Mapping[str, Method], api_h: str) -> None:
+        self._methods = methods
+        self._api_h = api_h
+        self._logged = 0
+
+    def handle(self, *frames: bytes) -> bytes:
+        """The reply to a message of one frame. Never raises: every error becomes an error reply."""
+        request = frames[0] if len(frames) == 1 else b""
+        zipped = is_zipped(request)
+        try:
+            if len(frames) != 1:
+                raise RpcError(-32600, "Bad Request", f"a request is one frame, and this message has {len(frames)}")
+            if len(request) > LARGEST_REQUEST:
+                raise too_large(len(request))
+            reply = self._answer(unzip_message(request) if zipped else request)
+        except RpcError as error:
+            reply = _error_reply(error)
+        return zip_message(reply) if zipped else reply
+
+    def _answer(self, request: bytes) -> bytes:
+        try:
+            calls = parse_json(request, LARGEST_REQUEST)
+        except ValueError:
+            raise RpcError(-32700, "Bad JSON Format") from None
+        if not isinstance(calls, list):
+            return self._one(calls)
+        if len(calls) > MOST_CALLS:
+            raise RpcError(-32600, "Bad Request", f"a batch of {len(calls)} calls is too long; at most {MOST_CALLS}")
+        answers: list[bytes] = []
+        size, until = 0, time.monotonic() + BATCH_LIMIT
+        for call in calls:
+            if size > LARGEST_BATCH_REPLY or time.monotonic() > until:
+                answers.append(_error_reply(RpcError(-32600, "Bad Request", "the calls before this one took too long")))
+                continue
+            answers.append(self._one(call))
+            size += len(answers[-1])
+        if not answers:
+            return b"null"
+        return answers[0] if len(answers) == 1 else b"[" + b",".join(answers) + b"]"
+
+    def _one(self, call: Any) -> bytes:
+        number: str | int | float | None = None
+        try:
+            if not isinstance(call, dict):
+                raise RpcError(-32600, "Bad Request", "a call is a JSON object")
+            if isinstance(given := call.get("id"), str | int | float) and len(str(given)) <= LONGEST_TEXT:
+                number = given
+            return encode({"jsonrpc": "2.0", "id": number, "result": self._call(call)})
+        except RpcError as error:
+            return _error_reply(error, number)
+        except Exception as error:
+            self._log_failure(str(call.get("method"))[:40] if isinstance(call, dict) else "a call")
+            text = f"{type(error).__name__}: {error}"
+            return _error_reply(RpcError(-32603, "Internal error", text[:LONGEST_TEXT]), number)
+
+    def _log_failure(self, name: str) -> None:
+        self._logged += 1
+        if self._logged <= MOST_LOGGED:
+            rest = "; later failures are not logged" if self._logged == MOST_LOGGED else ""
+            log.exception("%s failed%s", name, rest)
+
+    def _call(self, call: dict[str, Any]) -> Any:
+        name = call.get("method")
+        if not isinstance(name, str):
+            raise RpcError(-32600, "Missing Method Name")
+        method = self._methods.get(name)
+        if method is None:
+            raise RpcError(-32601, f"Method {name:.80} not registered")
+        given = call.get("params")
+        if given is not None and not isinstance(given, dict):
+            raise RpcError(-32602, "Bad parameters for method", "'params' is not an object")
+        params = Params(given or {})
+        if name not in NO_HANDLE_NEEDED and params.text("api_h") != self._api_h:
+            text = "API verification failed - API handler provided mismatch for class: 'core'"
+            raise RpcError(-32000, "Failed To Execute Method", text)
+        return method(params)

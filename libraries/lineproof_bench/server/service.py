@@ -1,0 +1,393 @@
+"""The methods of the server: what each call of a TRex client does."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from lineproof import __version__
+from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+
+from ..backend import AddressFilter, Backend, StreamTraffic
+from . import unsupported
+from .captures import MOST_FRAMES, Captures
+from .flow_stats import FlowStats
+from .habits import ServerHabits
+from .load import factor_of, load_of
+from .nic import ServerCard
+from .packet_push import PacketPush
+from .params import Params, RpcError, refused
+from .places import ALL_CORES, Places
+from .ports import ServerPort, new_handle
+from .profile import ALL, DEFAULT, PortProfile
+from .publisher import Event, Publisher
+from .rpc import Method
+from .sequences import check_chain
+from .statistics import Statistics
+from .steering import Steering
+from .streams import parse_stream
+from .transmission import Transmission
+
+CORE_API = (4, 1)
+"""API of ``api_sync``, spoken by trex-stl-lib 0.3."""
+STL_API = (5, 1)
+"""API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
+MOST_EVENTS = 100
+"""Changes of rate that ``validate`` reports."""
+
+
+class ServerMethods:
+    """One server over *backend*, with ports of *nic*. *now* is the bench's clock in s."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        publisher: Publisher,
+        now: Callable[[], float],
+        places: Places | None = None,
+        nic: ServerCard | None = None,
+        habits: ServerHabits | None = None,
+    ) -> None:
+        self.api_h, self._places, self._nic = new_handle(), places or Places(), nic or ServerCard()
+        self._habits = habits or ServerHabits()
+        self.ports = {
+            description.index: ServerPort(description, self._nic, self._habits.unresolved(description.index))
+            for description in backend.ports
+        }
+        self.statistics = Statistics(backend, now, self._nic)
+        self.captures = Captures(backend, now, self._sent_traffic)
+        self.flows = FlowStats(backend, now, self._nic)
+        self.packet_push = PacketPush(backend, self.captures, now, self._habits)
+        self._begun = time.monotonic()
+        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
+        self.steering = Steering(self.transmission)
+        self._backend, self._publisher = backend, publisher
+        self._simulated = any(port.driver == MODEL_DRIVER for port in backend.ports)
+        self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
+
+    def _uptime(self) -> float:
+        # never zero: a start_at_ts of zero means "at once"
+        return time.monotonic() - self._begun + 1.0
+
+    def methods(self) -> dict[str, Method]:
+        """Every method by its name."""
+        found: dict[str, Method] = {
+            "ping": lambda _: {"ts": self._uptime()},
+            "api_sync": self._api_sync,
+            "api_sync_v2": self._api_sync_v2,
+            "get_version": self._version,
+            "get_system_info": self._system,
+            "get_supported_cmds": lambda _: sorted(found),
+            "publish_now": self._publish_now,
+            "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
+            "get_global_stats": lambda _: self.statistics.overall(),
+            "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
+            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
+            "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
+            "get_utilization": lambda _: self.statistics.utilisation(),
+            "get_active_pgids": lambda _: self.flows.active(),
+            "get_pgid_stats": lambda p: self.flows.values(p.integers("pgids")),
+            "get_port_status": self._port_status,
+            "get_owner": lambda p: {"owner": self._port(p).owner},
+            "acquire": self._acquire,
+            "release": self._release,
+            "add_stream": self._add_stream,
+            "remove_stream": self._remove_stream,
+            "remove_all_streams": self._remove_all_streams,
+            "get_profile_list": lambda p: list(self._port(p).profiles),
+            "get_stream_list": self._get_stream_list,
+            "get_stream": self._get_stream,
+            "get_all_streams": self._get_all_streams,
+            "validate": self._validate,
+            "start_traffic": self._start,
+            "update_traffic": lambda p: self.steering.update(self._profile(p), p),
+            "pause_traffic": lambda p: self.steering.pause(self._profile(p)),
+            "resume_traffic": lambda p: self.steering.resume(self._profile(p)),
+            "pause_streams": lambda p: self.steering.pause_streams(self._profile(p), p),
+            "resume_streams": lambda p: self.steering.resume_streams(self._profile(p), p),
+            "update_streams": lambda p: self.steering.update_streams(self._profile(p), p),
+            "stop_traffic": self._stop,
+            "remove_rx_filters": lambda p: self._owned_port(p) and {},
+            "set_port_attr": self._set_attributes,
+            "set_rx_feature": self._set_rx_feature,
+            "service": self._service,
+            "set_l2": self._set_l2,
+            "set_l3": self._set_l3,
+            "set_vlan": self._set_vlan,
+            "conf_ipv6": self._set_ipv6,
+            "capture": self.captures.command,
+            "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned_port(p).index)},
+            "push_pkts": lambda p: self.packet_push.push(self._port(p), p),
+            **unsupported.methods(self._port, self._owned_port),
+        }
+        return found
+
+    # -- the server
+
+    def _api_sync(self, params: Params) -> dict[str, Any]:
+        answers = []
+        self._publisher.arrival()
+        for wanted in params.objects("api_vers"):
+            name, version = wanted.text("type"), (wanted.integer("major"), wanted.integer("minor"))
+            if name != "core":
+                raise refused(f"client has reported an invalid API type '{name:.40}'; expected 'core'")
+            self._check_version("core", CORE_API, version)
+            answers.append({"type": name, "api_h": self.api_h})
+        return {"api_vers": answers}
+
+    def _api_sync_v2(self, params: Params) -> dict[str, Any]:
+        name, version = params.text("name"), (params.integer("major"), params.integer("minor"))
+        if name != "STL":
+            text = f"server RPC configuration: 'STL', client RPC configuration: '{name:.40}'"
+            raise refused(f"RPC configuration mismatch - {text}")
+        self._check_version("STL", STL_API, version)
+        self._publisher.api5_arrival()
+        return {"api_h": self.api_h}
+
+    @staticmethod
+    def _check_version(name: str, server: tuple[int, int], client: tuple[int, int]) -> None:
+        versions = f"(API type '{name}':  - server: '{server[0]}.{server[1]}', client: '{client[0]}.{client[1]}')"
+        if client[0] < server[0]:
+            raise refused(f"RPC version mismatch: a newer client version is required\n{versions}")
+        if client > server:
+            raise refused(f"Version mismatch: your client version is too new to be supported by the server\n{versions}")
+
+    def _version(self, _: Params) -> dict[str, str]:
+        own = f"lineproof {__version__}"
+        return {
+            "version": f"{self._nic.trex}, played by {own}" if self._nic.trex else own,
+            "mode": "STL",
+            "build_date": BY_A_MODEL if self._simulated else "embedded",
+            "build_time": "",
+            "built_by": "lineproof",
+        }
+
+    def _system(self, _: Params) -> dict[str, Any]:
+        return {
+            "advanced_per_stream_stats": self._nic.software_mode,
+            "core_type": BY_A_MODEL if self._simulated else "lineproof embedded server",
+            "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
+            "dp_core_count_per_port": self._places.cores,
+            "hostname": platform.node(),
+            "is_multiqueue_mode": False,
+            "port_count": len(self.ports),
+            "ports": [
+                {**self.ports[index].information(self.flows.counts), **self._places.of_port(index)}
+                for index in sorted(self.ports)
+            ],
+            "uptime": self._uptime_text,
+        }
+
+    def _publish_now(self, params: Params) -> dict[str, Any]:
+        key, baseline = params.integer("key"), params.boolean("baseline", False)
+        if not self._publisher.repeated(key):
+            self._publisher.counters(self.statistics.published(), baseline)
+            self._publisher.barrier(key)
+        return {}
+
+    # -- ports
+
+    def _port(self, params: Params) -> ServerPort:
+        index = params.integer("port_id")
+        if index not in self.ports:
+            raise refused(f"invalid port id {index} - should be one of: {sorted(self.ports)}")
+        return self.ports[index]
+
+    def _profile(self, params: Params) -> PortProfile:
+        return self._owned_port(params).profile(params.text("profile_id", DEFAULT))
+
+    def _sent_traffic(self, index: int) -> tuple[StreamTraffic, ...]:
+        return tuple(row for profile in self.ports[index].profiles.values() for row in profile.sent)
+
+    def _owned_port(self, params: Params) -> ServerPort:
+        handler = params.text("handler")
+        port = self._port(params)
+        port.verify(handler)
+        return port
+
+    def _port_status(self, params: Params) -> dict[str, Any]:
+        port = self._port(params)
+        found = port.status(self._backend.link_up(port.index))
+        found["rx_info"]["queue"] = self.captures.queue_status(port.index)
+        if params.text("profile_id", "_") == "*":
+            found["state_profile"] = {name: profile.state for name, profile in port.profiles.items()}
+        return found
+
+    def _acquire(self, params: Params) -> str:
+        port = self._port(params)
+        user, session = params.text("user"), params.integer("session_id")
+        handler, forced = port.acquire(user, session, params.boolean("force"))
+        if self._habits.has("promiscuous off at acquire", port.index):
+            self._set_promiscuous(port, False)
+        data = {"port_id": port.index, "who": user, "session_id": session, "force": forced}
+        self._publisher.event(Event.ACQUIRED, data)
+        return handler
+
+    def _release(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        data = {"port_id": port.index, "who": port.owner, "session_id": port.session}
+        port.release()
+        self._publisher.event(Event.RELEASED, data)
+        return {}
+
+    def _service(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        enabled = params.boolean("enabled")
+        if not enabled and (reason := self.captures.keeps_service(port.index)):
+            raise refused(f"unable to disable service mode - {reason}")
+        port.service = enabled
+        return {}
+
+    def _set_rx_feature(self, params: Params) -> dict[str, Any]:
+        port, enabled = self._owned_port(params), params.boolean("enabled")
+        kind = params.text("type")
+        if kind == "queue":
+            self.captures.queue(port.index, params.integer("size", least=1, most=MOST_FRAMES) if enabled else 0)
+        elif enabled:
+            raise refused(f"receive feature '{kind:.40}' is not on this server; expected 'queue' or a capture")
+        return {}
+
+    def _set_attributes(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        try:
+            port.attributes.set(params.object("attr"))
+        finally:
+            self._set_promiscuous(port, port.attributes.promiscuous)
+        return {}
+
+    def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
+        port.attributes.promiscuous = enabled
+        if isinstance(self._backend, AddressFilter):
+            self._backend.set_promiscuous(port.index, enabled)
+
+    def _set_l2(self, params: Params) -> dict[str, Any]:
+        self._owned_port(params).set_l2(params.text("dst_mac"))
+        return {}
+
+    def _set_l3(self, params: Params) -> dict[str, Any]:
+        addresses = params.text("src_addr"), params.text("dst_addr")
+        self._owned_port(params).set_l3(*addresses, params.text("resolved_mac", ""))
+        return {}
+
+    def _set_vlan(self, params: Params) -> dict[str, Any]:
+        self._owned_port(params).vlan.set(params)
+        return {}
+
+    def _set_ipv6(self, params: Params) -> dict[str, Any]:
+        self._owned_port(params)
+        if params.boolean("enabled"):
+            raise refused("ports have no IPv6 addresses here; expected streams whose frames carry them")
+        return {}
+
+    # -- streams and traffic
+
+    def _add_stream(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        try:
+            number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
+            stream = parse_stream(number, given, port.description, self.flows.counts)
+        except RpcError as error:
+            # as in TRex, a bad field is a failed execution here
+            raise refused(str(error)) from None
+        profile = port.opened(params.text("profile_id", DEFAULT))
+        profile.admit(stream)
+        self.flows.add(port.index, stream)
+        profile.add(stream)
+        return {}
+
+    def _remove_stream(self, params: Params) -> dict[str, Any]:
+        profile = self._profile(params)
+        self.flows.remove(profile.index, profile.remove(params.integer("stream_id")))
+        profile.port.tidy()
+        return {}
+
+    def _remove_all_streams(self, params: Params) -> dict[str, Any]:
+        port, name = self._owned_port(params), params.text("profile_id", DEFAULT)
+        # as in TRex, an unknown profile is no error here
+        for profile in port.chosen(name) if name == ALL or name in port.profiles else ():
+            for stream in profile.remove_all():
+                self.flows.remove(port.index, stream)
+        port.tidy()
+        return {}
+
+    def _get_stream_list(self, params: Params) -> Any:
+        port, name = self._port(params), params.text("profile_id", DEFAULT)
+        if name == ALL:
+            return {row.name: list(row.streams) for row in port.profiles.values()}
+        return list(port.profile(name).streams)
+
+    def _get_stream(self, params: Params) -> dict[str, Any]:
+        profile = self._port(params).profile(params.text("profile_id", DEFAULT))
+        stream_id = params.integer("stream_id")
+        if stream_id not in profile.streams:
+            raise refused(f"stream {stream_id} does not exist")
+        return {"stream": profile.streams[stream_id].json}
+
+    def _get_all_streams(self, params: Params) -> dict[str, Any]:
+        port, name = self._port(params), params.text("profile_id", DEFAULT)
+        rows = {
+            profile.name: {str(key): stream.json for key, stream in profile.streams.items()}
+            for profile in port.profiles.values()
+        }
+        return {"profiles": rows} if name == ALL else {"streams": rows.get(name, {})}
+
+    def _validate(self, params: Params) -> dict[str, Any]:
+        port = self._profile(params)
+        if not port.streams:
+            raise refused("no streams attached to port")
+        traffic = load_of(port.streams.values())
+        check_chain(port.streams.values())
+        rate: dict[str, float] = {}
+        for word, load in (("max", traffic.at(1.0)), ("min", traffic.fixed)):
+            rate |= {f"{word}_pps": load.pps, f"{word}_bps_l2": load.l2_bps, f"{word}_bps_l1": load.l1_bps}
+            rate[f"{word}_line_util"] = 100 * load.l1_bps / port.description.speed_bps
+        events = [
+            {
+                "time_usec": change.at,
+                "stream_id": change.stream_id,
+                "diff_pps": change.rate.pps,
+                "diff_bps_l2": change.rate.l2_bps,
+                "diff_bps_l1": change.rate.l1_bps,
+            }
+            for change in traffic.changes[:MOST_EVENTS]
+        ]
+        graph = {"expected_duration": int(traffic.duration), "events_count": len(traffic.changes), "events": events}
+        return {"rate": rate, "graph": graph}
+
+    def _start(self, params: Params) -> dict[str, Any]:
+        profile = self._profile(params)
+        profile.require("start", "STREAMS")
+        force = params.boolean("force", False)
+        duration = params.number("duration")
+        if not force and not (self._backend.link_up(profile.index) and self.ports[profile.index].attributes.link):
+            raise refused("Link state is DOWN.")
+        self._places.check_mask(params.integer("core_mask", ALL_CORES))
+        at = params.number("start_at_ts", 0.0, least=0)
+        load = load_of(profile.streams.values())
+        factor = factor_of(params.object("mul"), load, profile.description.speed_bps, force)
+        lasts = duration if duration > 0 else None
+        self.flows.start(profile.streams.values())
+        traffic = profile.traffic(factor, lasts, force)
+        self.transmission.start(profile, traffic, lasts, at)
+        profile.factor, profile.sent, profile.applied, profile.duration, profile.paused = (
+            factor,
+            traffic,
+            traffic,
+            lasts,
+            frozenset(),
+        )
+        return {"multiplier": factor, "ts": self._uptime()}
+
+    def _stop(self, params: Params) -> dict[str, Any]:
+        for profile in self._owned_port(params).chosen(params.text("profile_id", DEFAULT)):
+            self.transmission.stop(profile)
+        return {}
+
+    def close(self) -> None:
+        """Stop traffic and captures; publish that the server ends."""
+        self.transmission.close()
+        self.captures.close()
+        self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server ends"})

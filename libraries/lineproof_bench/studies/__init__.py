@@ -1,0 +1,1 @@
+"""``lineproof study …``: studies of the bench and of decision rules."""

@@ -1,0 +1,201 @@
+"""Published figures of real routers, row by row, and the model's: of every study that has some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from lineproof.errors import ConfigError
+from lineproof.platforms import Platform, named_file
+from lineproof.project import Project, listed
+from lineproof.sla.requirement import TrafficWords
+from lineproof.sla.sentence import parse, parse_traffic
+from lineproof.studies.closeness import Pair
+from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
+from lineproof.traffic.catalogue import Catalogue
+from lineproof.units import PREFIX, l1_bits
+
+from ..model.forwarding import Forwarding
+from ..model.schema import RouterModel, Vectors, load_platform, router_model
+from ..model.telemetry import ModelTelemetry
+from .traffic import forwarding_at, throughput
+
+STRICT = ("netgate6100",)
+"""Studies that have a rule of their own besides the one over all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One published figure and the model's, in the unit of their table, and how large the error may be there.
+
+    ``rate``: per cent of line rate. ``explained``: why it is outside, as the study's file says; "".
+    """
+
+    name: str
+    published: float
+    modelled: float
+    allowed: float
+    rate: bool = True
+    explained: str = ""
+
+    @property
+    def error(self) -> float:
+        """Modelled less published."""
+        return self.modelled - self.published
+
+    @property
+    def pair(self) -> Pair:
+        """Both figures, for their errors in both scales."""
+        return Pair(self.modelled, self.published, 100.0 if self.rate else None)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the error is small enough."""
+        return abs(self.error) <= self.allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of one study. ``strict``: it has a rule of its own besides the one over all rows."""
+
+    study: str
+    title: str
+    unit: str
+    rows: tuple[PublishedRow, ...]
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class ModelledVariant:
+    """A row of a study on the modelled box of a variant, with its traffic."""
+
+    study: Study
+    row: str
+    variant: str
+    platform: Platform
+    software: str
+    model: RouterModel
+    traffic: TrafficWords
+    catalogue: Catalogue
+
+    @property
+    def name(self) -> str:
+        """Row and variant."""
+        return self.variant if len(self.study.measures) == 1 else f"{self.row}, {self.variant}"
+
+
+def published_studies(project: Project) -> tuple[Study, ...]:
+    """The studies that have published figures. Raises ConfigError for files that are not as they should be."""
+    found = (load_study(path) for path in listed(project.studies, "*.yaml"))
+    return tuple(study for study in found if study.published is not None and any(study.published.rows.values()))
+
+
+def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[ModelledVariant]:
+    """Every row of *studies* that has a published figure. Raises ConfigError."""
+    catalogue = Catalogue.read(project.profiles)
+    boxes: dict[str, tuple[Platform, Path]] = {}
+    for study in studies:
+        for row, figures in (study.published.rows if study.published else {}).items():
+            for variant in figures:
+                own, name = study.variants[variant], study.platform_of(variant)
+                if name not in boxes:
+                    path = named_file(project.platforms, name, "platform")
+                    boxes[name] = load_platform(path), path
+                box, path = boxes[name]
+                software = own.software or next(iter(box.software))
+                try:
+                    model = router_model(box, software, own.rx_queues, path, own.configured)
+                except ConfigError as error:
+                    raise ConfigError(f"variant '{variant}' of study '{study.study}': {error}") from None
+                words = parse_traffic(study.traffic_of(row, variant), catalogue)
+                yield ModelledVariant(study, row, variant, box, software, model, words, catalogue)
+
+
+def tables(project: Project) -> tuple[Table, ...]:
+    """All of them. Raises ConfigError for files that are not as they should be."""
+    studies = published_studies(project)
+    rows: dict[str, list[PublishedRow]] = {study.study: [] for study in studies}
+    for variant in modelled_variants(project, studies):
+        rows[variant.study.study].append(_row(variant))
+    return tuple(
+        Table(study.study, study.title, _unit(study), tuple(rows[study.study]), study.study in STRICT)
+        for study in studies
+    )
+
+
+def _unit(study: Study) -> str:
+    units = list(dict.fromkeys(study.unit_of(row) for row in study.measures))
+    rates = [unit for unit, row in ((study.unit_of(row), row) for row in study.measures) if _is_rate(study, row)]
+    others = [unit for unit in units if unit not in rates]
+    line = ["Rates in per cent of one direction's line rate; both directions added."] if rates else []
+    return " ".join(line + ([f"Others in {', '.join(others)}."] if others else []))
+
+
+def _is_rate(study: Study, row: str) -> bool:
+    return study.measures[row].kind in RATES
+
+
+def _row(variant: ModelledVariant) -> PublishedRow:
+    study, row = variant.study, variant.row
+    figure, tolerance = study.published_figure(row, variant.variant), study.tolerance_of(row)
+    if figure is None:
+        raise ConfigError(f"study '{study.study}' has no published figure of '{row}' on '{variant.variant}'")
+    published = median(figure) if isinstance(figure, tuple) else figure
+    if rate := _is_rate(study, row):
+        published *= _percent_per_unit(variant)
+    allowed = tolerance.allowed(published, 100.0 if rate else None, study.measures[row].kind in DIFFERENCES)
+    explained = study.explanation(row, variant.variant)
+    return PublishedRow(variant.name, published, modelled(variant), allowed, rate, explained)
+
+
+def _percent_per_unit(variant: ModelledVariant) -> float:
+    """Per cent of one direction's line rate that one of a rate's unit is. Frames/s: of the smallest frames."""
+    unit = variant.study.unit_of(variant.row)
+    scale = {"Gbit/s": 1e9} | {f"{prefix}pps": PREFIX[prefix] * l1_bits(64) for prefix in ("", "k", "M")}
+    return 1.0 if unit == "percent of line" else 100 * scale[unit] / variant.model.link_bps
+
+
+def modelled(variant: ModelledVariant) -> float:
+    """What the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
+    study, row, model, words = variant.study, variant.row, variant.model, variant.traffic
+    profile, kind = words.profile, study.measures[row].kind
+    line = profile.line_rate_pps(model.link_bps)
+    # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
+    each = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.link_bps
+    if kind in ("ramp", "throughput"):
+        return throughput(model, profile, words.bidirectional) * line / 100 * each
+    found = forwarding_at(model, profile, _offered(variant))
+    forwarded = sum(sum(worker.sent.values()) for worker in found.workers)
+    handled = sum(worker.pps for worker in found.workers)
+    if kind == "energy":
+        return 1e6 * (variant.platform.watts or 0.0) / forwarded
+    rates = {"forwards": forwarded, "takes_in": handled, "drops_sending": handled - forwarded}
+    return rates[kind] * each if kind in rates else _runtime(model, found, model.software.vectors)[kind]
+
+
+def _offered(variant: ModelledVariant) -> float:
+    """Frames/s that a row offers in one direction: its load, or all that the generator sends."""
+    model, profile = variant.model, variant.traffic.profile
+    most = model.ceiling * profile.line_rate_pps(model.link_bps)
+    if (at := variant.study.measures[variant.row].at) is None:
+        return most
+    requirement = parse(f"{variant.traffic.sentence} forwards ≥ 1 pps at {at}", variant.catalogue)
+    load = requirement.named_load(model.link_bps)
+    return min(most, load.pps) if load else most
+
+
+def _runtime(model: RouterModel, found: Forwarding, vectors: Vectors | None) -> dict[str, float]:
+    """VPP's runtime of the first worker with frames: cycles per packet, and packets per call of the look-up."""
+    telemetry = ModelTelemetry(model)
+    telemetry.add(found, 100.0)
+    busy = next(thread for thread in telemetry.threads(("first", "second"), "vpp") if thread.packets)
+    nodes = {node.name: node for node in busy.nodes}
+    taken = nodes[vectors.input if vectors else ""]
+    cycles, look_up = sum(node.clocks for node in busy.nodes), nodes["ip4-lookup"]
+    return {
+        "cycles": cycles / taken.vectors,
+        "cycles_without_input": (cycles - taken.clocks) / taken.vectors,
+        "vectors": look_up.vectors / look_up.calls,
+    }

@@ -1,0 +1,150 @@
+"""Does the explanation of a failure name what limits the router? The rows of the published studies, overloaded.
+
+Each row is offered a tenth more than the model carries, and all that the generator sends. What binds is the model's
+(`model/limits.py`); the explanation sees only what such a router shows (`seen_router.py`). It is right when the limit
+that it names binds, wrong when it names others only, silent when it names none. No traffic and no clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lineproof.counts.explanation import Explanation
+from lineproof.project import Project
+from lineproof.routers.explain import explain
+from lineproof.routers.explain_evidence import TriedLoad
+
+from ..model.forwarding import forward
+from ..model.limits import Limit, binding_limits
+from .modelled_rows import ModelledRow, modelled_rows
+from .seen_router import facts_of, ledger_of, load_of
+from .traffic import loads_at, lossless_share
+
+LEAST_RIGHT = 0.95
+"""The share of rows whose explanation must be right. None at all may be silent where it is not."""
+
+ABOVE = 1.1
+"""The milder overload: this times what the router carries."""
+
+_NAMED = {
+    "generator": {Limit.GENERATOR},
+    "line": {Limit.LINE},
+    "tx slots": {Limit.TX_SLOTS},
+    "locks": {Limit.LOCK},
+    "bus": {Limit.BUS},
+    # one cannot see from outside whether a card's queue or its port is slow
+    "card": {Limit.QUEUE, Limit.PORT},
+    "card or bus": {Limit.QUEUE, Limit.PORT, Limit.BUS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRow:
+    """One row at one load (share of line rate per direction): the limits that bind, and the first explanation."""
+
+    name: str
+    load: float
+    limits: frozenset[Limit]
+    explanation: Explanation | None
+
+    @property
+    def named(self) -> frozenset[Limit]:
+        """The limits that the explanation names."""
+        if self.explanation is None:
+            return frozenset()
+        if self.explanation.rule in _NAMED:
+            return frozenset(_NAMED[self.explanation.rule])
+        return frozenset({Limit.ONE_WORKER if self.explanation.figures["busy_workers"] == 1 else Limit.WORKERS})
+
+    @property
+    def outcome(self) -> str:
+        """``right``, ``silent`` or ``wrong``."""
+        if not self.named:
+            return "silent"
+        return "right" if self.named & self.limits else "wrong"
+
+
+def explained_rows(project: Project) -> tuple[ExplainedRow, ...]:
+    """All failing rows. Raises ConfigError for files that are not as they should be."""
+    return tuple(found for row in modelled_rows(project) for found in _explained(row))
+
+
+def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
+    model, profile, software = row.model, row.profile, row.software
+    most, directions = model.ceiling, 2 if row.bidirectional else 1
+    at = loads_at(model, profile, row.bidirectional)
+    carried = lossless_share(model, at)
+    line = profile.line_rate_pps(model.link_bps) * directions
+    for share in sorted({min(most, ABOVE * carried), most}):
+        loads = at(share)
+        # all that the generator sends is what it sends of line rate
+        asked = line if share == most else line * share
+        limits = binding_limits(model, loads, asked)
+        if not limits:
+            continue  # nothing fails
+        found = forward(model, loads)
+        seen = load_of(model, software, loads, found, asked)
+        facts = facts_of(model, software, row.software_name)
+        counted = not any("rdma" in (nic.driver or "") for nic in facts.nics)
+        ledger = ledger_of(software, loads, found, counted)
+        tried = TriedLoad(
+            profile.mean_size,
+            profile.flows.count or None,
+            model.link_bps,
+            asked,
+            seen.offered_pps,
+            seen.forwarded_pps,
+            ports_vary=profile.flows.ports_vary,
+        )
+        explanations = explain(tried, ledger, facts, seen)
+        yield ExplainedRow(row.name, share, limits, explanations[0] if explanations else None)
+
+
+def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:
+    """The rows as text."""
+    head = ("row", "load", "binds", "rule", "confidence", "outcome")
+    cells = [
+        (
+            row.name,
+            f"{100 * row.load:.1f} %",
+            ", ".join(sorted(limit.value for limit in row.limits)),
+            row.explanation.rule if row.explanation else "",
+            row.explanation.confidence.value if row.explanation else "",
+            row.outcome if row.outcome == "right" else row.outcome.upper(),
+        )
+        for row in rows
+    ]
+    if markdown:
+        return "\n".join("| " + " | ".join(line) + " |" for line in [head, ("---",) * len(head), *cells])
+    widths = [max(len(line[place]) for line in [head, *cells]) for place in range(len(head))]
+    return "\n".join(
+        "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [head, *cells]
+    )
+
+
+def enough_right(rows: Sequence[ExplainedRow]) -> bool:
+    """Whether the bound is kept."""
+    return bool(rows) and sum(row.outcome == "right" for row in rows) >= LEAST_RIGHT * len(rows)
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; 0 when enough rows are right, else 1."""
+    parser = argparse.ArgumentParser(prog="lineproof study why", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
+    options = parser.parse_args(argv)
+    rows = explained_rows(Project.find(options.root))
+    print(text_of(rows, options.markdown))
+    counts = Counter(row.outcome for row in rows)
+    several = sum(len(row.named) > 1 and row.outcome == "right" for row in rows)
+    print(
+        f"\n{len(rows)} rows: {counts['right']} right ({several} of them name more limits than one),"
+        f" {counts['silent']} silent, {counts['wrong']} wrong;"
+        f" {100 * counts['right'] / max(1, len(rows)):.1f} % right, at least {100 * LEAST_RIGHT:g} % must be."
+    )
+    return 0 if enough_right(rows) else 1

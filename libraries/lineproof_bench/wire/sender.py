@@ -1,0 +1,385 @@
+"""The processes that send: ``python -m lineproof_bench.wire.sender``, started by the backend.
+
+The first process gets the members as one JSON line and forks one process for each: several for a port, each of which
+sends its share of a fast port's frames, and one more for its latency streams. A member takes commands from its own
+pipe, one JSON line each, answered by one line each: ``load`` (streams, duration, share), ``go`` (at a moment of the
+monotonic clock), ``update``, ``pause``, ``resume``, ``stop``. Processes, because the interpreter's lock would let the
+server's protocol work, or a second thread, delay frames. A member ends when its pipe ends, the first process when its
+members have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lineproof.errors import LineproofError, TestbedError
+from lineproof.system.network_namespace import enter_namespace
+
+from .. import process
+from .frames import streams as frames_of
+from .interleaving import StreamTally, locate, phases
+from .latency_sender import LatencySender, open_socket
+from .linux import wake_punctually
+from .protocol import SLOTS, STATUS, STATUS_BYTES, SendDelays, SenderLoad, slots_of
+from .ring import USUAL_SLOTS, RingStore, TxRing, slots_for
+from .schedule import Pace, SendSchedule
+
+TICK = 0.0005
+"""Seconds between batches at moderate rates: keeps bursts short and leaves the CPU to the router."""
+
+NICE = -5
+"""setpriority(2): a little above other processes, so that a small machine keeps the rate."""
+
+OVERTIME = 0.05
+"""Seconds beyond the duration after which frames that are still due stay unsent."""
+
+COUNT_EVERY = 10
+"""Looks at a running trial between two counts of its frames by group."""
+
+
+class SenderShare:
+    """One process's part of a port's traffic: its ring, its frames and its pace."""
+
+    def __init__(self, rings: RingStore, load: SenderLoad, duration: float | None, share: int, shares: int) -> None:
+        self._plan = phases(load.streams)
+        self._streams = frames_of(load.streams)
+        self._tally = StreamTally(self._plan, len(self._streams), share, shares)
+        self._share, self._shares = share, shares
+        self.pace = Pace(SendSchedule(self._plan, duration), share, shares)
+        longest = max(stream.length for stream in self._streams)
+        period = self._period()
+        slots = slots_for(period, longest) if period else None
+        self._static = slots is not None
+        self._rings = rings
+        self.ring = rings.take(longest, slots or USUAL_SLOTS)
+        self.stalls = 0
+        if self._static:
+            self._fill(0, self.ring.slots)
+
+    def _period(self) -> int | None:
+        """After how many of this share's frames the ring's contents repeat; None when they never do."""
+        if len(self._plan) != 1:
+            return None
+        [phase] = self._plan
+        whole = len(phase.streams)
+        for place, stream in enumerate(self._streams):
+            each = int(phase.per_cycle[place])
+            if each:
+                whole = int(np.lcm(whole, len(phase.streams) * (stream.period // np.gcd(stream.period, each))))
+        return int(whole // np.gcd(whole, self._shares))
+
+    def _fill(self, first: int, frames: int) -> None:
+        """Write this share's frames *first* … into the ring's next slots."""
+        own = np.arange(first, first + frames, dtype=np.int64)
+        which, numbers = locate(self._plan, own * self._shares + self._share)
+        slots = (self.ring.next + np.arange(frames, dtype=np.int64)) % self.ring.slots
+        for place, stream in enumerate(self._streams):
+            mine = which == place
+            if mine.any():
+                self.ring.write(slots[mine], stream.rows(numbers[mine]))
+
+    def send(self, elapsed: float) -> int:
+        """Send what is due; returns how many frames were taken."""
+        frames = self.pace.allowance(elapsed)
+        if frames <= 0:
+            return 0
+        if not self._static:
+            if not self.ring.free(frames):
+                self.stalls += 1
+                return 0
+            self._fill(self.pace.sent, frames)
+        taken = self.ring.send(frames)
+        self.stalls += taken < frames
+        self.pace.took(taken)
+        return taken
+
+    def rest(self, elapsed: float) -> float:
+        """Seconds until the next batch."""
+        return self.pace.rest(elapsed, TICK)
+
+    def counts(self) -> list[int]:
+        """Frames of each stream that were taken."""
+        return self._tally.counts(self.pace.sent)
+
+    def close(self) -> None:
+        """Return the ring."""
+        self._rings.keep(self.ring)
+
+
+class RunningTrial:
+    """One start of traffic: the sending thread, and the flags that it checks between batches."""
+
+    def __init__(self, share: SenderShare | LatencySender, slots: Sequence[int], duration: float | None) -> None:
+        self._share = share
+        self._slots = slots
+        self._duration = duration
+        self._ended = threading.Event()
+        self._running = threading.Event()
+        self._running.set()
+        self._paused_at = 0.0
+        self._paused_time = 0.0
+        self._begin = 0.0
+        self._thread: threading.Thread | None = None
+        self.failure = ""
+
+    @property
+    def sent(self) -> int:
+        """Frames that the kernel took."""
+        return self._share.pace.sent
+
+    @property
+    def stalls(self) -> int:
+        """How often the kernel took fewer than offered."""
+        return self._share.stalls
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Frames that the kernel took, by slot."""
+        found: dict[int, int] = {}
+        if self._slots:
+            for slot, frames in zip(self._slots, self._share.counts(), strict=True):
+                found[slot] = found.get(slot, 0) + frames
+            found.pop(-1, None)
+        return found
+
+    def elapsed(self) -> float:
+        """Seconds of sending time: pauses do not count."""
+        return time.monotonic() - self._begin - self._paused_time
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left of the duration."""
+        now = self._paused_at if self.paused else self.elapsed()
+        return None if self._duration is None else max(0.0, self._duration - now)
+
+    def go(self, at: float) -> None:
+        """Begin at *at* of the monotonic clock."""
+        self._begin = at
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        share = self._share
+        try:
+            time.sleep(max(0.0, self._begin - time.monotonic()))
+            while not self._ended.is_set():
+                if self.paused:
+                    self._running.wait(0.1)
+                    continue
+                elapsed = self.elapsed()
+                if not share.send(elapsed):
+                    over = self._duration is not None and elapsed > self._duration + OVERTIME
+                    if over or share.pace.finished(elapsed):
+                        return
+                self._wait()
+        except LineproofError as error:
+            self.failure = str(error)
+
+    def _wait(self) -> None:
+        elapsed = self.elapsed()
+        rest = self._share.rest(elapsed)
+        if rest > 0:
+            left = 1.0 if self._duration is None else self._duration - elapsed
+            time.sleep(min(rest, 0.02, left) if left > 0 else 0.0001)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is paused."""
+        return not self._running.is_set()
+
+    def pause(self) -> None:
+        """Pause; the duration pauses too."""
+        if not self.paused:
+            self._paused_at = self.elapsed()
+            self._running.clear()
+
+    def resume(self) -> None:
+        """Resume."""
+        if self.paused:
+            self._paused_time += self.elapsed() - self._paused_at
+            self._running.set()
+
+    @property
+    def over(self) -> bool:
+        """Whether the thread has sent its last."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End at the next batch and give the ring back."""
+        self._ended.set()
+        self._running.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+        self._share.close()
+
+
+class Sender:
+    """The commands of one member. *timed*: a member for latency streams."""
+
+    def __init__(self, interface: str, status: mmap.mmap, timed: bool) -> None:
+        self._rings, self._status, self._slots = RingStore(interface), status, slots_of(status)
+        self._socket = open_socket(interface) if timed else None
+        self._send_delays = SendDelays(status)
+        self._counted = [0] * SLOTS
+        self._trial: RunningTrial | None = None
+        self._number = 0
+        self._ended = 0
+        self._frames = self._stalls = 0
+        self._lock = threading.Lock()
+        self._awake = threading.Event()
+
+    def watch(self) -> None:
+        """Keep the status up to date while a trial runs, and close the trial when its threads are done."""
+        looks = 0
+        while self._awake.wait():
+            looks += 1
+            with self._lock:
+                if self._trial is not None and self._trial.over:
+                    self._close()
+                if self._trial is None:
+                    self._awake.clear()
+                elif looks % COUNT_EVERY == 0:
+                    self._count(self._trial)
+                self._write()
+            time.sleep(0.002)
+
+    def _count(self, trial: RunningTrial) -> None:
+        for slot, frames in trial.counts.items():
+            self._slots[slot] = self._counted[slot] + frames
+
+    def _write(self) -> None:
+        trial = self._trial
+        frames, stalls = (trial.sent, trial.stalls) if trial else (0, 0)
+        STATUS.pack_into(
+            self._status, 0, self._ended, self._frames + frames, self._stalls + stalls, time.process_time()
+        )
+
+    def _close(self) -> None:
+        trial = self._trial
+        if trial is None:
+            return
+        trial.stop()
+        if trial.failure:
+            sys.stderr.write(trial.failure + "\n")
+        self._frames += trial.sent
+        self._stalls += trial.stalls
+        self._count(trial)
+        for slot in trial.counts:
+            self._counted[slot] = self._slots[slot]
+        self._trial, self._ended = None, self._number
+
+    def _load(self, order: Mapping[str, Any], duration: float | None) -> RunningTrial:
+        load = SenderLoad.from_json(order)
+        if self._socket is not None:
+            return RunningTrial(LatencySender(self._socket, load, duration, self._send_delays), load.slots, duration)
+        return RunningTrial(
+            SenderShare(self._rings, load, duration, order["share"], order["shares"]), load.slots, duration
+        )
+
+    def command(self, order: Mapping[str, Any]) -> None:
+        """Do one command. Raises TestbedError."""
+        with self._lock:
+            self._command(order)
+            self._write()
+
+    def _command(self, order: Mapping[str, Any]) -> None:
+        name = order["op"]
+        if name == "load":
+            self._close()
+            self._number = order["number"]
+            self._trial = self._load(order, order["duration"])
+        elif name == "stop":
+            self._close()
+        elif self._trial is None:
+            return
+        elif name == "go":
+            self._trial.go(order["at"])
+            self._awake.set()
+        elif name == "pause":
+            self._trial.pause()
+        elif name == "resume":
+            self._trial.resume()
+        elif name == "update":
+            left, number, paused = self._trial.left, self._number, self._trial.paused
+            self._number = self._ended
+            self._close()
+            self._number = number
+            self._trial = self._load(order, left)
+            self._trial.go(order["at"])
+            if paused:
+                self._trial.pause()
+        else:
+            raise TestbedError(f"the sender knows no command '{name}'")
+
+
+def serve(member: Mapping[str, Any]) -> None:
+    """Be one member until its pipe ends."""
+    with os.fdopen(member["commands"], "r") as commands, os.fdopen(member["answers"], "w") as answers:
+
+        def answer(message: Mapping[str, Any]) -> None:
+            answers.write(json.dumps(message) + "\n")
+            answers.flush()
+
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, NICE)
+        try:
+            enter_namespace(member["netns"])
+            if member["timed"]:
+                wake_punctually()
+            else:
+                TxRing(member["interface"], 60).close()
+            sender = Sender(member["interface"], mmap.mmap(member["status"], STATUS_BYTES), member["timed"])
+        except LineproofError as error:
+            answer({"error": str(error)})
+            return
+        threading.Thread(target=sender.watch, daemon=True).start()
+        answer({"ok": True})
+        for line in commands:
+            try:
+                sender.command(json.loads(line))
+                answer({"ok": True})
+            except LineproofError as error:
+                answer({"error": str(error)})
+        sender.command({"op": "stop"})
+
+
+def main() -> int:
+    """Fork the members and wait for them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    members = process.read_specification()["members"]
+    for member in members:
+        if os.fork() == 0:
+            for other in members:
+                if other is not member:
+                    # else the death of a member would not end its pipe
+                    os.close(other["answers"])
+                    os.close(other["commands"])
+            status = 1
+            try:
+                serve(member)
+                status = 0
+            except (BrokenPipeError, KeyboardInterrupt):
+                pass
+            finally:
+                os._exit(status)
+    for member in members:
+        os.close(member["answers"])
+        os.close(member["commands"])
+    for _ in members:
+        os.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

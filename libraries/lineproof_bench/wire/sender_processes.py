@@ -1,0 +1,188 @@
+"""The sending processes as the backend sees them: started and ended together, commanded one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import select
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from lineproof.errors import TestbedError
+from lineproof.system import children
+
+from .protocol import STATUS, STATUS_BYTES, SendDelays, slots_of
+
+ANSWER_LIMIT = 5.0
+"""Seconds that a process may take to answer."""
+
+
+class SenderProcess:
+    """One sending process of port *port*: its pipes, and its status in shared memory. *timed*: for latency streams."""
+
+    def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
+        self.log: IO[bytes] | None = None
+        """What the sending processes of its group wrote; an error quotes the end."""
+        self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
+        self._far_commands, self._commands = os.pipe()
+        self._answers, self._far_answers = os.pipe()
+        self._far_status = os.memfd_create("lineproof-sender")
+        os.ftruncate(self._far_status, STATUS_BYTES)
+        self._status = mmap.mmap(self._far_status, STATUS_BYTES)
+        self._slots = slots_of(self._status)
+        self.send_delays = SendDelays(self._status)
+        """Of its latency frames."""
+        self._read = b""
+        self._alive = True
+        self.number = 0
+        """Number of the trial begun last; :attr:`status` has the one that ended last."""
+
+    @property
+    def far(self) -> tuple[int, int, int]:
+        """The descriptors that the process inherits."""
+        return self._far_commands, self._far_answers, self._far_status
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """What the process gets as its specification."""
+        commands, answers, status = self.far
+        place = {"netns": self._netns, "interface": self._interface, "timed": self.timed}
+        return {**place, "commands": commands, "answers": answers, "status": status}
+
+    def started(self) -> None:
+        """The process has its descriptors: close them here, so that its death ends the pipes."""
+        for handle in self.far:
+            os.close(handle)
+
+    def send(self, order: Mapping[str, Any]) -> None:
+        """Send one command; :meth:`answer` must follow."""
+        line = json.dumps(order).encode() + b"\n"
+        try:
+            while line:
+                line = line[os.write(self._commands, line) :]
+        except OSError as error:
+            self._alive = False
+            raise TestbedError(f"a sending process of port {self._port} has died ({error.strerror})") from error
+
+    def answer(self, limit: float = ANSWER_LIMIT) -> None:
+        """Wait for one answer. Raises TestbedError with the process's own words, or when *limit* s pass."""
+        until = time.monotonic() + limit
+        while b"\n" not in self._read:
+            readable, _, _ = select.select([self._answers], [], [], max(0.0, until - time.monotonic()))
+            if not readable:
+                self._alive = False
+                raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
+            piece = os.read(self._answers, 65536)
+            if not piece:
+                self._alive = False
+                raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}")
+            self._read += piece
+        line, self._read = self._read.split(b"\n", 1)
+        found = json.loads(line)
+        if "error" in found:
+            raise TestbedError(found["error"])
+
+    def _last_output(self) -> str:
+        if self.log is None:
+            return ""
+        text = os.pread(self.log.fileno(), 1 << 16, max(0, os.fstat(self.log.fileno()).st_size - (1 << 16)))
+        lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+        return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
+
+    def ask(self, order: Mapping[str, Any]) -> None:
+        """Do one command and wait until it is done."""
+        self.send(order)
+        self.answer()
+
+    @property
+    def status(self) -> tuple[int, int, int, float]:
+        """Number of the last trial that ended, frames taken by the kernel, stalls, CPU seconds."""
+        ended, frames, stalls, seconds = STATUS.unpack_from(self._status, 0)
+        return ended, frames, stalls, seconds
+
+    def counted(self, slot: int) -> int:
+        """Frames of the streams with this slot that the kernel took, since the process began."""
+        return int(self._slots[slot])
+
+    @property
+    def busy(self) -> bool:
+        """Whether a trial was begun that has not ended; False as well when the process has died."""
+        if not self._alive or self.status[0] >= self.number:
+            return False
+        # no answer is due: readable means that the pipe has ended
+        if b"\n" not in self._read and select.select([self._answers], [], [], 0)[0]:
+            piece = os.read(self._answers, 65536)
+            self._alive = bool(piece)
+            self._read += piece
+        return self._alive
+
+    def close(self) -> None:
+        """Close the pipes, which ends the process."""
+        for handle in (self._commands, self._answers):
+            with contextlib.suppress(OSError):
+                os.close(handle)
+
+
+class SenderProcesses:
+    """All sending processes: one for each (port, namespace, interface, whether of latency streams) of *places*.
+
+    Raises TestbedError when one cannot begin.
+    """
+
+    def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
+        self._all = tuple(SenderProcess(*place) for place in places)
+        self._ports = tuple(place[0] for place in places)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        for process in self._all:
+            process.log = self._log
+        self._process = children.start(
+            children.python("lineproof_bench.wire.sender"),
+            stdin=children.PIPE,
+            stdout=children.DEVNULL,
+            stderr=self._log,
+            pass_fds=[handle for process in self._all for handle in process.far],
+            # no linear algebra is done there: idle threads of that library would only take CPU time
+            env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
+            start_new_session=True,
+        )
+        for process in self._all:
+            process.started()
+        try:
+            if self._process.stdin is not None:
+                specification = {"members": [process.specification for process in self._all]}
+                self._process.stdin.write(json.dumps(specification).encode() + b"\n")
+                self._process.stdin.close()
+            for process in self._all:
+                process.answer()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def parent(self) -> int:
+        """Process id of the one that they descend from."""
+        return self._process.pid
+
+    def of(self, port: int) -> tuple[SenderProcess, ...]:
+        """The processes of one port."""
+        return tuple(process for process, owner in zip(self._all, self._ports, strict=True) if owner == port)
+
+    def __iter__(self) -> Iterator[SenderProcess]:
+        return iter(self._all)
+
+    def close(self) -> None:
+        """End them all; by force after 1.5 s."""
+        for process in self._all:
+            process.close()
+        try:
+            self._process.wait(1.5)
+        except children.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(1.5)
+        self._log.close()

@@ -1,3 +1,0 @@
-"""Linerate: acceptance tests for router performance SLAs. The core, which knows nothing of Robot Framework."""
-
-__version__ = "0.1.0"

@@ -1,1 +1,0 @@
-"""The process that runs TRex's own client library: ``python -m linerate.generators.trex.client``."""

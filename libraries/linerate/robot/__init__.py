@@ -1,5 +1,0 @@
-"""Robot Framework's side: one keyword library, thin. The only room that imports Robot, but for Allure's listener."""
-
-from .library import Linerate
-
-__all__ = ["Linerate"]

@@ -1,1 +1,0 @@
-"""Who is cabled to whom: testbed files, and the processes of the testbeds that Linerate starts itself."""

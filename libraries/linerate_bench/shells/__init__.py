@@ -1,1 +1,0 @@
-"""The simulated routers' SSH shells (``python -m linerate_bench.shells``), in front of the forwarding model."""

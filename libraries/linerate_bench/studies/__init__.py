@@ -1,1 +1,0 @@
-"""``linerate study …``: studies of the bench and of decision rules."""
