@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import pytest
 from pydantic import Field, ValidationError
@@ -63,6 +64,37 @@ def test_no_value_of_any_key_is_answered_with_the_validators_words() -> None:
                             bare.add(f"{model.__name__}.{key}: {kind}: {error['msg'][:200]}")
     assert not bare
     assert {"too_short", "literal_error", "greater_than", "finite_number", "string_pattern_mismatch"} < seen
+
+
+def truths(annotation: Any) -> Iterator[Any]:
+    """Yield values of the shape of *annotation* with ``True`` where it has a number; none where it takes a bool."""
+    arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
+    origin = get_origin(annotation)
+    if annotation in (int, float):
+        yield True
+    elif origin is Annotated:
+        yield from truths(arguments[0])
+    elif origin in (Union, UnionType):
+        if bool not in arguments:
+            for argument in arguments:
+                yield from truths(argument)
+    elif isinstance(origin, type) and issubclass(origin, Mapping):
+        yield from ({"a": value} for value in truths(arguments[1]))
+    elif isinstance(origin, type) and issubclass(origin, Iterable):
+        yield from ([value] for value in truths(arguments[0]))
+
+
+def test_true_is_no_number_of_any_key() -> None:
+    numbers = 0
+    for model in models():
+        for name, field in model.model_fields.items():
+            key = field.alias or name
+            for value in truths(field.annotation):
+                numbers += 1
+                with pytest.raises(ValidationError) as caught:
+                    model.model_validate({key: value})
+                assert any(error["loc"][:1] == (key,) for error in caught.value.errors()), f"{model}.{key}: {value}"
+    assert numbers > 200
 
 
 class Values(Config):

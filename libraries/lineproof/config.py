@@ -11,12 +11,14 @@ import contextlib
 import difflib
 import ipaddress
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from .errors import ConfigError
 from .files import read_text
@@ -36,6 +38,43 @@ class Config(BaseModel):
 
     is_login: ClassVar[bool] = False
     """Whether its values may hold a secret, by mistake, so that no message shows them."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: CoreSchema = _without_truth_as_number(handler(source))
+        return schema
+
+
+def _without_truth_as_number(schema: Any) -> Any:
+    """Return *schema* with each number in it, however deep, refusing ``true`` and ``false``.
+
+    Python's ``True`` is an ``int``: pydantic reads it as 1. Its strict mode would also refuse ``1e3`` for a whole number.
+    """
+    if isinstance(schema, list | tuple):
+        return type(schema)(_without_truth_as_number(inner) for inner in schema)
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "function-before" and schema["function"]["function"] in _NO_TRUTH.values():
+        return schema
+    inner = {
+        key: value if key in ("metadata", "function", "default", "serialization") else _without_truth_as_number(value)
+        for key, value in schema.items()
+    }
+    refuse = _NO_TRUTH.get(str(schema.get("type")))
+    return inner if refuse is None else no_info_before_validator_function(refuse, inner)
+
+
+def _no_truth(kind: Literal["int_type", "float_type"]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if isinstance(value, bool):
+            raise PydanticKnownError(kind)
+        return value
+
+    return check
+
+
+_NO_TRUTH = {"int": _no_truth("int_type"), "float": _no_truth("float_type")}
+"""By the type of a number in pydantic's core schema, a check that refuses ``true`` and ``false``."""
 
 
 def _checked_ipv4(value: str) -> str:
