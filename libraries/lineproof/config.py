@@ -48,7 +48,7 @@ class Config(BaseModel):
 def _without_truth_as_number(schema: Any) -> Any:
     """Return *schema* with each number in it, however deep, refusing ``true`` and ``false``.
 
-    Python's ``True`` is an ``int``: pydantic reads it as 1. Its strict mode would also refuse ``1e3`` for a whole number.
+    Pydantic reads ``True``, an ``int`` of Python, as 1. Its strict mode would refuse ``1e3`` for a whole number, too.
     """
     if isinstance(schema, list | tuple):
         return type(schema)(_without_truth_as_number(inner) for inner in schema)

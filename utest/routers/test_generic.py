@@ -227,7 +227,7 @@ def test_a_saved_configuration_is_restored_as_a_whole() -> None:
     shell = Shell()
     router = generic(shipped("junos"), shell, ("eth1", "eth2"))
     router.configure(SIDES)
-    assert shell.ran[:3] == ["configure exclusive", "save /var/tmp/lineproof-before.conf", "exit configuration-mode"]
+    assert shell.ran[:3] == ["configure exclusive", "save lineproof-before.conf", "exit configuration-mode"]
     assert shell.ran.count("commit and-quit comment lineproof") == 2
     shell.ran = []
     router.restore()
@@ -235,7 +235,7 @@ def test_a_saved_configuration_is_restored_as_a_whole() -> None:
     assert shell.ran == [
         "show system commit",
         "configure exclusive",
-        "load override /var/tmp/lineproof-before.conf",
+        "load override lineproof-before.conf",
         "commit and-quit comment lineproof-restored",
     ]
 
@@ -249,7 +249,7 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     assert resets == [1] and shell.ran[-1] == "commit and-quit comment lineproof"
     shell.outputs.clear()
     router.restore()
-    assert "load override /var/tmp/lineproof-before.conf" in shell.ran
+    assert "load override lineproof-before.conf" in shell.ran
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_changes_are_typed_in_a_terminal_and_undone_after_a_refusal(tmp_path: Pa
 
 
 def test_what_an_earlier_run_saved_is_not_restored() -> None:
-    shell = Shell({"save /var/tmp/lineproof-before.conf": "error: no space left\n"})
+    shell = Shell({"save lineproof-before.conf": "error: no space left\n"})
     router = generic(shipped("junos"), shell)
     with pytest.raises(TestbedError, match="no space left"):
         router.configure(SIDES[:1])

@@ -183,6 +183,12 @@ class TestRuntimeFolder:
         folder.chmod(0o755)
         assert stat.S_IMODE(runtime_folder().stat().st_mode) == 0o700
 
+    def test_one_that_others_could_write_in_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        runtime_folder().chmod(0o777)
+        with pytest.raises(TestbedError, match="may be written by others"):
+            runtime_folder()
+
     def test_a_link_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         (tmp_path / "elsewhere").mkdir()

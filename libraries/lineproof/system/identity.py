@@ -121,6 +121,10 @@ def _private_folder(folder: Path, elsewhere: str) -> Path:
             f"{folder} belongs to user {found.st_uid}, not to you ({os.getuid()}), so nothing secret can be kept there;"
             f" have it removed, or {elsewhere}"
         )
+    if found.st_mode & 0o022:
+        raise TestbedError(
+            f"{folder} may be written by others, who may have put links there; remove it, or {elsewhere}"
+        )
     if found.st_mode & 0o077:
         try:
             folder.chmod(0o700)

@@ -44,10 +44,16 @@ LARGEST_OUTPUT = 4 << 20
 ROLE = "the generator's host"
 
 START = r"""
-folder=/tmp/lineproof-ports
-mkdir -m 1777 "$folder" 2>/dev/null
-if [ -L "$folder" ] || [ ! -d "$folder" ]; then echo "@@refused $folder is no folder; remove it"; exit 76; fi
-lock=$folder/$1
+if [ "$(id -u)" = 0 ]; then folder=/var/run/lineproof; else folder=/tmp/lineproof-$(id -u); fi
+mkdir -m 700 "$folder" 2>/dev/null
+owner=
+[ -L "$folder" ] || [ ! -O "$folder" ] || owner=$(ls -ld "$folder")
+case $owner in
+  drwx------*) ;;
+  *) echo "@@refused $folder must be a folder that only $(id -un) can open (drwx------); remove it"; exit 76 ;;
+esac
+lock=$folder/port-$1
+export lock
 if command -v flock >/dev/null 2>&1; then flock -n -E 75 "$lock" /bin/sh -s
 elif command -v lockf >/dev/null 2>&1; then lockf -k -s -t 0 "$lock" /bin/sh -s
 else echo "@@refused neither flock nor lockf is there; install util-linux"; exit 76; fi
@@ -55,7 +61,10 @@ status=$?
 [ "$status" != 75 ] || echo "@@held $(head -c 200 "$lock" 2>/dev/null)"
 exit "$status"
 """
-"""Its argument names the port; the same name for every run that could use it."""
+"""Its argument names the port; the same name for every run that could use it.
+
+The lock is in a folder in which only its owner can write: elsewhere any user could put a link where root writes.
+"""
 
 PRELUDE = r"""
 umask 077
@@ -162,7 +171,7 @@ class Agent:
             self._open()
             self.ask(PRELUDE)
             owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
-            self.ask(f"printf '%s' {shlex.quote(owner)} > /tmp/lineproof-ports/{place.lock}")
+            self.ask(f'printf "%s" {shlex.quote(owner)} > "$lock"')
         except BaseException:
             self.close()
             raise

@@ -1,0 +1,65 @@
+"""The lock of a program's port is in a folder that only its user can write in: nobody makes root write elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lineproof.generators.programs.agent import START
+
+USER, STRANGER = 64901, 64902
+FOLDER = Path(f"/tmp/lineproof-{USER}")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users"),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_folder() -> Iterator[None]:
+    def remove() -> None:
+        if FOLDER.is_symlink():
+            FOLDER.unlink()
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+    remove()
+    yield
+    remove()
+
+
+def start(commands: str) -> subprocess.CompletedProcess[str]:
+    argv = ["/bin/sh", "-c", START, "lineproof-port", "eth0"]
+    return subprocess.run(argv, input=commands, capture_output=True, text=True, user=USER, group=USER, timeout=20)
+
+
+def test_a_port_is_locked_in_a_folder_of_its_users_own() -> None:
+    assert start('printf held > "$lock"; cat "$lock"').stdout == "held"
+    assert (FOLDER.stat().st_mode & 0o777, FOLDER.stat().st_uid) == (0o700, USER)
+
+
+@pytest.mark.parametrize(
+    "planted", ["link", "link to a folder of the user", "folder of a stranger", "open to all", "file"]
+)
+def test_a_planted_folder_is_refused_and_nothing_is_written_through_it(planted: str, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(mode=0o777)
+    target.chmod(0o777)
+    if planted.startswith("link"):
+        FOLDER.symlink_to(target)
+        os.chown(target, USER if "user" in planted else STRANGER, -1)
+    elif planted == "file":
+        FOLDER.touch()
+    else:
+        FOLDER.mkdir()
+        os.chown(FOLDER, USER if planted == "open to all" else STRANGER, -1)
+        FOLDER.chmod(0o777)
+        (FOLDER / "port-eth0").symlink_to(target / "written")
+    ended = start('printf held > "$lock"')
+    assert ended.returncode == 76 and ended.stdout.startswith("@@refused")
+    assert list(target.iterdir()) == []
