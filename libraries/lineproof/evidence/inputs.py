@@ -28,6 +28,9 @@ from .run_files import INPUTS
 
 PACKAGED, CALIBRATIONS, FILES, PROGRAMS = "packaged", "calibrations", "files", "programs"
 
+TESTBEDS = "testbeds"
+"""Kind of the files that hold logins."""
+
 REMOVED = "removed-secret"
 
 _SECRETS = (
@@ -39,12 +42,22 @@ _SECRETS = (
 )
 """What looks like a secret. A testbed file names the variable of a password (``password_from``) and never holds one."""
 
+_KEY_OF_A_LOGIN = re.compile(r"""(?m)((?:^|[\s{,])["']?key["']?\s*:\s*)[^\s,}#][^,}#\n]*""")
+"""The path of a private key in a testbed file: whatever else somebody put there must not be kept either."""
+
 
 def without_secrets(text: str) -> str:
     """*text* with REMOVED in place of what looks like a password, a token or a private key."""
     for secret in _SECRETS:
         text = secret.sub(rf"\g<1>{REMOVED}", text)
     return text
+
+
+def kept_text(name: str, text: str) -> str:
+    """Return *text*, the content of the file *name* of ``inputs/``, without what is or may be a secret."""
+    if f"/{TESTBEDS}/" in name:
+        text = _KEY_OF_A_LOGIN.sub(rf"\g<1>{REMOVED}", text)
+    return without_secrets(text)
 
 
 def input_files(plan: Plan) -> dict[str, Path]:
@@ -55,7 +68,7 @@ def input_files(plan: Plan) -> dict[str, Path]:
         layers: Layers = getattr(project, kind)
         named = {
             "platforms": [f"{plan.platform.platform}.yaml"],
-            "testbeds": [f"{plan.testbed.testbed}.yaml"],
+            TESTBEDS: [f"{plan.testbed.testbed}.yaml"],
             "goals": [f"{plan.goal.goal}.yaml"],
             "studies": [],  # the run of one keeps its own
             "shells": [f"{plan.command_file.shell}.yaml"] if plan.command_file else [],

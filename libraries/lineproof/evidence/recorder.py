@@ -28,7 +28,7 @@ from ..traffic.profiles import Profile
 from ..units import Rate
 from .demand import Demand
 from .flame_graph import under_load_flame_graph
-from .inputs import input_files, traffic_files, without_secrets
+from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data
 from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
@@ -91,7 +91,7 @@ class Recorder:
     def keep_inputs(self, plan: Plan) -> None:
         """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
         for name, path in input_files(plan).items():
-            self.folder.add_input(name, without_secrets(read_file(path).decode(errors="replace")).encode())
+            self.folder.add_input(name, kept_text(name, read_file(path).decode(errors="replace")).encode())
         self._catalogue = plan.catalogue
 
     def keep_parts(

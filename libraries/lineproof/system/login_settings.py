@@ -73,6 +73,14 @@ class LoginSettings(Config):
             "secrets": secrets,
         }
 
+    @field_validator("key", "known_hosts")
+    @classmethod
+    def _check_path(cls, value: Path | None) -> Path | None:
+        # a key that is pasted in place of its path is a path too, for pydantic
+        if value is not None and re.search(r"[\x00-\x1f]|-----BEGIN|^(ssh|ecdsa)-\S+ ", str(value)):
+            raise ValueError("must be the path of a file, not its content ('key_from' names a variable with a key)")
+        return value
+
     @field_validator("host_key", mode="before")
     @classmethod
     def _check_fingerprints(cls, value: Any) -> Any:

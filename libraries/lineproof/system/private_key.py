@@ -116,7 +116,9 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST)
     except OSError as error:
-        raise TestbedError(f"the key '{path}' cannot be read ({error.strerror}); {_FIX}") from None
+        # not shown where there is no such file: it may be the secret itself, put in the place of its path
+        shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
+        raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
     if data.startswith(b"PuTTY-User-Key-File"):
         raise TestbedError(
             f"the key '{path}' is in PuTTY's format; expected OpenSSH's: puttygen '{path}' -O private-openssh -o …"
