@@ -23,6 +23,9 @@ SENTENCES = (
     "Then 64b 1-flow unidirectional ≥ 1 Mpps",
 )
 
+MODEL = (ROOT / "variables" / "platforms" / "examplebox.yaml").read_text(encoding="utf-8")
+PROGRAM = "entries:\n  - {kind: trex, name: mine, about: mine, file: broken.py}\n"
+
 
 def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return lineproof(folder, "check", *words)
@@ -106,12 +109,22 @@ def test_each_problem_names_its_file_and_line(tmp_path: Path) -> None:
         ("goals/a.yaml", "goal: a\nnonsense: 1\n", "a.yaml:2: unknown key 'nonsense'"),
         ("profiles/a.yaml", "entries: 7\n", "a.yaml:1"),
         ("generators/a.yaml", "card: b\n", "a.yaml"),
+        ("shells/a.yaml", "shell: a\nnonsense: 1\n", "a.yaml:2: unknown key 'nonsense'"),
+        ("studies/a.yaml", "study: a\nnonsense: 1\n", "a.yaml:2: unknown key 'nonsense'"),
+        (
+            "platforms/examplebox.yaml",
+            MODEL.replace("  clock_mhz", "  nonsense: 1\n  clock_mhz"),
+            "unknown key 'nonsense'",
+        ),
+        ("platforms/examplebox.yaml", MODEL.replace("    linux:", "    linux:\n      nonsense: 1"), "unknown key"),
+        ("profiles/a.yaml", PROGRAM, "broken.py:3: "),
     ],
 )
 def test_every_kind_of_file_is_read(tmp_path: Path, path: str, text: str, words: str) -> None:
     file = tmp_path / "variables" / path
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")
+    (file.parent / "broken.py").write_text("from trex_stl_lib.api import *\n\nraise ValueError('cannot be loaded')\n")
     found = check(tmp_path)
     assert found.returncode == 1 and words in found.stdout, found.stdout + found.stderr
 

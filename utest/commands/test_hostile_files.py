@@ -16,10 +16,16 @@ from lineproof.errors import LineproofError
 from lineproof.methods.budget import duration_text
 from lineproof.project import KINDS, Project
 from lineproof.session.plan import Plan
+from lineproof_bench.model.check import problems as model_problems
 from support import hostile
 from support.paths import ROOT
 
 FILES = sorted(path for kind in KINDS for path in (ROOT / "variables" / kind).glob("*.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def models_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_models", lambda paths: [words for path in paths for words in model_problems(path)])
 
 
 def problems(project: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:

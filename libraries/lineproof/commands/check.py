@@ -23,11 +23,13 @@ from ..session.plan import replaced_files
 from ..sla.goals import read_goal
 from ..studies.preparing import check_study
 from ..system import children
+from ..system.bench_command import bench_command
 from ..system.login_settings import logins_in
 from ..system.private_key import too_open
 from ..testbed.files import read_testbed_or_pool
 from ..traffic.catalogue import Catalogue
 from ..units import counted
+from ..visible import shortened
 from .address_checks import address_findings
 from .arguments import add_json, add_variables, print_json
 
@@ -143,8 +145,23 @@ def _files(project: Project) -> Iterator[str]:
             continue
         for path in paths:
             yield from _problem(partial(read, path.stem))
+    yield from _models(listed(project.platforms.own, "*.yaml"))
     yield from _words(project)
     yield from _problem(lambda: read_cards(project.generators))
+
+
+def _models(platforms: Sequence[Path]) -> Iterator[str]:
+    """Yield what is wrong with the ``model:`` of platform files; the bench, a process, knows its keys."""
+    if not platforms:
+        return
+    try:
+        ran = children.run((*bench_command("model.check"), *map(str, platforms)), LIMIT)
+    except TestbedError:  # without the extra 'bench' nothing is simulated, and nothing of it is read
+        return
+    except children.TimeoutExpired:
+        yield f"the models of platforms were not read within {LIMIT:g} s"
+        return
+    yield from ran.stdout.splitlines() if not ran.returncode else [shortened(ran.stderr)]
 
 
 def _readers(project: Project) -> dict[str, Callable[[str], object]]:
@@ -175,6 +192,8 @@ def _named_file(path: Path, project: Project, given: bool) -> Iterator[str]:
     owner = project if given else _owner(path)
     if read := _readers(owner).get(folder.name):
         yield from _problem(partial(read, path.stem))
+        if folder.name == "platforms":
+            yield from _models([path])
     else:
         yield from _words(owner)
         yield from _problem(lambda: read_cards(owner.generators))
@@ -199,13 +218,13 @@ def _open_keys(path: Path) -> Iterator[str]:
 
 
 def _words(project: Project) -> Iterator[str]:
-    """What is wrong with the traffic words, and with the captures that they name."""
+    """Yield what is wrong with traffic words, and with the captures and profiles in TRex's format that they name."""
     try:
         catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
     except LineproofError as error:
         yield str(error)
         return
-    for word in catalogue.captures:
+    for word in (*catalogue.captures, *catalogue.programs):
         yield from _problem(partial(catalogue.profile, [word]))
 
 
