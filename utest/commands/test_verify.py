@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.commands import report
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError
 from lineproof.evidence.records import EnvironmentRecord
@@ -93,27 +92,3 @@ def test_compare_refuses_an_altered_run(tmp_path: Path):
     ):
         main(["compare", str(one), str(two)])
     main(["compare", str(one), str(run(tmp_path, "three"))])
-
-
-def test_a_report_that_was_edited_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    folder = run(tmp_path, "one")
-
-    def make(_executions: object, _node: object, output: Path) -> int:
-        return output.write_text("<p>FAIL</p>", encoding="utf-8")
-
-    monkeypatch.setattr(report, "make_report", make)
-    for name in ("read_executions", "find_node", "is_fetched"):
-        monkeypatch.setattr(report, name, lambda *_: True)
-    page = folder / "report.html"
-    for _ in range(2):
-        assert main(["report", str(folder), "--output", str(page)]) == 0
-        assert main(["verify", str(folder)]) == 0
-        page.write_text("<p>PASS</p>", encoding="utf-8")
-        assert main(["verify", str(folder)]) == 1
-    assert "  report.html was changed: " in capsys.readouterr().out
-    # no run is there
-    elsewhere = tmp_path / "report.html"
-    assert main(["report", str(folder), "--output", str(elsewhere)]) == 0
-    assert not (tmp_path / "derived.sha256").exists()

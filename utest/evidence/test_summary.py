@@ -149,7 +149,7 @@ def summary_of(words: str) -> ExecutionSummary:
     row = SentenceRow(record, (1.0,), 0.0)
     facts = {"router": words, "firmware": words}
     run = RunSummary(Path(words.replace("\x00", "") or "x"), words, True, facts, (row,), (words,))
-    return ExecutionSummary((run,), (words,), words)
+    return ExecutionSummary((run,), (words,), words, words)
 
 
 @settings(max_examples=40, deadline=None)

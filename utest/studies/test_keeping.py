@@ -8,7 +8,7 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.evidence.derived import derived_note
-from lineproof.evidence.run_files import DERIVED_SUMS, PAGE, STUDY_FORMS, sha256_of
+from lineproof.evidence.run_files import DERIVED_SUMS, STUDY_FORMS, sha256_of
 from lineproof.studies.keeping import check_forms, write_results
 from lineproof.studies.reading import read_results
 from support.study_runs import kept, prepared_in
@@ -95,5 +95,3 @@ def test_sums_of_pages_are_not_taken_for_those_of_all_else(tmp_path: Path) -> No
     assert derived_note(run) == ""
     (run / "allure").mkdir()
     assert "does not name allure, by which" in derived_note(run)
-    (run / PAGE).write_text("a page of somebody's", encoding="utf-8")
-    assert "does not name report.html, allure, by which" in derived_note(run)

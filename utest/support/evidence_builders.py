@@ -104,20 +104,3 @@ def written(results: Path, closed: bool = True) -> Path:
     if closed:
         folder.close(replace(environment, ended=1_795_000_060.0))
     return folder.path
-
-
-def killed_run(folder: Path, **extra: Any) -> Path:
-    """A run that ended in the second sentence of its only test; *extra*: of its environment's record."""
-    run = RunFolder.create(folder, RUN)
-    about = {"suite": "S", **extra}
-    run.write_environment(EnvironmentRecord(run.run_id, True, "lab", "mybox", "vpp", 1.0, 1.0, extra=about))
-    for requirement, sentence in enumerate(("64b unidirectional ≥ 5 Mpps", "imix ≥ 1 Mpps"), 1):
-        for number in (0, 1, 2):
-            record = trial_record(number=number, pps=6e6, losses=(500_000,))
-            evidence = "good" if number else ""
-            run.add_trial(
-                replace(record, run=run.run_id, requirement=requirement, sentence=sentence, evidence=evidence)
-            )
-        if requirement == 1:
-            run.add_requirement(requirement_record(run=run.run_id))
-    return run.path

@@ -56,7 +56,6 @@ COMMANDS = (
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
     Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),
     Command("gate", "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline", "gate"),
-    Command("report", "one HTML file of runs, with history, that needs no network (Allure 3)", "report"),
     Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
     Command(
         "signoff", "the sheet to print and sign: promised, measured, who answers for what; signs it too", "signoff"

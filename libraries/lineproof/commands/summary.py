@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..evidence.baselines import find_runs
-from ..evidence.run_files import SUMMARIES
+from ..evidence.run_files import PAGE, SUMMARIES
 from ..evidence.summary import ExecutionSummary, summarise
-from ..evidence.summary_files import next_command, write_forms
+from ..evidence.summary_files import next_command, page_name, write_forms
 from ..evidence.summary_forms import comma_separated, html, markdown, text
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
     folders = [folder for name in arguments.run_names for folder in find_runs(name)]
     runs, first = tuple(map(summarise, folders)), folders[0]
-    found = ExecutionSummary(runs, next=next_command(first, runs))
+    page = page_name(first) if (first / PAGE).is_file() else ""
+    found = ExecutionSummary(runs, next=next_command(runs), page=page)
     print(FORMATS[arguments.format](found), end="")
     if arguments.output is not None:
         write_forms(arguments.output, found)

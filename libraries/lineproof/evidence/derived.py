@@ -6,12 +6,12 @@ Nothing is judged by them, so that they are no part of the manifest. ``derived.s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..files import write_whole
 from .integrity import CHANGED, LARGEST_MANIFEST, MISSING, Alteration, changed_words
-from .run_files import DERIVED_SUMS, MANIFEST_FILE, PAGE, STUDY_FORMS, SUMMARIES, partial, sha256_of
+from .run_files import DERIVED_SUMS, MANIFEST_FILE, STUDY_FORMS, SUMMARIES, partial, sha256_of
 
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
 
@@ -30,20 +30,14 @@ def seal_derived(folder: Path) -> None:
         )
 
 
-def seal_forms(folder: Path, names: Sequence[str] = STUDY_FORMS) -> None:
-    """Sum what was just made again in *folder*; the sums of all else stay. Raises TestbedError."""
-    _write_sums(folder, {**_listed(_sums_text(folder)), **{name: sha256_of(folder / name) for name in names}})
+def seal_forms(folder: Path) -> None:
+    """Sum a study's results, just made again in *folder*; the sums of all else stay. Raises TestbedError."""
+    _write_sums(folder, {**_listed(_sums_text(folder)), **{name: sha256_of(folder / name) for name in STUDY_FORMS}})
 
 
 def has_sum(folder: Path, name: str) -> bool:
     """Whether *name* has a sum there, which :func:`derived_alterations` compares."""
     return name in _listed(_sums_text(folder))
-
-
-def allure_sums(folder: Path) -> dict[str, str]:
-    """The sums of Allure's results there by their names in ``allure/``; empty where the execution made none."""
-    found = _listed(_sums_text(folder))
-    return {name.removeprefix("allure/"): digest for name, digest in found.items() if name.startswith("allure/")}
 
 
 def _write_sums(folder: Path, sums: Mapping[str, str]) -> None:
@@ -74,7 +68,7 @@ def derived_note(folder: Path) -> str:
         return ""
     # the pages of a study are made again from its records
     listed = {"allure" if name.startswith("allure/") else name for name in _listed(text)}
-    without = [name for name in (*SUMMARIES, PAGE, "allure") if (folder / name).exists() and name not in listed]
+    without = [name for name in (*SUMMARIES, "allure") if (folder / name).exists() and name not in listed]
     if not without:
         return ""
     state = "does not name" if text else "is missing:"

@@ -28,7 +28,8 @@ TELEMETRY = "telemetry"
 CHARACTERISATION = "characterisation"
 MANIFEST_FILE = "manifest.json"
 SUMS = "SHA256SUMS"
-SUMMARIES = ("summary.txt", "summary.html", "summary.csv", "summary.md")
+PAGE = "summary.html"
+SUMMARIES = ("summary.txt", PAGE, "summary.csv", "summary.md")
 """In the folder of the execution's first run: the table of the sentences of all its runs."""
 
 STUDY_FORMS = ("study.txt", "study.html", "study.csv", "study.md")
@@ -50,11 +51,8 @@ def partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-PAGE = "report.html"
-"""What ``lineproof report`` makes."""
-
-_DERIVED_FILES = (*SUMMARIES, *STUDY_FORMS, DERIVED_SUMS, PAGE, SIGNATURE, *SHEETS, *DRAFTS)
-DERIVED = frozenset({"allure", "report", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
+_DERIVED_FILES = (*SUMMARIES, *STUDY_FORMS, DERIVED_SUMS, SIGNATURE, *SHEETS, *DRAFTS)
+DERIVED = frozenset({"allure", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
 """What can be made again from the records; it is not in the manifest."""
 
 

@@ -99,11 +99,16 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """The ``runs`` of an execution. ``unread``: why others are not among them; ``next``: the command to go on with."""
+    """The ``runs`` of an execution.
+
+    ``unread``: why others are not among them. ``next``: the command that goes on with a run that did not end.
+    ``page``: the path of the summary as a page.
+    """
 
     runs: tuple[RunSummary, ...]
     unread: tuple[str, ...] = field(default=())
     next: str = ""
+    page: str = ""
 
     @property
     def simulated(self) -> bool:

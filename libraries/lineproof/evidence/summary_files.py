@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
 from ..errors import LineproofError, in_words
 from ..files import write_whole
-from .run_files import REQUIREMENTS, partial
+from .run_files import PAGE, REQUIREMENTS, partial
 from .summary import INCOMPLETE, ExecutionSummary, RunSummary, summarise
 from .summary_forms import FORMS
 
@@ -34,7 +33,8 @@ def execution_summary(execution: Path, known: Mapping[Path, RunSummary]) -> Exec
             runs.append(known.get(folder) or summarise(folder))
         except (LineproofError, OSError) as error:
             unread.append(in_words(error))
-    return ExecutionSummary(tuple(runs), tuple(unread), next_command(execution, runs))
+    page = page_name(execution) if runs else ""
+    return ExecutionSummary(tuple(runs), tuple(unread), next_command(runs), page)
 
 
 def write_forms(folder: Path, summary: ExecutionSummary) -> None:
@@ -54,15 +54,16 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         yield
 
 
-def next_command(execution: Path, runs: Sequence[RunSummary]) -> str:
-    """What to do next with the *runs* of *execution*: go on with one that did not end, else make the report."""
+def next_command(runs: Sequence[RunSummary]) -> str:
+    """Return the command that goes on with the first of *runs* that did not end; "" if all ended."""
     for run in runs:
         if INCOMPLETE in run.incomplete:
             suite = run.suite or "that it was"
             return run.resume or f"robot -v RESUME:{run.folder.name}, the options of that run, and the suite {suite}"
-    return f"lineproof report {shlex.quote(_short(execution))}" if runs else ""
+    return ""
 
 
-def _short(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+def page_name(execution: Path) -> str:
+    """Return the path of the summary's page of *execution*, from the current folder if it lies below."""
+    page, here = execution / PAGE, Path.cwd()
+    return str(page.relative_to(here) if page.is_relative_to(here) else page)

@@ -64,7 +64,7 @@ def _agreed(path: Path, proposal: str) -> str:
 
 
 def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool) -> str:
-    """The last words on the console: each sentence of *execution*, its folders, and what to do next.
+    """The last words on the console: each sentence of *execution*, its folders and its page.
 
     Leaves the same as files. Empty if nothing was left. *known*: the runs of this process, which is the only one
     of the execution (*alone*), or one of pabot's.
@@ -79,5 +79,5 @@ def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool
             if alone:  # else others go on writing what is derived
                 seal_derived(execution)
         except (LineproofError, OSError) as error:  # the records make them again
-            found = replace(found, unread=(*found.unread, in_words(error)))
+            found = replace(found, unread=(*found.unread, in_words(error)), page="")
     return f"\n{text(found)}"
