@@ -14,7 +14,6 @@ from lineproof.counts.latency import LatencyCount
 from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence import drawing
 from lineproof.evidence.flame_graph import COLOURS
-from lineproof.evidence.history.stored_run import OWN
 from lineproof.evidence.history.trend_plot import trend_svg
 from lineproof.evidence.history.trends import Series, TrendPoint
 from lineproof.evidence.plot_frame import SERIES_COLOURS
@@ -54,13 +53,13 @@ def recovery() -> str:
 
 
 def trend() -> str:
-    kinds = [("PASS", "mean"), ("FAIL", "mean"), ("INCONCLUSIVE", "mean"), (None, "mean"), ("PASS", "at least")]
+    kinds = [("PASS", "mean"), ("FAIL", "mean"), ("INCONCLUSIVE", "mean"), ("PASS", "at least")]
     points = tuple(
         TrendPoint(f"r{at}", 1.79e9 + 1e5 * at, "", verdict, kind, 5e6 + at, 5e6 - 9, 5e6 + 9, 5, True)
         for at, (verdict, kind) in enumerate(kinds)
     )
     names = ("sentence", "platform", "software", "testbed", "goal")
-    key = {**dict.fromkeys(names, "x"), "simulated": False, "origin": OWN}
+    key = {**dict.fromkeys(names, "x"), "simulated": False}
     return trend_svg([Series(key, "pps", 5e6, True, points)])
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.history.address import StoreAddress, store_address
@@ -14,8 +13,6 @@ from ..project import Project
 from ..units import counted
 from ..visible import visible
 from .arguments import add_json, print_json
-
-R = TypeVar("R")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,35 +28,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         type=Path,
         nargs="+",
-        help="folder of a run, or a folder with runs in it, as results; or of others: a trex-loadtest file *.json, a"
-        " folder with files *.pps of netbenches",
+        help="folder of a run, or a folder with runs in it, as results",
     )
-    found.add_argument("--platform", help="of what others measured (default: by the file's name)")
-    found.add_argument("--software", help="of what others measured")
-    found.add_argument("--date", help="of what others measured, as 2021-11-26 (default: the file's)")
     found.add_argument("--replace", action="store_true", help="take a closed run that differs from the stored one")
     _common(found)
     found.set_defaults(act=_import)
     found = actions.add_parser("trend", help="a sentence over time: its level, its changes, the releases")
-    _selection(found)
+    found.add_argument("--platform", help="only this one")
+    found.add_argument("--software", help="only this one")
+    found.add_argument("--testbed", help="only this one")
+    found.add_argument("--sentence", help="only sentences with these words, as '64b 1-flow'")
+    found.add_argument("--since", metavar="DATE", help="only from then on, as 2026-11-01 (UTC)")
+    found.add_argument("--svg", metavar="FILE", type=Path, help="draw it")
+    found.add_argument("--csv", metavar="FILE", type=Path, help="write its figures")
+    _common(found)
     found.set_defaults(act=_trend)
-    found = actions.add_parser("compare", help="the latest figures of own runs and of others, side by side")
-    _selection(found)
-    found.set_defaults(act=_compare)
     found = actions.add_parser("list", help="the runs in the store")
     _common(found)
     found.set_defaults(act=_list)
-
-
-def _selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--platform", help="only this one")
-    parser.add_argument("--software", help="only this one")
-    parser.add_argument("--testbed", help="only this one")
-    parser.add_argument("--sentence", help="only sentences with these words, as '64b 1-flow'")
-    parser.add_argument("--since", metavar="DATE", help="only from then on, as 2026-11-01 (UTC)")
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it")
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="write its figures")
-    _common(parser)
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
@@ -79,16 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
-    from ..evidence.history.foreign import ForeignLabels, foreign_kind
-    from ..evidence.history.importing import Imported, find_runs, import_all, import_foreign
-    from ..evidence.history.trends import since_when
+    from ..evidence.history.importing import Imported, find_runs, import_all
 
-    others = [path for path in arguments.paths if foreign_kind(path)]
-    paths = list(dict.fromkeys(run for path in arguments.paths if path not in others for run in find_runs(path)))
-    moment = None if arguments.date is None else since_when(arguments.date)
-    labels = ForeignLabels(arguments.platform, arguments.software, moment)
-    if paths and labels != ForeignLabels():
-        raise ConfigError("an own run says itself what it is; --platform, --software and --date are for foreign files")
+    paths = list(dict.fromkeys(run for path in arguments.paths for run in find_runs(path)))
 
     def show(item: Imported) -> None:
         if arguments.json:
@@ -97,17 +76,11 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
             print(f"REFUSED   {item.refused}")
             return
         simulated = ", SIMULATED" if item.simulated else ""
-        simulated += f", FOREIGN ({item.origin})" if item.origin != "lineproof" else ""
         print(f"{item.added:<9}  {visible(item.run)}: {counted(item.trials, 'trial')}{simulated}")
         for note in item.notes:
             print(f"           note: {visible(note)}")
 
-    found = []
-    for path in others:
-        found.append(import_foreign(address, path, labels, arguments.replace))
-        show(found[-1])
-    if paths:
-        found += import_all(address, paths, arguments.replace, show)
+    found = import_all(address, paths, arguments.replace, show)
     refused = [item for item in found if item.refused]
     if arguments.json:
         print_json({"store": address.shown, "runs": [vars(item) for item in found], "refused": len(refused)})
@@ -119,45 +92,18 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
     return int(bool(refused))
 
 
-def _rows(arguments: argparse.Namespace, address: StoreAddress, view: str) -> list[Mapping[str, Any]]:
-    """The chosen rows of *view*. Raises ConfigError if there is none."""
+def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.trends import Selection, since_when
+    from ..evidence.history.trend_forms import comma_separated, document, text
+    from ..evidence.history.trend_plot import trend_svg
+    from ..evidence.history.trends import Selection, series_of, since_when
 
     since = None if arguments.since is None else since_when(arguments.since)
     choice = Selection(arguments.platform, arguments.software, arguments.testbed, arguments.sentence, since)
-    found = choice.rows(HistoryStore.open(address), view)
+    found = series_of(choice.rows(HistoryStore.open(address)))
     if not found:
         raise ConfigError("the store has no sentence of these; 'lineproof history list' shows its runs", address.shown)
-    return found
-
-
-def _compare(arguments: argparse.Namespace, address: StoreAddress) -> int:
-    rows = _rows(arguments, address, "latest")
-    from ..evidence.history.ranking import comma_separated, document, ranked, ranking_svg, text
-
-    return _show(arguments, ranked(rows), comma_separated, ranking_svg, document, text)
-
-
-def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
-    rows = _rows(arguments, address, "trend")
-    from ..evidence.history.trend_forms import comma_separated, document, text
-    from ..evidence.history.trend_plot import trend_svg
-    from ..evidence.history.trends import series_of
-
-    return _show(arguments, series_of(rows), comma_separated, trend_svg, document, text)
-
-
-def _show(
-    arguments: argparse.Namespace,
-    found: list[R],
-    csv: Callable[[list[R]], str],
-    svg: Callable[[list[R]], str],
-    document: Callable[[list[R]], dict[str, Any]],
-    text: Callable[[list[R]], str],
-) -> int:
-    """*found* in the forms that were asked for."""
-    for path, form in ((arguments.csv, csv), (arguments.svg, svg)):
+    for path, form in ((arguments.csv, comma_separated), (arguments.svg, trend_svg)):
         if path is not None:
             write_whole(path, form(found))
     if arguments.json:
@@ -173,7 +119,7 @@ def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.trends import day
 
     rows = HistoryStore.open(address).query(
-        "SELECT run, started, testbed, platform, software, release, goal, origin, simulated, closed, sha256, folder,"
+        "SELECT run, started, testbed, platform, software, release, goal, simulated, closed, sha256, folder,"
         " (SELECT COUNT(*) FROM sentences WHERE sentences.run_id = runs.id) AS sentences,"
         " (SELECT COUNT(*) FROM trials WHERE trials.run_id = runs.id) AS trials"
         " FROM runs ORDER BY started, run"
@@ -186,7 +132,6 @@ def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
         return 0
     for row in rows:
         marks = [word for word, said in (("SIMULATED", row["simulated"]), ("incomplete", not row["closed"])) if said]
-        marks += [f"FOREIGN ({row['origin']})"] if row["origin"] != "lineproof" else []
         known = ", ".join(filter(None, (row["platform"], row["testbed"], release_in_short(row["release"]))))
         when = "no date   " if row["started"] is None else day(row["started"])
         counts = f"{counted(row['sentences'], 'sentence')}, {counted(row['trials'], 'trial')}"

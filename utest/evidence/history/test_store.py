@@ -48,7 +48,7 @@ def test_a_run_is_stored_with_its_figures(store_url: str, tmp_path: Path) -> Non
     (row,) = store.query("SELECT * FROM trend")
     assert (row["run"], row["sentence"], row["release"]) == ("run-0003", SENTENCE, "vpp 24.02")
     assert (row["kind"], row["value"], row["high"]) == ("capacity", pytest.approx(5.4e6), pytest.approx(5.45e6))
-    assert not row["simulated"] and row["closed"] and row["origin"] == "lineproof"
+    assert not row["simulated"] and row["closed"]
     (sentence,) = store.query("SELECT * FROM sentences")
     assert sentence["measured"] == pytest.approx(5.2e6) and sentence["low"] < 5.2e6 < sentence["high"]
     trials = store.query("SELECT * FROM trials ORDER BY line")

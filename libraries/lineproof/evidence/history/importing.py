@@ -17,7 +17,6 @@ from ...system import children
 from ..integrity import check_integrity
 from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, REQUIREMENTS, TRIALS
 from .address import StoreAddress
-from .foreign import ForeignLabels, read_foreign
 from .run_reading import stored_run
 from .store import Added, HistoryStore
 
@@ -30,14 +29,13 @@ _ENDING = 20.0
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of the run, or the file of somebody else, at ``path``; ``refused``: why it was not taken, or ""."""
+    """What became of the run at ``path``; ``refused``: why it was not taken, or ""."""
 
     path: str
     run: str = ""
     added: str = ""
     trials: int = 0
     simulated: bool = False
-    origin: str = ""
     notes: tuple[str, ...] = ()
     refused: str = ""
 
@@ -61,19 +59,6 @@ def find_runs(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def import_foreign(address: StoreAddress, path: Path, labels: ForeignLabels, replace: bool) -> Imported:
-    """Add what others measured. Raises ConfigError for what is wrong with it, TestbedError if the store fails."""
-    run = read_foreign(path, labels)
-    store = HistoryStore.open(address, create=True)
-    try:
-        added = store.add(run, replace)
-    finally:
-        store.close()
-    new = len(run.trials) if added in (Added.NEW, Added.REPLACED) else 0
-    origin = str(run.run["origin"])
-    return Imported(str(path), run.name, added.value, new, bool(run.run["simulated"]), origin)
-
-
 def import_one(store: HistoryStore, path: Path, replace: bool) -> Imported:
     """Add the run at *path*; what is wrong with it is said in the result. Raises TestbedError if the store fails."""
     try:
@@ -82,9 +67,7 @@ def import_one(store: HistoryStore, path: Path, replace: bool) -> Imported:
             found.refuse_altered()
             if found.manifest is not None and (known := store.has(found.manifest)):
                 same = Added.SAME.value  # the sums are right, so that reading it would give what is there
-                return Imported(
-                    str(path), known["run"], same, simulated=bool(known["simulated"]), origin=known["origin"]
-                )
+                return Imported(str(path), known["run"], same, simulated=bool(known["simulated"]))
             run = stored_run(found)
             added = store.add(run, replace)
     except ConfigError as error:
@@ -99,7 +82,6 @@ def import_one(store: HistoryStore, path: Path, replace: bool) -> Imported:
         added.value,
         len(run.trials) if added in (Added.NEW, Added.REPLACED) else 0,
         bool(run.run["simulated"]),
-        str(run.run["origin"]),
         run.notes,
     )
 

@@ -25,7 +25,7 @@ from ..records import TRIAL, TrialRecord
 from ..run import RecordedRun, read_margins, recorded_run
 from ..run_files import RECORDS
 from ..sentence_rows import SentenceRow, sentence_rows
-from .stored_run import LARGEST_COUNT, OWN, StoredRun, TrialRow, columns, release_of
+from .stored_run import LARGEST_COUNT, StoredRun, TrialRow, columns, release_of
 
 
 def stored_run(found: Integrity) -> StoredRun:
@@ -56,7 +56,6 @@ def _run_row(found: Integrity, run: RecordedRun) -> dict[str, Any]:
     return columns(
         run=name,
         folder=str(found.path.resolve()),
-        origin=OWN,
         simulated=run.simulated,
         closed=found.manifest is not None,
         sha256=found.manifest or _sum_of_records(found),

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...errors import ConfigError, TestbedError, system_words
 from ...visible import shortened
 from .address import StoreAddress
-from .stored_run import OWN, StoredRun
+from .stored_run import StoredRun
 from .tables import VERSION, VIEWS, metadata, runs, sentences, store, trials
 
 WAIT = 120.0
@@ -86,13 +86,6 @@ class HistoryStore:
             return Added.SAME
         if replace:
             return Added.REPLACED
-        if known["origin"] != OWN:
-            labels = ", ".join(filter(None, (known["platform"], known["software"])))
-            raise ConfigError(
-                f"is in the store with another platform, software or date (as {labels}); --replace takes what is given"
-                " now",
-                found.run["folder"],
-            )
         if known["closed"] and found.run["closed"]:
             raise ConfigError(
                 f"differs from the run {known['run']} that the store has (manifest {known['sha256'][:12]}…, from"

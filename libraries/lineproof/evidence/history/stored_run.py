@@ -1,4 +1,4 @@
-"""A run as rows of the store's tables: what every import makes, whoever measured."""
+"""A run as rows of the store's tables: what every import makes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from ...visible import shortened, visible
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number of both databases."""
 
-OWN = "lineproof"
-"""The origin of what Lineproof measured; any other is foreign."""
-
-_Rate = float | None
-_Count = int | None
-
-TrialRow = tuple[int, int, int, _Rate, _Rate, _Rate, _Count, _Count, _Count, _Rate, bool]
+TrialRow = tuple[int, int, int, float, float, float, int, int, int, float | None, bool]
 """The columns of ``trials`` from ``line`` on."""
 
 

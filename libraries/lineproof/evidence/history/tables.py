@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
 from sqlalchemy.types import TypeEngine
 
-VERSION = 1
+VERSION = 2
 """Of tables and views together; another one is refused."""
 
 metadata = MetaData()
@@ -25,7 +25,7 @@ runs = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("run", Text, nullable=False, unique=True),
-    *_columns(Text, "folder origin", True),
+    *_columns(Text, "folder", True),
     *_columns(Boolean, "simulated closed", True),
     *_columns(Text, "sha256", True),
     *_columns(BigInteger, "records", True),
@@ -41,11 +41,11 @@ sentences = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     *_columns(Text, "test sentence goal quantity traffic", True),
     *_columns(Text, "statistic"),
-    *_columns(Boolean, "at_least"),
+    *_columns(Boolean, "at_least", True),
     *_columns(Float, "threshold"),
     *_columns(Text, "unit scope", True),
     *_columns(Float, "load_pps"),
-    *_columns(Text, "verdict"),
+    *_columns(Text, "verdict", True),
     *_columns(Float, "measured low high"),
     *_columns(Integer, "observations set_aside", True),
     *_columns(Boolean, "searched", True),
@@ -62,13 +62,13 @@ trials = Table(
     Column("line", Integer, primary_key=True, autoincrement=False),
     *_columns(Integer, "sentence_number number", True),
     *_columns(Float, "started duration load_pps"),
-    *_columns(BigInteger, "offered forwarded lost"),
+    *_columns(BigInteger, "offered forwarded lost", True),
     *_columns(Float, "measured"),
     *_columns(Boolean, "counted", True),
     sqlite_with_rowid=False,
 )
 
-SERIES = ("origin", "simulated", "platform", "software", "testbed", "goal", "sentence")
+SERIES = ("simulated", "platform", "software", "testbed", "goal", "sentence")
 """Columns of the view ``trend``: points that agree in all of them are one series."""
 
 
@@ -86,7 +86,7 @@ def _point(otherwise: str, margin: str) -> str:
 
 VIEWS = {
     "trend": f"""
-SELECT runs.run, sentences.number, {_of("runs", "origin simulated closed platform software testbed release")},
+SELECT runs.run, sentences.number, {_of("runs", "simulated closed platform software testbed release")},
        {_of("sentences", "goal test sentence quantity traffic statistic at_least threshold unit scope verdict")},
        COALESCE(sentences.started, runs.started) AS started,
        CASE WHEN sentences.searched THEN 'capacity'

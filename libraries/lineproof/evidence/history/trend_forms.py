@@ -65,8 +65,7 @@ def _figure(series: Series, point: TrendPoint) -> str:
         words = f"{'at least ' if point.kind == AT_LEAST else ''}{series.text(point.value)}"
     else:
         words = f"{series.text(point.value)} ({series.text(point.low)} to {series.text(point.high)})"
-    verdict = f", {point.verdict}" if point.verdict else ""
-    return f"{words}{verdict}{'' if point.closed else ', incomplete: the run was never closed'}"
+    return f"{words}, {point.verdict}{'' if point.closed else ', incomplete: the run was never closed'}"
 
 
 def comma_separated(found: Sequence[Series]) -> str:

@@ -28,12 +28,11 @@ MOST_PANELS = 12
 """Series in a picture; more cannot be read."""
 
 _MARKS = {
-    "PASS": ("o", DIRECTION_COLOURS[0], "PASS"),
-    "FAIL": ("X", LOST_COLOUR, "FAIL"),
-    "INCONCLUSIVE": ("v", FAINT_COLOUR, "INCONCLUSIVE"),
-    None: ("s", DIRECTION_COLOURS[2], "not judged"),
+    "PASS": ("o", DIRECTION_COLOURS[0]),
+    "FAIL": ("X", LOST_COLOUR),
+    "INCONCLUSIVE": ("v", FAINT_COLOUR),
 }
-"""Verdict -> shape, colour, words."""
+"""Verdict -> shape, colour."""
 
 
 def trend_svg(found: Sequence[Series]) -> str:
@@ -69,7 +68,7 @@ def trend_svg(found: Sequence[Series]) -> str:
 def _draw(axes: Any, series: Series, drawn: dict[str, Any]) -> None:
     values = [point.value for point in series.points if point.value is not None]
     unit, size = rate_unit(max(values, default=0.0)) if series.unit == "pps" else (series.unit, 1.0)
-    for verdict, (shape, colour, words) in _MARKS.items():
+    for verdict, (shape, colour) in _MARKS.items():
         for hollow in (False, True):
             shown = [
                 point
@@ -77,7 +76,7 @@ def _draw(axes: Any, series: Series, drawn: dict[str, Any]) -> None:
                 if point.value is not None and point.verdict == verdict and (point.kind == AT_LEAST) is hollow
             ]
             if shown:
-                drawn[f"{words}{', at least this' if hollow else ''}"] = axes.errorbar(
+                drawn[f"{verdict}{', at least this' if hollow else ''}"] = axes.errorbar(
                     [_time(point) for point in shown],
                     [(point.value or 0.0) / size for point in shown],
                     yerr=_errors(shown, size),

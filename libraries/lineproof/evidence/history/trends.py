@@ -16,7 +16,7 @@ from ...stats.change_points import change_points
 from ...visible import shortened
 from ..tables import SIMULATED as SIMULATED_WORDS
 from .store import HistoryStore
-from .stored_run import OWN, new_in_release
+from .stored_run import new_in_release
 from .tables import SERIES
 
 AT_LEAST = "at least"
@@ -32,12 +32,11 @@ class Selection:
     testbed: str | None = None
     sentence: str | None = None
     since: float | None = None
-    origin: str | None = None
 
-    def rows(self, store: HistoryStore, view: str = "trend") -> list[Mapping[str, Any]]:
-        """Those rows of *view*, ``trend`` or ``latest``, by time. Raises TestbedError."""
+    def rows(self, store: HistoryStore) -> list[Mapping[str, Any]]:
+        """Those rows, by time. Raises TestbedError."""
         where, values = ["started IS NOT NULL"], dict[str, object]()
-        for name in ("platform", "software", "testbed", "origin"):
+        for name in ("platform", "software", "testbed"):
             if (wanted := getattr(self, name)) is not None:
                 where.append(f"{name} = :{name}")
                 values[name] = wanted
@@ -50,7 +49,7 @@ class Selection:
             for special in "!%_":
                 plain = plain.replace(special, f"!{special}")
             values["sentence"] = f"%{plain}%"
-        return store.query(f"SELECT * FROM {view} WHERE {' AND '.join(where)} ORDER BY started, run, number", **values)  # noqa: S608  (names of columns)
+        return store.query(f"SELECT * FROM trend WHERE {' AND '.join(where)} ORDER BY started, run, number", **values)  # noqa: S608  (names of columns)
 
 
 def since_when(text: str) -> float:
@@ -84,7 +83,7 @@ class TrendPoint(NamedTuple):
     run: str
     started: float
     release: str
-    verdict: str | None
+    verdict: str
     kind: str
     value: float | None
     low: float | None
@@ -112,12 +111,12 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class Series:
-    """The points of one sentence on one testbed under one goal, by time; never real and simulated or foreign ones."""
+    """The points of one sentence on one testbed under one goal, by time; never real and simulated ones."""
 
     key: Mapping[str, Any]
     unit: str
     threshold: float | None
-    at_least: bool | None
+    at_least: bool
     points: tuple[TrendPoint, ...]
 
     @property
@@ -125,16 +124,12 @@ class Series:
         """Which platform, software, testbed and goal, in words."""
         known = [str(self.key[name]) for name in ("platform", "software") if self.key[name]]
         where = f" on {self.key['testbed']}" if self.key["testbed"] else ""
-        goal = f", goal {self.key['goal']}" if self.key["goal"] else ""
-        return f"{' '.join(known) or 'unknown platform'}{where}{goal}"
+        return f"{' '.join(known) or 'unknown platform'}{where}, goal {self.key['goal']}"
 
     @property
     def label(self) -> str:
-        """``SIMULATED …`` or ``FOREIGN …``; empty: measured by Lineproof on a real router."""
-        words = [SIMULATED_WORDS] if self.key["simulated"] else []
-        if self.key["origin"] != OWN:
-            words.append(f"FOREIGN: measured by others ({self.key['origin']})")
-        return ", ".join(words)
+        """``SIMULATED …``; empty: measured on a real router."""
+        return SIMULATED_WORDS if self.key["simulated"] else ""
 
     @cached_property
     def judged(self) -> tuple[TrendPoint, ...]:
@@ -152,7 +147,7 @@ class Series:
                 self.judged[place - 1],
                 self.judged[place],
                 size,
-                (size.difference < 0) == (self.at_least is not False),
+                (size.difference < 0) == self.at_least,
             )
             for place, size in found
         )
@@ -176,11 +171,11 @@ class Series:
 
 
 def series_of(rows: Sequence[Mapping[str, Any]]) -> list[Series]:
-    """The series that *rows* of the view ``trend`` are of: real ones first, then simulated, then foreign ones."""
+    """The series that *rows* of the view ``trend`` are of: real ones first, then simulated ones."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((*(row[name] for name in SERIES), row["unit"]), []).append(row)
-    ordered = sorted(groups, key=lambda key: (key[0] != OWN, bool(key[1]), *map(str, key[2:])))
+    ordered = sorted(groups, key=lambda key: (bool(key[0]), *map(str, key[1:])))
     return [_series(groups[key]) for key in ordered]
 
 
@@ -191,6 +186,6 @@ def _series(rows: Sequence[Mapping[str, Any]]) -> Series:
         {name: bool(last[name]) if name == "simulated" else last[name] for name in SERIES},
         last["unit"],
         last["threshold"],
-        None if last["at_least"] is None else bool(last["at_least"]),
+        bool(last["at_least"]),
         tuple(TrendPoint(**{name: row[name] for name in names}, closed=bool(row["closed"])) for row in rows),
     )
