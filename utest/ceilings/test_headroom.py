@@ -223,9 +223,6 @@ def test_a_calibration_of_a_simulated_generator_is_not_used_for_a_real_one():
     assert "a simulated generator, and the generator is real now" in modelled.why_unfit("hardware", LINK, False)
     assert "a real generator, and the generator is simulated now" in real.why_unfit("hardware", LINK, True)
     assert not modelled.content.same_generator(real.content)
-    # a file of 0.1 does not say it: its kind of testbed does
-    old = replace(real, content=real.content.model_copy(update={"kind": "simulated"}))
-    assert old.why_unfit("simulated", LINK, True) == ""
 
 
 # -- what it makes of a verdict

@@ -18,8 +18,8 @@ def test_the_defaults_are_those_of_the_resources() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "resources").glob("*.resource"))
     found = dict(re.findall(r"^\$\{([A-Z_]+)\} {2,}(\S.*)$", text, re.MULTILINE))
     assert {name: ROBOTS.get(found[name], found[name]) for name in DEFAULTS} == DEFAULTS
-    # what names the run itself, and the folder of results, is given by itself; BENCH does nothing
-    assert set(NAMES) - set(DEFAULTS) == {"RESUME", "RESULTS", "BENCH"}
+    # what names the run itself, and the folder of results, is given by itself
+    assert set(NAMES) - set(DEFAULTS) == {"RESUME", "RESULTS"}
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/robot", "robot/__main__.py"])

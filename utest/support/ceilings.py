@@ -56,6 +56,7 @@ def content(*ceilings: CeilingEntry, server: str = "v3.08", **other: object) -> 
         kind="hardware",
         link_bps=LINK,
         lineproof="0.1",
+        simulated=False,
         versions={"server": server},
         ceilings=ceilings or (ceiling(),),
     )

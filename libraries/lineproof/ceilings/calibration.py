@@ -120,7 +120,7 @@ class CeilingEntry(Config):
 class CalibrationFile(Config):
     """The whole file. ``versions``: those that the generator reported, with the key ``server``.
 
-    ``simulated``: whether the generator said that it is; missing in files of 0.1.
+    ``simulated``: whether the generator said that it is.
     """
 
     testbed: str
@@ -128,19 +128,14 @@ class CalibrationFile(Config):
     kind: Literal["simulated", "netns", "hardware"]
     link_bps: Positive
     lineproof: str
-    simulated: bool = False
+    simulated: bool
     versions: Mapping[str, str]
     ceilings: Annotated[tuple[CeilingEntry, ...], Field(min_length=1)]
-
-    @property
-    def of_simulation(self) -> bool:
-        """Whether it was measured with a simulated generator."""
-        return self.simulated or self.kind == "simulated"
 
     def same_generator(self, other: CalibrationFile) -> bool:
         """Whether both were measured on the same testbed with the same generator."""
         one, another = (
-            (item.testbed, item.platform, item.kind, item.of_simulation, item.link_bps, item.versions.get("server"))
+            (item.testbed, item.platform, item.kind, item.simulated, item.link_bps, item.versions.get("server"))
             for item in (self, other)
         )
         return one == another
@@ -180,8 +175,8 @@ class Calibration:
         measured = self.content
         if measured.kind != kind:
             return f"it was measured when the testbed was '{measured.kind}', and it is '{kind}' now"
-        if measured.of_simulation != simulated:
-            was, now = ("simulated", "real") if measured.of_simulation else ("real", "simulated")
+        if measured.simulated != simulated:
+            was, now = ("simulated", "real") if measured.simulated else ("real", "simulated")
             return f"it was measured with a {was} generator, and the generator is {now} now"
         if abs(measured.link_bps - link_bps) > 0.01 * link_bps:
             return f"it was measured at {measured.link_bps / 1e9:g} Gbit/s, and the ports run at {link_bps / 1e9:g} now"

@@ -125,9 +125,7 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
     """The plan of the run in *folder*, from the files kept there and no others. Raises ConfigError."""
     root = folder / INPUTS
     if not root.is_dir():
-        raise ConfigError(
-            f"has no {INPUTS}/, the files that define the run; expected a run later than Lineproof 0.1", folder
-        )
+        raise ConfigError(f"has no {INPUTS}/, the files that define a run, and cannot be judged again", folder)
     goal = environment.extra.get("goal")
     plan = Plan.read(
         Project(root, packaged=root / PACKAGED),

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..json_text import parse_json
 from .chain import breaks
 from .json_fields import Fields
-from .records import EARLIER, FILE
+from .records import FILE
 from .run_files import (
     CHAINED,
     ENVIRONMENT_FILE,
@@ -97,7 +97,7 @@ class _Journal:
 def check_integrity(folder: Path) -> Integrity:
     """Compare the run in *folder* with its own sums. Takes time linear in its bytes.
 
-    Raises ConfigError if it is no folder of a run, a file cannot be read, or an earlier Lineproof wrote it.
+    Raises ConfigError if it is no folder of a run, or a file cannot be read.
     """
     if not folder.is_dir():
         raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
@@ -171,14 +171,6 @@ def _lines(path: Path, notes: list[str]) -> list[bytes]:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
     if rest:
         notes.append(f"{path.name}: the last line is incomplete and left out ({len(rest)} bytes)")
-    for now, earlier in EARLIER.items():
-        if whole and whole[0].startswith(tuple(f'{{"schema": "{name}"'.encode() for name in earlier)):
-            raise ConfigError(
-                f"is of an earlier Lineproof, whose records have no chain; expected '{now}': use the version that made"
-                " the run, or run the suite again",
-                path,
-                1,
-            )
     return whole
 
 

@@ -60,15 +60,14 @@ _types_of_fields = cache(get_type_hints)
 
 
 class Fields:
-    """Takes keys from JSON data, checking their types. *schemas*: those that the data may name (none: any)."""
+    """Takes keys from JSON data, checking their types. *schema*: the one that the data must name; "": it names none."""
 
-    def __init__(self, data: Any, *schemas: str) -> None:
+    def __init__(self, data: Any, schema: str = "") -> None:
         if not isinstance(data, Mapping):
             raise ValueError(f"is {type(data).__name__}; expected a mapping")
         self.data = data
-        if schemas and data.get("schema") not in schemas:
-            expected = " or ".join(f"'{name}'" for name in schemas)
-            raise ValueError(f"'schema' is {shortened(repr(data.get('schema')))}; expected {expected}")
+        if schema and data.get("schema") != schema:
+            raise ValueError(f"'schema' is {shortened(repr(data.get('schema')))}; expected '{schema}'")
 
     def __call__(self, key: str, *types: type) -> Any:
         """The value of *key*, of one of *types*. Raises ValueError."""

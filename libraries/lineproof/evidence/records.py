@@ -1,9 +1,8 @@
 """The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
 
-Every record has its schema (``lineproof.trial/3`` …), its run and whether it was simulated. Those of earlier versions
-are refused: they have no chain (:mod:`.chain`). The JSON Schema files are in ``schemas/`` beside this module. Times are
-Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS. A number that is not finite is written as
-``null`` and read back as NaN.
+Every record has its schema (``lineproof.trial/3`` …), its run and whether it was simulated; one of another schema is
+refused. The JSON Schema files are in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of
+one direction; sizes are bytes with FCS. A number that is not finite is written as ``null`` and read back as NaN.
 """
 
 from __future__ import annotations
@@ -32,13 +31,6 @@ CHARACTERISATION = "lineproof.characterisation/1"
 UNDER_LOAD = "lineproof.under_load/1"
 MARGIN = "lineproof.margin/1"
 MEASUREMENT = "lineproof.measurement/1"
-
-EARLIER = {
-    TRIAL: ("lineproof.trial/1", "lineproof.trial/2"),
-    REQUIREMENT: ("lineproof.requirement/1", "lineproof.requirement/2"),
-    READING: ("lineproof.reading/1",),
-}
-"""Records without a chain, which nobody can check."""
 
 INTERRUPTED = "interrupted"
 """Key of the sentence in which the run was ended, in the environment record's extra data."""

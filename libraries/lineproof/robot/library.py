@@ -101,7 +101,7 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             ),
             CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
             CalmListener(VerdictTags(), "a verdict has no tag"),
-            CalmListener(_SessionArgument(self), "the testbed could not be closed"),
+            CalmListener(_EndOfExecution(self), "the testbed could not be closed"),
         ]
         # Robot tells a library of the end only if the topmost suite imports it, which a folder does not
         atexit.register(self._end)
@@ -140,19 +140,10 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
                 print(words.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
 
 
-class _SessionArgument:
-    """Robot listener: suites of version 0.1 hand the session over as ``${BENCH}``; keywords know it themselves."""
+class _EndOfExecution:
+    """Robot listener that closes what suites left open."""
 
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, library: Lineproof) -> None:
-        self._library = library
-
-    def start_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
-        """Drop the argument."""
-        if implementation.owner.instance is self._library and data.args[:1] == ("${BENCH}",):
-            data.args = data.args[1:]
-
-    def close(self) -> None:
-        """The execution is over."""
-        self._library.close()
+        self.close = library.close

@@ -31,7 +31,6 @@ NAMES = (
     "RESUME",
     "PROJECT",
     "RESULTS",
-    "BENCH",
 )
 """Those of the resources."""
 
@@ -41,7 +40,7 @@ WHEN = ("never", "on failure", "always")
 SWITCHES = ("on", "off", "true", "false")
 """Values of MARGIN; the last two are what a YAML file makes of the first."""
 
-_MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS", "BENCH")
+_MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
 """Those whose default is empty, or is taken for an empty value."""
 
 _LIKE = 0.74
