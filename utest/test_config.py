@@ -121,13 +121,13 @@ def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, 
     ("text", "line", "says"),
     [
         (
-            "power: {kind: shely, address: 192.0.2.1}\n",
+            "power: {kind: comand, run: x}\n",
             1,
-            "'power': unknown kind 'shely'; did you mean 'shelly'? known: ",
+            "'power': unknown kind 'comand'; did you mean 'command'? known: ",
         ),
-        ("power: {address: 192.0.2.1}\n", 1, "the key 'power.kind' is missing"),
-        ("power:\n  kind: shelly\n  address: 192.0.2.1\n", 1, "the key 'power.accuracy' is missing"),
-        ("power:\n  kind: shelly\n  accuracy: 1\n", 2, "'power': 'kind: shelly' needs 'address', of the plug"),
+        ("power: {run: x}\n", 1, "the key 'power.kind' is missing"),
+        ("power:\n  kind: command\n  run: x\n", 1, "the key 'power.accuracy' is missing"),
+        ("power:\n  kind: command\n  accuracy: 1\n", 1, "the key 'power.run' is missing"),
         ("power:\n  kind: csv\n  accuracy: 1\n  fil: x\n", 4, "unknown key 'power.fil'; did you mean 'file'?"),
         (
             "power:\n  kind: csv\n  file: x\n  interval: 5\n  accuracy: 1\n  settle: 2\n",

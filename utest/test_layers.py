@@ -180,8 +180,6 @@ SLOW_TO_IMPORT = {
     "MLRsearch": (),
     "allure_robotframework": (),
     "weasyprint": (),
-    "pysnmp": (),
-    "requests": (),
     "numpy": ("lineproof_bench.wire",),
     "asyncssh": ("lineproof_bench.shells.ssh_library",),
     "sqlalchemy": ("lineproof.evidence.history",),

@@ -17,7 +17,6 @@ from lineproof.generators.programs import pktgen
 from lineproof.testbed import namespaces
 from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
-from support.snmp_switch import COMMUNITY, SnmpSwitch
 from support.two_hosts import TwoHosts, two_hosts
 
 pytestmark = pytest.mark.netns
@@ -27,10 +26,10 @@ STAND_IN = ROOT / "utest" / "support" / "stand_in_pkt_gen.py"
 
 
 class Lab:
-    """Two hosts, the stand-in for pkt-gen on them, and a switch; ``cable``: what the stand-ins share."""
+    """Two hosts, the stand-in for pkt-gen on them; ``cable``: what the stand-ins share, and a switch counts."""
 
-    def __init__(self, hosts: TwoHosts, folder: Path, switch: SnmpSwitch) -> None:
-        self.hosts, self.switch, self.cable = hosts, switch, folder / "cable.json"
+    def __init__(self, hosts: TwoHosts, folder: Path) -> None:
+        self.hosts, self.cable = hosts, folder / "cable.json"
         (folder / "stand_in.py").write_text(STAND_IN.read_text(encoding="utf-8"), encoding="utf-8")
         self.program = folder / "pkt-gen"
         self.program.write_text(f'#!/bin/sh\nexec {sys.executable} {folder / "stand_in.py"} "$@"\n')
@@ -40,14 +39,15 @@ class Lab:
         """The testbed's file."""
         self.hosts.write("pkt-gen", over_ssh=True, program=str(self.program), link_wait=0, **keys)
 
-    def snmp(self, **keys: object) -> dict[str, object]:
-        """The key ``switch``."""
-        where = {"kind": "snmp", "address": "127.0.0.1", "port": self.switch.port, "community_from": "COMMUNITY"}
-        return {**where, "ports": [1, 2], "settle": 0, **keys}
+    def switch(self, **keys: object) -> dict[str, object]:
+        """The key ``switch``: a command here that prints JSON."""
+        where = {"run": f"cat {self.cable}", "ports": [1, 2], "settle": 0}
+        return {**where, "json_paths": {"received": "received_{port}", "sent": "sent_{port}"}, **keys}
 
     def measured(self, **cable: int) -> Outcome:
         """A trial, with the cable as given."""
-        self.cable.write_text(json.dumps(cable))
+        counts = dict.fromkeys(("received_1", "sent_1", "received_2", "sent_2"), 7)
+        self.cable.write_text(json.dumps({**counts, **cable}))
         with contextlib.closing(self.hosts.connect()) as generator:
             generator.prepare(PROFILE, ONE)
             return generator.measure(Load(10_000.0), 0.5)
@@ -58,15 +58,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     if reason := namespaces.reason_against():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("lab")
-    switch = SnmpSwitch(folder / "cable.json")
     with two_hosts(tmp_path_factory.mktemp("hosts")) as hosts:
-        yield Lab(hosts, folder, switch)
-    switch.close()
+        yield Lab(hosts, folder)
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMUNITY", COMMUNITY)
     monkeypatch.setattr(pktgen, "DRAIN", 0.1)
 
 
@@ -85,7 +82,7 @@ def test_the_two_programs_count(lab: Lab) -> None:
 
 
 def test_a_switch_that_agrees_is_evidence(lab: Lab) -> None:
-    lab.write(switch=lab.snmp())
+    lab.write(switch=lab.switch())
     found = lab.measured(lose=40)
     assert not found.problems and found.readings[HOST_COUNTS] == 0
     grown = {key: count - found.counters["before"][key] for key, count in found.counters["after"].items()}
@@ -98,41 +95,28 @@ def test_a_switch_that_agrees_is_evidence(lab: Lab) -> None:
 
 
 def test_a_switch_that_disagrees_makes_the_trial_inconclusive(lab: Lab) -> None:
-    lab.write(switch=lab.snmp(tolerance=0.001))
+    lab.write(switch=lab.switch(tolerance=0.001))
     found = lab.measured(lose=40, unseen=100)
     assert [problem.fault for problem in found.problems] == [Fault.MISCOUNTED]
     assert "the switch counted 4900 frames sent by port 0, the generator 5000" in str(found.problems[0])
     assert not assess_trial(1, found, Tolerance()).blames_router
-    lab.write(switch=lab.snmp(tolerance=0.05))
+    lab.write(switch=lab.switch(tolerance=0.05))
     assert not lab.measured(lose=40, unseen=100).problems
 
 
-def test_a_switch_by_its_shell(lab: Lab) -> None:
+def test_a_switch_over_ssh(lab: Lab) -> None:
     port = lab.hosts.remote[0]
-    show = f"cat {lab.cable}; :"
-    switch = {
-        **{"kind": "shell", "address": port["address"], "ssh": port["ssh"], "ports": ["1", "2"], "settle": 0},
-        **{"command": f"{show} {{port}}", "received": r'"1\.in": (\d+)', "sent": r'"2\.out": (\d+)'},
-    }
-    lab.write(switch=switch)
-    counts = {"1.in": 7, "2.out": 9}
-    lab.cable.write_text(json.dumps(counts))
-    with contextlib.closing(lab.hosts.connect()) as generator:
-        generator.prepare(PROFILE, ONE)
-        found = generator.measure(Load(10_000.0), 0.5)
+    keys = {"address": port["address"], "ssh": port["ssh"], "run": f"cat {lab.cable}; : {{port}}"}
+    places = {"received": r'"received_1": (\d+)', "sent": [r'"sent_2": (\d+)', r'"sent_1": (\d+)']}
+    lab.write(switch={**keys, "ports": ["1", "2"], "settle": 0, "pattern": places})
+    found = lab.measured()
     assert not found.problems and found.readings[HOST_COUNTS] == 0
 
 
-def test_a_switch_that_does_not_answer_is_found_before_any_traffic(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMUNITY", "wr0ng")
-    monkeypatch.setattr("lineproof.system.snmp.LIMIT", 0.2)
-    lab.write(switch=lab.snmp())
-    with pytest.raises(TestbedError, match=r"the switch at 127\.0\.0\.1:[0-9]+: No SNMP response") as caught:
+def test_a_switch_that_does_not_answer_is_found_before_any_traffic(lab: Lab) -> None:
+    lab.write(switch=lab.switch(run="echo no such port {port} >&2; exit 1"))
+    with pytest.raises(TestbedError, match=r"^the switch: its command failed with status 1: no such port 1$"):
         lab.hosts.connect()
-    assert "wr0ng" not in str(caught.value)
-    monkeypatch.setenv("COMMUNITY", COMMUNITY)
-    monkeypatch.setattr("lineproof.system.snmp.LIMIT", 2.0)
-    lab.hosts.connect().close()
 
 
 def test_a_port_that_hears_others_is_known(lab: Lab) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from lineproof.counts.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
 from lineproof.errors import TestbedError
@@ -23,7 +26,9 @@ from lineproof.generators.programs.outcome import Sent, outcome_of
 from lineproof.generators.programs.pktgen import read_report as pktgen_report
 from lineproof.generators.programs.trafgen import check_discipline, config_line, listed_frames
 from lineproof.generators.streams import profile_streams
-from lineproof.generators.switch.checked import with_switch
+from lineproof.generators.switch.checked import switch_reader, with_switch
+from lineproof.generators.switch.settings import SwitchSettings
+from lineproof.system.secrets import ENVIRONMENT
 from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.ip_header import ipv4_checksum
 from lineproof.traffic.profiles import FrameClass, Profile
@@ -320,6 +325,43 @@ def test_a_switch_that_counts_otherwise_makes_a_trial_inconclusive(sent: int, re
 
 def test_a_switch_whose_counter_fell_proves_nothing() -> None:
     assert "fell" in str(switched(-1, 900).problems[0])
+
+
+@pytest.mark.slow
+def test_the_documents_show_a_switch_that_is_read_by_snmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "generators.md").read_text("utf-8")
+    (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "snmpget" in block)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("SWITCH_COMMUNITY", "c0mmunity")
+    # as Net-SNMP 5.9 prints it with -Oqn: each object identifier, and its value
+    stand_in = tmp_path / "snmpget"
+    stand_in.write_text('#!/bin/sh\ntest "$3" = c0mmunity || exit 1\nshift 5\nfor oid; do echo ".$oid 100"; done\n')
+    stand_in.chmod(0o755)
+    settings = SwitchSettings.model_validate(yaml.safe_load(text)["switch"])
+    counts = switch_reader(settings, (0, 1), ENVIRONMENT)()
+    assert counts == {"0.in": 300, "0.out": 300, "1.in": 300, "1.out": 300}
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({}, "expected one of 'pattern' and 'json_paths'"),
+        ({"json_paths": {"received": "a", "sent": "a["}}, "is not a path"),
+        ({"pattern": {"received": "a", "sent": "(a)"}}, "needs a group"),
+        ({"json_paths": {"received": "a", "sent": "b"}, "address": "192.0.2.1"}, "belong together"),
+    ],
+)
+def test_wrong_keys_of_a_switch_are_refused(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        SwitchSettings.model_validate({"run": "x", "ports": [1, 2], **keys})
+
+
+@pytest.mark.slow
+def test_what_a_switch_prints_in_place_of_a_count_is_shown() -> None:
+    places = {"received": "a", "sent": "b"}
+    settings = SwitchSettings.model_validate({"run": "echo '{\"a\": -1}'", "json_paths": places, "ports": [1]})
+    with pytest.raises(TestbedError, match=r"^the switch, of port 1: '-1' is no count of frames \('received'\)$"):
+        switch_reader(settings, (0,), ENVIRONMENT)()
 
 
 def test_what_a_program_cannot_is_one_sentence() -> None:

@@ -1,4 +1,4 @@
-"""Energy per packet through the whole chain: declared by the platform, and measured by a plug over HTTP."""
+"""Energy per packet through the whole chain: declared by the platform, and measured by a meter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import SentenceError
-from lineproof.power.settings import HttpMeterSettings
+from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.power import PoweredTrials
 from lineproof.session.session import Session
 from lineproof.sla.verdict import Ruling
-from power.test_meters import SHELLY, Plug
 from support import robot_run, simulated_session
 from support.paths import ROOT
 from support.simulated_session import judged
@@ -47,48 +46,54 @@ def test_a_rate_per_core_is_one_of_all_workers(session: Session) -> None:
     assert judged(session, "64b unidirectional forwards ≥ 4.7 Mpps per core").ruling is Ruling.PASS
 
 
-def test_a_plug_is_read_while_frames_flow_and_before(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug = Plug()
-    try:
-        plug.say({**SHELLY, "apower": 20.9})
-        settings = HttpMeterSettings(kind="shelly", address=plug.address, accuracy=1, interval=0.5, settle=0.5)
-        meter = PoweredTrials(
-            settings, 19.0, session.traffic.measure, lambda: session.router.shell, False, session.clock_speed
-        )
-        monkeypatch.setattr(session, "power", meter)
-        verdict = judged(session, "64b unidirectional costs ≤ 1.5 µJ/packet")
-        assert verdict.ruling is Ruling.PASS, verdict.message
-        assert verdict.figures["power_watts"] == 20.9 and verdict.figures["idle_power_watts"] == 20.9
-        assert verdict.figures["energy_uj_high"] > verdict.figures["energy_uj"] > verdict.figures["energy_uj_low"]
-        assert plug.address in verdict.reason and "± 1 % of the reading" in verdict.reason
-        assert len(plug.asked) == 3 * (len(verdict.trials) + 1)
-        plug.say({**SHELLY, "apower": 21.9})  # its fans, since the sentence before
-        verdict = judged(session, "64b unidirectional costs ≤ 1.6 µJ/packet")
-        assert verdict.figures["idle_power_watts"] == pytest.approx(21.9), "that of the sentence before"
-        plug.answer = (500, b"")
-        verdict = judged(session, "64b bidirectional costs ≤ 1.5 µJ/packet")
-        assert verdict.ruling is Ruling.INCONCLUSIVE and "status 500" in verdict.reason
-    finally:
-        plug.server.shutdown()
-        plug.server.server_close()
+def test_a_meter_is_read_while_frames_flow_and_before(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, asked = tmp_path / "watts", tmp_path / "asked"
+    shown.write_text("20.9\n")
+    command = f"echo >> {asked}; cat {shown}"
+    settings = CommandMeterSettings(kind="command", run=command, accuracy=1, interval=0.5, settle=0.5, covers="it")
+    meter = PoweredTrials(
+        settings, 19.0, session.traffic.measure, lambda: session.router.shell, False, session.clock_speed
+    )
+    monkeypatch.setattr(session, "power", meter)
+    verdict = judged(session, "64b unidirectional costs ≤ 1.5 µJ/packet")
+    assert verdict.ruling is Ruling.PASS, verdict.message
+    assert verdict.figures["power_watts"] == 20.9 and verdict.figures["idle_power_watts"] == 20.9
+    assert verdict.figures["energy_uj_high"] > verdict.figures["energy_uj"] > verdict.figures["energy_uj_low"]
+    assert "' here, which covers it, ± 1 % of the reading" in verdict.reason
+    assert len(asked.read_text().splitlines()) == 3 * (len(verdict.trials) + 1)
+    shown.write_text("21.9\n")  # its fans, since the sentence before
+    verdict = judged(session, "64b unidirectional costs ≤ 1.6 µJ/packet")
+    assert verdict.figures["idle_power_watts"] == pytest.approx(21.9), "that of the sentence before"
+    shown.unlink()
+    verdict = judged(session, "64b bidirectional costs ≤ 1.5 µJ/packet")
+    assert verdict.ruling is Ruling.INCONCLUSIVE and "failed with status 1" in verdict.reason
 
 
-def test_a_meter_that_cannot_be_read_stops_its_sentences_before_any_frame(tmp_path: Path) -> None:
+def test_a_meter_that_cannot_be_read_stops_its_sentences_before_any_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its command prints its secret, too, which is in no file of the run."""
+    monkeypatch.setenv("PDU_COMMUNITY", "c0mmunity")
     project = robot_run.short_goal(tmp_path)
     folder = tmp_path / "project" / "variables" / "testbeds"
     text = (ROOT / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
-    power = f"\npower: {{kind: csv, file: {tmp_path / 'watts.csv'}, accuracy: 1}}\n"
+    command = """'echo "no answer to $PDU_COMMUNITY" >&2; exit 1'"""
+    power = f"\npower: {{kind: command, run: {command}, secrets: [PDU_COMMUNITY], accuracy: 1}}\n"
     (folder / "metered.yaml").write_text(text.replace("testbed: simulated", "testbed: metered") + power, "utf-8")
     suite = robot_run.write_suite(tmp_path, "64b unidirectional costs ≤ 1.5 µJ/packet")
     suite.write_text(suite.read_text("utf-8") + "Another\n    64b unidirectional ≥ 1 Mpps\n", "utf-8")
-    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:metered", "-v", "GOAL:quick", *project)
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:metered", "-v", "GOAL:quick", "--loglevel", "TRACE", *project)
     assert [status for status, _ in found.tests.values()] == ["FAIL", "PASS"], found.console
     message = next(iter(found.tests.values()))[1]
-    assert message.startswith("INCONCLUSIVE: ") and message.count("No such file") == 1
-    assert f"nothing was sent, because no power is known: the meter csv at {tmp_path / 'watts.csv'}: " in message
+    assert message.startswith("INCONCLUSIVE: ") and message.count("no answer to ***") == 1
+    assert "nothing was sent, because no power is known: the meter 'echo " in message
     (run,) = (tmp_path / "results").iterdir()
     trials = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
     assert trials and not any("costs" in json.dumps(trial, ensure_ascii=False) for trial in trials)
+    files = [path for name in ("out", "results") for path in (tmp_path / name).rglob("*") if path.is_file()]
+    assert files and not [path for path in files if b"c0mmunity" in path.read_bytes()]
 
 
 @pytest.mark.parametrize("software", ["vpp", "pfsense"])

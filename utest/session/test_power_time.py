@@ -24,15 +24,6 @@ def watts(sentence: Measure) -> tuple[float, float, float]:
     return least, most, idle
 
 
-@pytest.mark.parametrize("pause", [0.0, 2.0, 100.0, 3000.0])
-def test_an_energy_counter_does_not_count_the_pause_before_a_trial(pause: float) -> None:
-    bench = PowerBench(answer=0.1)
-    sentence = bench.powered(kind="rapl").of_sentence()
-    for _ in range(3):
-        bench.sleep(pause)
-        assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
-
-
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("keys", [{}, {"interval": 1, "settle": 1}, {"interval": 5, "settle": 5}])
 @pytest.mark.parametrize("averages", [False, True])
@@ -42,23 +33,22 @@ def test_a_gauge_that_is_renewed_now_and_then_shows_the_trial_alone(
     bench = PowerBench()
     interval = keys.get("interval", 1.0)
     bench.gauge = bench.renewed(interval, phase * interval, interval if averages else 0.0)
-    sentence = bench.powered(kind="ipmi", **keys).of_sentence()
+    sentence = bench.powered(**keys).of_sentence()
     for _ in range(3):
         bench.sleep(3.3)
         assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
 
 
 def test_idle_power_is_not_that_of_the_traffic_just_before() -> None:
-    for kind in ("rapl", "ipmi"):
-        bench = PowerBench()
-        bench.gauge = bench.renewed(1.0, 0.9, 1.0)
-        bench.measure(LOAD, 10.0, lambda wait: None)  # the warm-up
-        assert watts(bench.powered(kind=kind).of_sentence()) == pytest.approx((15.0, 15.0, 5.0))
+    bench = PowerBench()
+    bench.gauge = bench.renewed(1.0, 0.9, 1.0)
+    bench.measure(LOAD, 10.0, lambda wait: None)  # the warm-up
+    assert watts(bench.powered().of_sentence()) == pytest.approx((15.0, 15.0, 5.0))
 
 
 def test_a_reading_of_the_doctor_is_one_figure_of_now() -> None:
     bench = PowerBench()
-    powered = bench.powered(kind="rapl")
+    powered = bench.powered()
     bench.measure(LOAD, 10.0, lambda wait: None)
     assert powered.watts() == pytest.approx(5.0)
     bench.measure(LOAD, 10.0, lambda wait: None)
@@ -103,11 +93,10 @@ def test_a_file_without_a_figure_of_the_trial_itself_proves_nothing(
     assert str(file) in found.problems[0].detail and "clocks" in found.problems[0].detail
 
 
-@pytest.mark.parametrize("kind", ["rapl", "ipmi"])
-def test_each_sentence_has_an_idle_power_of_its_own(kind: str) -> None:
+def test_each_sentence_has_an_idle_power_of_its_own() -> None:
     bench = PowerBench()
     bench.gauge = bench.renewed(1.0, 0.3, 1.0)
-    powered = bench.powered(kind=kind)
+    powered = bench.powered()
     for idle in (5.0, 9.0, 6.0):
         bench.change_idle(idle)  # its fans
         sentence = powered.of_sentence()
@@ -118,7 +107,7 @@ def test_each_sentence_has_an_idle_power_of_its_own(kind: str) -> None:
 
 def test_the_readings_of_a_trial_say_when_they_were_taken() -> None:
     bench = PowerBench()
-    sentence = bench.powered(kind="rapl", interval=1, settle=2).of_sentence()
+    sentence = bench.powered(interval=1, settle=2).of_sentence()
     first, second = (sentence(LOAD, 1.0) for _ in range(2))
     for found in (first, second):
         known = found.readings
@@ -130,7 +119,7 @@ def test_the_readings_of_a_trial_say_when_they_were_taken() -> None:
 
 def test_an_idle_power_that_was_not_there_is_read_before_the_next_trial() -> None:
     bench = PowerBench()
-    sentence = bench.powered(kind="ipmi").of_sentence()
+    sentence = bench.powered().of_sentence()
     bench.gauge = lambda when: math.nan
     assert [problem.fault for problem in sentence(LOAD, 1.0).problems] == [Fault.READING]
     bench.gauge = bench.watts

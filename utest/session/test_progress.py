@@ -14,7 +14,7 @@ from lineproof.methods.budget import Budget, duration_text, sum_of_budgets
 from lineproof.methods.energy import energy
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
-from lineproof.power.settings import ShellMeterSettings
+from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.progress import Progress
@@ -73,7 +73,7 @@ def test_no_verdict_takes_longer_than_the_budgets_maximum(good: list[bool], goal
 
 def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
     bench, goal = PowerBench(), GOALS[0]
-    powered = bench.powered(kind="rapl")
+    powered = bench.powered()
     assert powered.settings is not None
     least, idle = powered.settings.trial_seconds(1.0), powered.settings.idle_seconds()
     assert least > goal.final_trial_duration
@@ -91,7 +91,7 @@ def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
     plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "quick")
     words = ("64b unidirectional costs ≤ 1.4 µJ/packet", "64b unidirectional ≥ 5 Mpps")
     costs, other = (plan.requirement(sentence) for sentence in words)
-    meter = ShellMeterSettings(kind="ipmi", accuracy=1)
+    meter = CommandMeterSettings(kind="command", run="x", accuracy=1)
     metered = replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
     assert metered.budget([other]) == plan.budget([other])
     assert plan.budget([costs]).beside == 0

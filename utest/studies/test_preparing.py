@@ -10,7 +10,7 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
-from lineproof.power.settings import ShellMeterSettings
+from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
 from lineproof.studies.order import visits_of
@@ -95,7 +95,7 @@ def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(n
 
 def test_a_study_knows_how_long_its_power_meter_takes() -> None:
     without = prepare_study(Project.find(ROOT), "netgate6100", "simulated", "quick")
-    meter = ShellMeterSettings(kind="rapl", accuracy=1)
+    meter = CommandMeterSettings(kind="command", run="x", accuracy=1)
     plans = {
         name: replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
         for name, plan in without.plans.items()

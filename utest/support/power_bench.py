@@ -20,14 +20,13 @@ SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
 BEGAN = 1_800_000_000.0
 """Unix time in s at which it is switched on."""
 
-_IPMI = "Instantaneous power reading: {watts:.6f} Watts\nPower reading state is: activated\n"
-
 
 @dataclass
 class PowerBench:
     """``now``: Unix time in s. ``idle``: W without traffic; ``more``: W that traffic adds.
 
-    ``gauge``: the power in W that a board's meter shows at a time. ``answer``: s that a command on the router takes.
+    ``gauge``: the power in W that the meter shows at a time; None: that of the time.
+    ``answer``: s that its command takes.
     """
 
     idle: float = 5.0
@@ -81,13 +80,9 @@ class PowerBench:
         return shown
 
     def shell(self, command: str, limit: float) -> Result:
-        """The router's own meters."""
+        """A command on the router that prints its power."""
         self.sleep(self.answer)
-        if "rapl" in command:
-            counter = f"package-0 {round(self.joules(self.now) * 1e6)} {10**15}"
-            return Result(f"{self.now - BEGAN:.2f} 1.00\n{counter}\n", "", 0, self.answer)
-        assert "ipmitool" in command and self.gauge is not None
-        return Result(_IPMI.format(watts=self.gauge(self.now)), "", 0, self.answer)
+        return Result(f"{(self.gauge or self.watts)(self.now):.6f}\n", "", 0, self.answer)
 
     def log(self, file: Path, interval: float, phase: float = 0.0, averaging: bool = False, late: float = 0.0) -> None:
         """From now on another program adds a line to *file* every *interval* s, *phase* s after now for the first time.
@@ -120,8 +115,9 @@ class PowerBench:
         return Outcome(load, duration, duration, began, counts, (), {DURING_READING: took})
 
     def powered(self, **data: Any) -> PoweredTrials:
-        """Trials with the meter of these keys of a testbed's file."""
-        settings = SETTINGS.validate_python({"accuracy": 1, "resolution": 0, **data})
+        """Trials with the meter of these keys of a testbed's file; without ``kind`` a command on the router."""
+        usual = {} if "kind" in data else {"kind": "command", "run": "show power", "runs_on": "router"}
+        settings = SETTINGS.validate_python({"accuracy": 1, "resolution": 0, **usual, **data})
         return PoweredTrials(
             settings, None, self.measure, lambda: self.shell, False, sleep=self.sleep, now=lambda: self.now
         )

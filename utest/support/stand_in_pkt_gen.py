@@ -33,8 +33,8 @@ if found.f == "tx":
     time.sleep(seconds)
     lost, unseen = int(state.get("lose", 0)), int(state.get("unseen", 0))
     state["waiting"] = frames - lost
-    state["1.in"] = state.get("1.in", 0) + frames - unseen
-    state["2.out"] = state.get("2.out", 0) + frames - lost
+    state["received_1"] = state.get("received_1", 0) + frames - unseen
+    state["sent_2"] = state.get("sent_2", 0) + frames - lost
     state["arguments"] = sys.argv[1:]
     cable.write_text(json.dumps(state))
     report("Sent", frames, seconds)

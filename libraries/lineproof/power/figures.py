@@ -1,20 +1,19 @@
-"""What the meters share: a power from outside."""
+"""The text of a meter as a power."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..errors import TestbedError
 from .meter import MOST_WATTS
 
 
-def power(value: Any, text: str) -> float:
-    """*value* as W. Raises TestbedError that names the meter (*text*) where it is none."""
+def power(value: str, text: str, factor: float = 1.0) -> float:
+    """Return *value* times *factor* in W. Raises TestbedError that names the meter (*text*) where it is no power."""
     try:
-        found = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not 0 <= found <= MOST_WATTS:
-        raise TestbedError(f"the meter {text}: reports {str(value)[:40]!r}, expected a power in W")
-    return found
+        watts = factor * float(value)
+    except ValueError:
+        watts = math.nan
+    if not 0 <= watts <= MOST_WATTS:
+        raise TestbedError(f"the meter {text}: reports '{value[:40]}', expected a power in W")
+    return watts

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..config import Config, matching
-from ..system.snmp import Host, SnmpSettings, Variable
+from ..command_values import GroupPattern, JsonPath
+from ..config import Config
+from ..system.local_command import Command, Variable
 from .meter import FIGURES
 
-Url = Annotated[
-    str,
-    matching(
-        r"https?://[A-Za-z0-9_.:\[\]-]+(?::\d+)?(?:/[^\s]*)?",
-        "expected an address that begins with http:// or https://, without spaces",
-    ),
-]
-Oid = Annotated[
-    str, matching(r"\d+(?:\.\d+){3,127}", "expected an object identifier in digits and dots, as 1.3.6.1.4.1…")
-]
+USUAL_SETTLE = 2.0
+"""Seconds until a figure shows a new load alone, where the file does not say it."""
 
 
 class MeterSettings(Config):
     """What every meter says of itself. ``accuracy``: per cent of the reading, by its data sheet; there is no default.
 
     ``resolution``: its smallest step in W. ``interval``: s between two new figures; ``settle``: s until a figure shows
-    a new load alone (meters average), at least an interval, and :attr:`USUAL_SETTLE` if it is not said.
+    a new load alone (meters average), at least an interval, and :data:`USUAL_SETTLE` if it is not said.
     """
-
-    USUAL_SETTLE: ClassVar[float] = 2.0
 
     accuracy: Annotated[float, Field(gt=0, le=50)]
     resolution: Annotated[float, Field(ge=0, le=1000)] = 0.1
@@ -45,8 +36,8 @@ class MeterSettings(Config):
         if isinstance(data, dict) and "settle" not in data:
             interval = data.get("interval")
             # one that is too long is its own error
-            longer = isinstance(interval, int | float) and 60 >= interval > cls.USUAL_SETTLE
-            return {**data, "settle": interval if longer else cls.USUAL_SETTLE}
+            longer = isinstance(interval, int | float) and 60 >= interval > USUAL_SETTLE
+            return {**data, "settle": interval if longer else USUAL_SETTLE}
         return data
 
     @model_validator(mode="after")
@@ -68,50 +59,29 @@ class MeterSettings(Config):
         return float(math.ceil(self.settle + FIGURES * self.interval + (FIGURES + 2) * clock_speed))
 
 
-class HttpMeterSettings(MeterSettings):
-    """A meter that answers with JSON: a Shelly or Tasmota plug, or any other by ``url`` and ``field``.
+class CommandMeterSettings(MeterSettings):
+    """``run``: a command that prints the watts, at the first group of ``pattern`` or at ``json_path`` of its JSON.
 
-    ``shelly``: second generation and later (``/rpc/Switch.GetStatus``); ``shelly-1``: the first (``/status``).
-    ``address``, ``channel``: of the plug. ``url``, ``field``: of ``json``, as ``data.outlets.3.power``; ``factor``: W
-    for each unit of it. ``user`` and ``password_from``: where the meter asks for a login.
+    ``runs_on``: this machine or the router. ``secrets``: environment variables of this machine that the command gets.
+    ``factor``: W for each unit of what it prints. ``covers``: what of the router the meter measures, for messages.
     """
 
-    kind: Literal["shelly", "shelly-1", "tasmota", "json"]
-    address: Host | None = None
-    channel: Annotated[int, Field(ge=0, le=63)] = 0
-    url: Url | None = None
-    field: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    kind: Literal["command"]
+    run: Command
+    runs_on: Literal["here", "router"] = "here"
+    secrets: tuple[Variable, ...] = ()
+    pattern: GroupPattern = r"\A\s*([-+.\d]+)\s*\Z"
+    json_path: JsonPath | None = None
     factor: Annotated[float, Field(gt=0)] = 1.0
-    user: Annotated[str, Field(max_length=100)] | None = None
-    password_from: Variable | None = None
+    covers: Annotated[str, Field(min_length=1, max_length=100)] = "what it measures"
 
     @model_validator(mode="after")
-    def _check_where(self) -> HttpMeterSettings:
-        if self.kind == "json" and (self.url is None or self.field is None):
-            raise ValueError("'kind: json' needs 'url' and 'field', where in the answer the power is")
-        if self.kind != "json" and self.address is None:
-            raise ValueError(f"'kind: {self.kind}' needs 'address', of the plug")
-        if (self.user is None) != (self.password_from is None):
-            raise ValueError("'user' and 'password_from' belong together")
+    def _check_keys(self) -> CommandMeterSettings:
+        if self.json_path is not None and "pattern" in self.model_fields_set:
+            raise ValueError("has both 'pattern' and 'json_path'; expected one of them")
+        if self.secrets and self.runs_on == "router":
+            raise ValueError("'secrets' are for a command that runs here; expected none, or 'runs_on: here'")
         return self
-
-
-class SnmpMeterSettings(SnmpSettings, MeterSettings):
-    """A power distribution unit. ``oid``: of the outlet's power, ``factor``: W for each unit of it."""
-
-    kind: Literal["snmp"]
-    oid: Oid
-    factor: Annotated[float, Field(gt=0)] = 1.0
-    USUAL_SETTLE: ClassVar[float] = 5.0
-
-
-class ShellMeterSettings(MeterSettings):
-    """A meter inside the router, read over its SSH login: ``ipmi`` (``ipmitool dcmi power reading``) or ``rapl``.
-
-    RAPL counts the energy of the processor's packages alone, not that of the box.
-    """
-
-    kind: Literal["ipmi", "rapl"]
 
 
 class CsvMeterSettings(MeterSettings):
@@ -125,6 +95,4 @@ class CsvMeterSettings(MeterSettings):
     column: Annotated[int, Field(ge=2, le=1000)] = 2
 
 
-PowerSettings = Annotated[
-    HttpMeterSettings | SnmpMeterSettings | ShellMeterSettings | CsvMeterSettings, Field(discriminator="kind")
-]
+PowerSettings = Annotated[CommandMeterSettings | CsvMeterSettings, Field(discriminator="kind")]

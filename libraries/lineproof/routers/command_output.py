@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import regex
 
+from ..command_values import value_at
 from ..errors import TestbedError
 from ..expressions import search
 from ..json_text import parse_json
@@ -18,8 +17,6 @@ MOST_OUTPUT = 1 << 20
 """Characters of an output that are searched; the longest answers of a router have some 100 kB."""
 
 Values = Mapping[str, str]
-
-_STEP = re.compile(r"\[(?P<key>[^\]=]+)=(?P<value>[^\]]*)\]|\[(?P<index>\d{1,6})\]|\.?(?P<name>[^.\[\]]+)")
 
 
 @parser("its output")
@@ -50,31 +47,7 @@ def _read_json(output: str, paths: Mapping[str, str], interface: str) -> Values:
     except ValueError as error:
         where = shortened(first_line(output)) or "no output"
         raise TestbedError(f"its output is not JSON ({shortened(error)}): '{where}'") from None
-    found = {name: value for name, path in paths.items() if (value := _value_at(data, path, interface)) is not None}
+    found = {name: value for name, path in paths.items() if (value := value_at(data, path, interface)) is not None}
     if not found:
         raise TestbedError(f"its JSON has nothing at {', '.join(paths.values())}")
     return found
-
-
-def path_steps(path: str) -> list[re.Match[str]]:
-    """The steps of *path*. Raises ValueError where it is none."""
-    steps = list(_STEP.finditer(path))
-    if not steps or sum(len(step[0]) for step in steps) != len(path):
-        raise ValueError("is not a path; expected for example ports[name={interface}].rx.frames or list[0].value")
-    return steps
-
-
-def _value_at(data: Any, path: str, interface: str) -> str | None:
-    """What *path* leads to, as ``interfaces[name={interface}].in.packets``; None: nothing."""
-    for step in path_steps(path):
-        if step["key"] is not None:
-            key, value = step["key"], step["value"].replace("{interface}", interface)
-            rows = data if isinstance(data, list) else []
-            data = next((row for row in rows if isinstance(row, dict) and str(row.get(key)) == value), None)
-        elif step["index"] is not None:
-            index = int(step["index"])
-            data = data[index] if isinstance(data, list) and index < len(data) else None
-        else:
-            name = step["name"].replace("{interface}", interface)
-            data = data.get(name) if isinstance(data, dict) else None
-    return None if data is None or isinstance(data, bool | dict | list) else str(data)

@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from ..command_values import JsonPath
 from ..config import Config
 from ..counts.causes import Stage
 from ..errors import TestbedError
 from ..expressions import compiled, search_all
 from ..visible import shortened
-from .command_output import Values, path_steps, read_values
+from .command_output import Values, read_values
 
 COUNTERS = (
     *("rx_packets", "rx_bytes", "rx_drops", "rx_errors"),
@@ -54,14 +55,8 @@ def _checked_expression(value: str) -> str:
     return value
 
 
-def _checked_path(value: str) -> str:
-    path_steps(value)
-    return value
-
-
 Line = Annotated[str, AfterValidator(_checked_line)]
 Expression = Annotated[str, AfterValidator(_checked_expression)]
-Path = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
 Text = Annotated[str, Field(max_length=32 << 10)]
 
 
@@ -90,7 +85,7 @@ class Query(Config):
 
     run: Line
     pattern: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
-    json_paths: Annotated[Mapping[str, Path], Field(max_length=MOST_EXPRESSIONS)] = {}
+    json_paths: Annotated[Mapping[str, JsonPath], Field(max_length=MOST_EXPRESSIONS)] = {}
     example: Text
     expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)]
     source: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, 
 from ..errors import TestbedError
 from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
-from ..power.settings import MeterSettings
+from ..power.settings import PowerSettings
 from ..routers.base import Shell
 from ..sla.requirement import ENERGY_UNITS, Requirement
 from ..system.secrets import ENVIRONMENT, Secrets
@@ -27,7 +28,7 @@ class PoweredTrials:
     ``now``: Unix time in s.
     """
 
-    settings: MeterSettings | None
+    settings: PowerSettings | None
     declared: float | None
     measure: MeasureDuring
     shell: Callable[[], Shell]
@@ -95,7 +96,7 @@ class PoweredTrials:
         return self._meter
 
     def _run(self, command: str) -> str:
-        whole = f"sudo -n sh -c '{command}'" if self.sudo and "'" not in command else command
+        whole = f"sudo -n sh -c {shlex.quote(command)}" if self.sudo else command
         result = self.shell()(whole, COMMAND_LIMIT)
         if result.status:
             raise TestbedError(f"'{command}' failed on the router: {result.stderr.strip()[:200]}")
@@ -115,7 +116,7 @@ class _SentencePower:
     """
 
     power: PoweredTrials
-    settings: MeterSettings
+    settings: PowerSettings
     idle: PowerReading | None = None
 
     def outcome(self, load: Load, duration: float) -> Outcome:

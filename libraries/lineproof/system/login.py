@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from .secrets import Secrets
-
-SHORTEST_MASKED = 4
-"""Characters of a password that is masked; a shorter one, or one of digits, would be found in too much else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +53,7 @@ class Login:
 
     def masked(self, text: str) -> str:
         """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
-        for secret in self._texts():
-            if len(secret) >= SHORTEST_MASKED and not secret.isdecimal() and secret in text:
-                text = re.sub(rf"(?<![^\W_]){re.escape(secret)}(?![^\W_])", "***", text)
-        return text
-
-    def _texts(self) -> Iterator[str]:
-        """Secrets, and the lines of those that are keys: an echo is read line by line."""
-        for name in self.secret_names:
-            secret = self.secrets.get(name)
-            yield secret.strip()
-            if "\n" in secret.strip():
-                yield from (line for line in map(str.strip, secret.splitlines()) if not line.startswith("-----"))
+        return self.secrets.masked(text, self.secret_names)
 
     def to_json(self) -> dict[str, Any]:
         """Without the secrets: who reads it gets them by :meth:`environment`."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Set
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from ..errors import TestbedError
+
+SHORTEST_MASKED = 4
+"""Characters of a secret that is masked; a shorter one, or one of digits, would be found in too much else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,21 @@ class Secrets:
             f"the testbed takes the {what} for {who} from the environment variable '{name}', which is"
             f" {'empty' if name in os.environ else 'not set'}; set it: read -rs {name}; export {name}"
         )
+
+    def masked(self, text: str, names: Iterable[str]) -> str:
+        """Return *text* with ``***`` in place of the secrets *names*, which a machine may have echoed."""
+        for secret in self._texts(names):
+            if len(secret) >= SHORTEST_MASKED and not secret.isdecimal() and secret in text:
+                text = re.sub(rf"(?<![^\W_]){re.escape(secret)}(?![^\W_])", "***", text)
+        return text
+
+    def _texts(self, names: Iterable[str]) -> Iterator[str]:
+        """Secrets, and the lines of those that are keys: an echo is read line by line."""
+        for name in names:
+            secret = self.get(name)
+            yield secret.strip()
+            if "\n" in secret.strip():
+                yield from (line for line in map(str.strip, secret.splitlines()) if not line.startswith("-----"))
 
 
 ENVIRONMENT = Secrets()

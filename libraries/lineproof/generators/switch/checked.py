@@ -2,78 +2,77 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...command_values import json_value, pattern_value
 from ...counts.trial import HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
-from ...expressions import compiled, search
-from ...system.login import Login
+from ...system.local_command import LIMIT, run_here
 from ...system.secrets import Secrets
-from ...system.snmp import snmp_values
 from ...system.ssh import connect
 from ...system.ssh_command import run_ssh_command
-from .settings import CommonSwitchSettings, ShellSwitchSettings, SnmpSwitchSettings
-
-IF_MIB = {"in": (7, 8, 9), "out": (11, 12, 13)}
-"""Columns of ifXTable (RFC 2863): ifHCInUcastPkts, …Multicast…, …Broadcast…; ifHCOutUcastPkts and so on."""
-
-TABLE = "1.3.6.1.2.1.31.1.1.1"
-"""ifXTable."""
+from .settings import SwitchSettings
 
 SPARE_FRAMES = 5
 """Frames by which the counts may differ in any trial: protocols of the switch itself (LLDP, spanning tree)."""
-
-SHELL_LIMIT = 15.0
-"""Seconds for the switch's answer to a command."""
 
 SwitchCounts = Mapping[str, int]
 """``N.in`` and ``N.out`` by the generator's port: frames that the switch received from it, and sent to it."""
 
 
-def switch_reader(
-    settings: CommonSwitchSettings, numbers: Sequence[int], secrets: Secrets
-) -> Callable[[], SwitchCounts]:
-    """What reads the switch's counters for the generator's ports *numbers*. It raises TestbedError."""
+def switch_reader(settings: SwitchSettings, numbers: Sequence[int], secrets: Secrets) -> Callable[[], SwitchCounts]:
+    """Return what reads the switch's counters for the generator's ports *numbers*. It raises TestbedError."""
     ports = dict(zip(numbers, settings.ports, strict=True))
-    if isinstance(settings, SnmpSwitchSettings):
-        return lambda: _by_snmp(settings, ports, secrets)
-    if isinstance(settings, ShellSwitchSettings):
-        return lambda: _by_shell(settings, ports, settings.ssh.login(settings.address, secrets))
-    raise TypeError(f"{type(settings).__name__} is no switch")
+    who = "the switch" if settings.address is None else f"the switch at {settings.address}"
+
+    def read() -> SwitchCounts:
+        counts: dict[str, int] = {}
+        with _runner(settings, secrets, who) as run:
+            for number, port in ports.items():
+                output = run(settings.run.replace("{port}", port))
+                for key, frames in _frames(settings, output, port, f"{who}, of port {port}").items():
+                    counts[f"{number}.{key}"] = frames
+        return counts
+
+    return read
 
 
-def _by_snmp(settings: SnmpSwitchSettings, ports: Mapping[int, str], secrets: Secrets) -> SwitchCounts:
-    who, found = f"the switch at {settings.address}:{settings.port}", dict[str, int]()
-    for number, index in ports.items():
-        oids = [f"{TABLE}.{column}.{index}" for columns in IF_MIB.values() for column in columns]
-        values = snmp_values(settings, oids, secrets, who, "a switch")
-        if not all(value.isdecimal() for value in values):
-            raise TestbedError(f"{who} has no 64-bit counters of port {index} (IF-MIB): {', '.join(values)[:100]}")
-        counts = list(map(int, values))
-        found |= {f"{number}.in": sum(counts[:3]), f"{number}.out": sum(counts[3:])}
-    return found
+@contextlib.contextmanager
+def _runner(settings: SwitchSettings, secrets: Secrets, who: str) -> Iterator[Callable[[str], str]]:
+    """Yield what runs a command where the settings say, over one login."""
+    if settings.ssh is None or settings.address is None:
+        yield lambda command: run_here(command, settings.secrets, secrets, who)
+        return
+    client = connect(settings.ssh.login(settings.address, secrets), "the switch")
 
+    def over_ssh(command: str) -> str:
+        output, errors, _ = run_ssh_command(client, command, LIMIT)
+        return (output + errors).decode(errors="replace")
 
-def _by_shell(settings: ShellSwitchSettings, ports: Mapping[int, str], login: Login) -> SwitchCounts:
-    who, found = f"the switch at {login.where}", dict[str, int]()
-    client = connect(login, "the switch")
     try:
-        for number, port in ports.items():
-            command = settings.command.replace("{port}", port)
-            output, errors, _ = run_ssh_command(client, command, SHELL_LIMIT)
-            text = (output + errors).decode(errors="replace")
-            for key, expression in (("in", settings.received), ("out", settings.sent)):
-                match = search(compiled(expression), text)
-                digits = match[1].replace(",", "").strip() if match else ""
-                if not digits.isdecimal():
-                    raise TestbedError(f"{who}: '{command}' shows no count of frames by '{expression}'")
-                found[f"{number}.{key}"] = int(digits)
+        yield over_ssh
     finally:
         client.close()
-    return found
+
+
+def _frames(settings: SwitchSettings, output: str, port: str, who: str) -> dict[str, int]:
+    """Return the frames that *port* received (``in``) and sent (``out``), by *output*. Raises TestbedError."""
+    frames: dict[str, int] = {}
+    for key, name in (("in", "received"), ("out", "sent")):
+        if settings.json_paths is not None:
+            paths = [path.replace("{port}", "{interface}") for path in getattr(settings.json_paths, name)]
+            numbers = [json_value(output, path, who, port) for path in paths]
+        else:
+            numbers = [pattern_value(output, pattern, who) for pattern in getattr(settings.pattern, name)]
+        numbers = [number.replace(",", "").strip() for number in numbers]
+        if not all(number.isdecimal() for number in numbers):
+            raise TestbedError(f"{who}: '{', '.join(numbers)[:100]}' is no count of frames ('{name}')")
+        frames[key] = sum(map(int, numbers))
+    return frames
 
 
 class SwitchChecked:
@@ -83,7 +82,7 @@ class SwitchChecked:
     the generator's own counts could not.
     """
 
-    def __init__(self, generator: Any, settings: CommonSwitchSettings, read: Callable[[], SwitchCounts]) -> None:
+    def __init__(self, generator: Any, settings: SwitchSettings, read: Callable[[], SwitchCounts]) -> None:
         self._generator, self._settings, self._read = generator, settings, read
         read()  # a switch that does not answer is found before any traffic
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from ...command_values import GroupPattern, JsonPath
 from ...config import Config, matching
-from ...expressions import compiled
+from ...system.local_command import Command, Variable
 from ...system.login_settings import HostName, LoginSettings
-from ...system.snmp import SnmpSettings
 
 SwitchPort = Annotated[
     str,
@@ -19,13 +19,44 @@ SwitchPort = Annotated[
 ]
 
 
-class CommonSwitchSettings(Config):
-    """``ports`` of the switch, one for each of the generator's ports, in their order: those that its cables are in.
+def _as_list(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+_SOME = Field(min_length=1, max_length=10)
+
+
+class CountPatterns(Config):
+    """Expressions whose first groups, added, are the frames that a port received and sent."""
+
+    received: Annotated[tuple[GroupPattern, ...], BeforeValidator(_as_list), _SOME]
+    sent: Annotated[tuple[GroupPattern, ...], BeforeValidator(_as_list), _SOME]
+
+
+class CountPaths(Config):
+    """Paths whose numbers, added, are the frames that a port received and sent; with ``{port}`` for its name."""
+
+    received: Annotated[tuple[JsonPath, ...], BeforeValidator(_as_list), _SOME]
+    sent: Annotated[tuple[JsonPath, ...], BeforeValidator(_as_list), _SOME]
+
+
+class SwitchSettings(Config):
+    """A command that shows the counters of a port of the switch: here, or over SSH with ``address`` and ``ssh``.
+
+    ``run``: with ``{port}`` where the port's name stands. ``secrets``: environment variables of this machine that a
+    command here gets. ``pattern`` or ``json_paths``: where the counts are in what it prints. ``ports`` of the switch,
+    one for each of the generator's ports, in their order: those that its cables are in.
 
     ``tolerance``: the ratio of a trial's frames by which the counts may differ. ``settle``: s until its counters show
     what has passed (many switches read their hardware every second or so).
     """
 
+    run: Command
+    address: HostName | None = None
+    ssh: LoginSettings | None = None
+    secrets: tuple[Variable, ...] = ()
+    pattern: CountPatterns | None = None
+    json_paths: CountPaths | None = None
     ports: Annotated[tuple[SwitchPort, ...], Field(max_length=64)]
     tolerance: Annotated[float, Field(ge=0, le=0.1)] = 0.0001
     settle: Annotated[float, Field(ge=0, le=60)] = 2.0
@@ -35,50 +66,16 @@ class CommonSwitchSettings(Config):
     def _as_text(cls, value: object) -> object:
         return [str(each) if isinstance(each, int) else each for each in value] if isinstance(value, list) else value
 
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """With the login's files made *absolute*."""
-        del absolute
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        if (self.pattern is None) == (self.json_paths is None):
+            raise ValueError("expected one of 'pattern' and 'json_paths', each with 'received' and 'sent'")
+        if (self.address is None) != (self.ssh is None):
+            raise ValueError("'address' and 'ssh' belong together; without both the command runs here")
+        if self.secrets and self.ssh is not None:
+            raise ValueError("'secrets' are for a command that runs here; expected none, or no 'address'")
         return self
 
-
-class SnmpSwitchSettings(CommonSwitchSettings, SnmpSettings):
-    """By SNMP, with the 64-bit counters of IF-MIB (RFC 2863). ``ports``: by ifIndex."""
-
-    kind: Literal["snmp"]
-
-    @field_validator("ports")
-    @classmethod
-    def _check_index(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(each.isdecimal() for each in value):
-            raise ValueError("are ifIndex numbers with SNMP, as 'snmpwalk … ifName' shows them")
-        return value
-
-
-def _checked_expression(value: str) -> str:
-    if compiled(value).groups < 1:
-        raise ValueError("needs a group, '(…)', around the number of frames")
-    return value
-
-
-Expression = Annotated[str, Field(min_length=1), AfterValidator(_checked_expression)]
-
-
-class ShellSwitchSettings(CommonSwitchSettings):
-    """By its command line over SSH. ``command``: with ``{port}`` where the port's name stands.
-
-    ``received``, ``sent``: expressions whose first group is the number of frames that the port received and sent.
-    """
-
-    kind: Literal["shell"]
-    address: HostName
-    ssh: LoginSettings
-    command: Annotated[str, Field(min_length=1, max_length=300)]
-    received: Expression
-    sent: Expression
-
     def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """With the login's files made *absolute*."""
-        return self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})
-
-
-SwitchSettings = Annotated[SnmpSwitchSettings | ShellSwitchSettings, Field(discriminator="kind")]
+        """Return these settings with the login's files made *absolute*."""
+        return self if self.ssh is None else self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})

@@ -1,0 +1,84 @@
+"""One value in what a command prints: the group of an expression, or what a path leads to in its JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from .errors import TestbedError
+from .expressions import compiled, search
+from .json_text import parse_json
+from .visible import shortened
+
+LARGEST_OUTPUT = 64 << 10
+"""Bytes of an output that a value is looked for in: a meter's or a switch's."""
+
+_STEP = re.compile(r"\[(?P<key>[^\]=]+)=(?P<value>[^\]]*)\]|\[(?P<index>\d{1,6})\]|\.?(?P<name>[^.\[\]]+)")
+
+
+def path_steps(path: str) -> list[re.Match[str]]:
+    """Return the steps of *path*. Raises ValueError where it is none."""
+    steps = list(_STEP.finditer(path))
+    if not steps or sum(len(step[0]) for step in steps) != len(path):
+        raise ValueError("is not a path; expected for example ports[name={interface}].rx.frames or list[0].value")
+    return steps
+
+
+def value_at(data: Any, path: str, interface: str) -> str | None:
+    """Return what *path* leads to in *data*, as ``interfaces[name={interface}].in.packets``; None: nothing."""
+    for step in path_steps(path):
+        if step["key"] is not None:
+            key, value = step["key"], step["value"].replace("{interface}", interface)
+            members = data if isinstance(data, list) else []
+            data = next((one for one in members if isinstance(one, dict) and str(one.get(key)) == value), None)
+        elif step["index"] is not None:
+            index = int(step["index"])
+            data = data[index] if isinstance(data, list) and index < len(data) else None
+        else:
+            name = step["name"].replace("{interface}", interface)
+            data = data.get(name) if isinstance(data, dict) else None
+    return None if data is None or isinstance(data, bool | dict | list) else str(data)
+
+
+def _checked_path(value: str) -> str:
+    path_steps(value)
+    return value
+
+
+def _checked_group(value: str) -> str:
+    if compiled(value).groups < 1:
+        raise ValueError("needs a group, '(…)', around the number")
+    return value
+
+
+JsonPath = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
+GroupPattern = Annotated[str, Field(min_length=1), AfterValidator(_checked_group)]
+"""An expression whose first group is the value."""
+
+
+def pattern_value(output: str, pattern: str, who: str) -> str:
+    """Return the first group of *pattern* in *output*. Raises TestbedError that names *who* printed it."""
+    match = search(compiled(pattern), _bounded(output, who))
+    if match is None or match[1] is None:
+        printed = shortened(output.strip(), 80) or "nothing"
+        raise TestbedError(f"{who}: its command prints '{printed}'; expected '{shortened(pattern, 80)}' in it")
+    return match[1]
+
+
+def json_value(output: str, path: str, who: str, interface: str = "") -> str:
+    """Return what *path* leads to in *output*, which is JSON. Raises TestbedError that names *who* printed it."""
+    try:
+        value = value_at(parse_json(_bounded(output, who), strict=False), path, interface)
+    except ValueError as error:
+        raise TestbedError(f"{who}: its command prints no JSON: {error}") from None
+    if value is None:
+        raise TestbedError(f"{who}: the JSON that its command prints has no number at '{path}'")
+    return value
+
+
+def _bounded(output: str, who: str) -> str:
+    if len(output) > LARGEST_OUTPUT:
+        raise TestbedError(f"{who}: its command prints more than {LARGEST_OUTPUT >> 10} KiB")
+    return output
