@@ -21,7 +21,6 @@ from lineproof.traffic.frame_kinds import (
     reason_not_forwarded,
     refuse_not_forwarded,
 )
-from lineproof_bench.shells.linux import net_dev
 from support.fake_router import SIDES
 from support.kernel_namespace import kernel_namespace
 from support.paths import VARIABLES
@@ -110,8 +109,6 @@ class Kernel:
         if words[:2] == ["sysctl", "-w"]:
             name, _, value = words[2].partition("=")
             self.variables[name] = value
-        if line == "cat /proc/net/dev":
-            return 0, net_dev(())
         if "show" in words or words[0] == "modprobe":
             return 0, ""
         if "vlan" in words and "8021q" not in self.modules:

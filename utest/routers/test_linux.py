@@ -6,59 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell, Side
-from lineproof.routers.linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
-from lineproof_bench.shells import linux as rendered
-from lineproof_bench.state import InterfaceState
+from lineproof.routers.linux_output import parse_snmp, parse_softnet, parse_uptime
 from support.fake_router import SIDES, shell_of, simulated
 from support.kernel_namespace import kernel_namespace
 
-COUNT = st.integers(0, 2**64 - 1)
-
-
-INTERFACES = st.builds(
-    InterfaceState,
-    name=st.sampled_from(["eth0", "enp3s0f0", "a" * 15, "br0.100"]),
-    mac=st.just(""),
-    speed_bps=st.just(1e9),
-    link_up=st.booleans(),
-    **dict.fromkeys(("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "no_route", "tx_dropped"), COUNT),
-)
-
-
-@given(st.lists(INTERFACES, max_size=1))
-def test_64_bit_counters_of_net_dev_are_read_back(interfaces: list[InterfaceState]) -> None:
-    found = parse_net_dev(rendered.net_dev(interfaces))
-    for one in interfaces:
-        read = found[one.name]
-        assert (read.rx_packets, read.rx_bytes, read.rx_drops) == (one.rx_packets, one.rx_bytes, one.rx_missed)
-        assert (read.tx_packets, read.tx_bytes, read.tx_drops) == (one.tx_packets, one.tx_bytes, one.tx_dropped)
-
 
 def test_files_of_this_machine_are_read() -> None:
-    lo = parse_net_dev(Path("/proc/net/dev").read_text())["lo"]
-    assert lo.rx_packets == lo.tx_packets
     assert parse_uptime(Path("/proc/uptime").read_text()) > 0
     assert len(parse_softnet(Path("/proc/net/softnet_stat").read_text())) >= 1
     assert "OutNoRoutes" in parse_snmp(Path("/proc/net/snmp").read_text())
-
-
-def test_an_interface_name_may_touch_its_first_counter() -> None:
-    head = rendered.net_dev(())
-    row = "eth0:123456789012345678 9 0 1 0 0 0 0 22 3 0 4 0 0 0 0\n"
-    read = parse_net_dev(head + row)["eth0"]
-    assert (read.rx_bytes, read.rx_drops, read.tx_packets, read.tx_drops) == (123456789012345678, 1, 3, 4)
-
-
-@pytest.mark.parametrize("text", ["", "cat: /proc/net/dev: No such file", "a\nb face |bytes\neth0: 1 2\n"])
-def test_text_that_is_not_net_dev_is_an_error(text: str) -> None:
-    with pytest.raises(TestbedError, match=r"/proc/net/dev was not understood|a row of /proc/net/dev"):
-        parse_net_dev(text)
 
 
 def test_read_returns_the_counts_of_the_model() -> None:

@@ -12,38 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.counts.causes import Cause, Role, Stage
+from lineproof.counts.telemetry import InterfaceCounters
+from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
-from lineproof.routers.linux_losses import linux_causes, parse_ethtool, parse_link, parse_qdiscs
+from lineproof.routers.linux_losses import (
+    interface_counters,
+    linux_causes,
+    parse_ethtool,
+    parse_links,
+    parse_qdiscs,
+)
 from lineproof.routers.vpp_losses import vpp_causes
 from lineproof.routers.vpp_output import parse_errors, parse_interface_rows
 from lineproof_bench.shells import vpp_render
 from lineproof_bench.shells.machine import Machine
 from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
 
-NEW = """\
-2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000
-    link/ether 02:00:00:00:01:01 brd ff:ff:ff:ff:ff:ff
-    RX:  bytes packets errors dropped  missed   mcast
-     598638672 2896911      1       2 1234567       0
-    RX errors:  length    crc   frame    fifo overrun
-                     0      1       0       0       0
-    TX:  bytes packets errors dropped carrier collsns
-     598638672 2896900      3       4       0       0
-    TX errors: aborted   fifo  window heartbt transns
-                     0      0       0       0       2
-    altname enp3s0
+LINKS = """\
+[{"ifindex":2,"link_index":7,"ifname":"eth0","flags":["BROADCAST","MULTICAST","UP","LOWER_UP"],"mtu":1500,"qdisc":"mq",\
+"operstate":"UP","linkmode":"DEFAULT","group":"default","txqlen":1000,"link_type":"ether","address":"02:00:00:00:01:01",\
+"broadcast":"ff:ff:ff:ff:ff:ff","stats64":{"rx":{"bytes":18446744073709551615,"packets":2896911,"errors":1,"dropped":2,\
+"over_errors":0,"multicast":0,"length_errors":0,"crc_errors":1,"frame_errors":0,"fifo_errors":0,"missed_errors":1234567},\
+"tx":{"bytes":598638672,"packets":2896900,"errors":3,"dropped":4,"carrier_errors":0,"collisions":0,"aborted_errors":0,\
+"fifo_errors":0,"window_errors":0,"heartbeat_errors":0,"carrier_changes":2}}}]
 """
-OLD = """\
-2: eth0@if7: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000
-    link/ether 02:00:00:00:01:01 brd ff:ff:ff:ff:ff:ff
-    RX: bytes  packets  errors  dropped overrun mcast
-    598638672  2896911  1       2       0       0
-    RX errors: length   crc     frame   fifo    missed
-               0        1       0       0       1234567
-    TX: bytes  packets  errors  dropped carrier collsns
-    598638672  2896900  3       4       0       0
-"""
+"""The format of iproute2 6.1; synthetic figures."""
+
 QDISCS = """\
 qdisc noqueue 0: dev lo root refcnt 2
  Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
@@ -71,32 +66,40 @@ def named(causes: Iterable[Cause]) -> dict[str, tuple[int, Role, Stage]]:
     return {cause.label: (cause.count, cause.role, cause.stage) for cause in causes if cause.count}
 
 
-@pytest.mark.parametrize("text", [NEW, OLD])
-def test_both_layouts_of_ip_link_separate_missed_and_dropped(text: str) -> None:
-    row = parse_link(text)["eth0"]
-    assert (row["rx_missed"], row["rx_dropped"], row["rx_errors"]) == (1234567, 2, 1)
-    assert (row["tx_dropped"], row["tx_errors"], row["rx_packets"]) == (4, 3, 2896911)
+def test_ip_separates_missed_and_dropped() -> None:
+    link = parse_links(LINKS)["eth0"]
+    assert (link["rx_missed"], link["rx_dropped"], link["rx_errors"]) == (1234567, 2, 1)
+    counters = InterfaceCounters(2896911, 2**64 - 1, 2896900, 598638672, 1234569, 4, 1, 3)
+    assert interface_counters(link) == counters
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'Option "-j" is unknown', "[{}]", LINKS.replace("missed", "x"), LINKS.replace(":3,", ":-3,")]
+)
+def test_what_is_not_the_json_of_ip_is_an_error(text: str) -> None:
+    with pytest.raises(TestbedError, match="'ip -j -s -s link show' was not understood"):
+        parse_links(text)
 
 
 @given(st.text(max_size=200))
 def test_unrelated_text_gives_no_counters(text: str) -> None:
-    for parse in (parse_link, parse_qdiscs, parse_ethtool, parse_ip):
+    for parse in (parse_qdiscs, parse_ethtool, parse_ip):
         assert not parse(text)
     assert parse_expired(text) == 0 and parse_device(text, "ix0") == {}
 
 
 @pytest.mark.slow
-def test_ip_link_of_this_machine_is_read() -> None:
+def test_ip_of_this_machine_is_read() -> None:
     ip = shutil.which("ip")
     if ip is None:
         pytest.skip("this machine has no 'ip'")
-    text = subprocess.run([ip, "-s", "-s", "link", "show", "dev", "lo"], capture_output=True, text=True, check=True)
-    assert {"rx_packets", "rx_missed", "rx_dropped", "tx_dropped"} <= parse_link(text.stdout)["lo"].keys()
+    text = subprocess.run([ip, "-j", "-s", "-s", "link", "show"], capture_output=True, text=True, check=True)
+    assert interface_counters(parse_links(text.stdout)["lo"]).rx_errors == 0
 
 
 def test_linux_counts_each_lost_frame_once() -> None:
     found = linux_causes(
-        parse_link(NEW),
+        parse_links(LINKS),
         {"InHdrErrors": 9, "InNoRoutes": 8, "OutDiscards": 4},
         2,
         parse_qdiscs(QDISCS),

@@ -16,14 +16,23 @@ from .fact_reading import Answers, kernel_facts, linux_boot_id
 from .linux_facts import read_linux_facts
 from .linux_frames import LinuxFrameSetup
 from .linux_load import linux_load
-from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_ethtool_pauses, parse_link, parse_qdiscs
-from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
+from .linux_losses import (
+    interface_counters,
+    linux_causes,
+    parse_ethtool,
+    parse_ethtool_pauses,
+    parse_links,
+    parse_qdiscs,
+)
+from .linux_output import parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_forwarding, set_neighbour, set_route, set_sysctl, set_up
 from .neighbours import linux_neighbours
 from .shell_router import ShellRouter
 from .sides import validated_side
 from .stacks import perf_stacks
 from .tuning import tune_linux
+
+_LINKS = ("ip", "-j", "-s", "-s", "link", "show")
 
 
 class Linux(ShellRouter):
@@ -96,14 +105,14 @@ class Linux(ShellRouter):
 
     def read(self) -> Telemetry:
         """Read counters now."""
-        links = {name: ("ip", "-s", "-s", "link", "show", "dev", name) for name in self._interfaces}
         cards = {name: ("ethtool", "-S", name) for name in self._interfaces}
-        needed = [("cat", "/proc/uptime"), ("cat", "/proc/net/dev")]
+        needed = [("cat", "/proc/uptime"), _LINKS]
         helpful: list[tuple[str, ...]] = [("cat", f"/proc/net/{name}") for name in ("snmp", "netstat", "softnet_stat")]
-        helpful += [*links.values(), ("tc", "-s", "qdisc", "show"), *cards.values()]
+        helpful += [("tc", "-s", "qdisc", "show"), *cards.values()]
         commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
         output = self._commands.run_all(commands, optional=[" ".join(argv) for argv in helpful])
-        interfaces = parse_net_dev(output["cat /proc/net/dev"])
+        links = parse_links(output[" ".join(_LINKS)])
+        interfaces = {name: interface_counters(link) for name, link in links.items()}
         self._require_interfaces(interfaces, hint=" (Linux does not have what VPP holds: for that 'shell: vpp')")
         ip = {**parse_snmp(output["cat /proc/net/snmp"]), **parse_snmp(output["cat /proc/net/netstat"], "IpExt")}
         drops = {f"ip {name}": count for name, count in ip.items()}
@@ -111,7 +120,7 @@ class Linux(ShellRouter):
         if softnet:
             drops["softnet backlog full"] = sum(row[1] for row in parse_softnet(softnet))
         causes = linux_causes(
-            {**links_of_net_dev(interfaces), **parse_link("".join(output[" ".join(argv)] for argv in links.values()))},
+            links,
             ip,
             drops.get("softnet backlog full", 0),
             [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self._interfaces],

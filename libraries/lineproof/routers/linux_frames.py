@@ -14,7 +14,7 @@ from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_addr
 from .base import Side
 from .changing_commands import ChangingCommands
 from .frame_labels import labels_by_side, one_label_table
-from .linux_settings import set_forwarding, set_neighbour, set_route, set_sysctl, set_up
+from .linux_settings import link_names, set_forwarding, set_neighbour, set_route, set_sysctl, set_up
 from .refusals import CommandRefused
 
 FIRST_TABLE = 29700
@@ -91,7 +91,7 @@ class LinuxFrameSetup:
     # -- tags ----------------------------------------------------------------------------------------------------------
 
     def _configure_tags(self, stacks: Iterable[tuple[tuple[int, int], ...]], prefixes: tuple[str, ...]) -> None:
-        existing = set(re.findall(r"^\d+: ([^:@\s]+)", self._commands.run("ip", "-o", "link", "show"), re.MULTILINE))
+        existing = set(link_names(self._commands))
         ignored: list[str] = []  # settings of interfaces created here are not changes of the router
         for table, stack in enumerate(stacks, FIRST_TABLE):
             interfaces = []

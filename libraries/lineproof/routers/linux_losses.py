@@ -1,7 +1,7 @@
 """Where a Linux kernel lost frames. Semantics of ``rtnl_link_stats64`` as ``linux/if_link.h`` gives them.
 
 * ``rx_missed``: the card was full; not in ``rx_packets``. ``rx_errors``: bad frames; not in ``rx_packets``.
-* ``rx_dropped``: in ``rx_packets``, then dropped by the driver or the core. ``/proc/net/dev`` adds the missed to it.
+* ``rx_dropped``: in ``rx_packets``, then dropped by the driver or the core.
 * The drops of ``softnet_stat`` (backlog full) are also in ``rx_dropped`` of the interface (``net/core/dev.c``).
 * ``tx_packets``: handed to the card. ``tx_dropped`` and ``tx_errors`` are not in it; a queueing discipline drops before
   the interface and is in none of them.
@@ -22,9 +22,20 @@ from dataclasses import dataclass
 from ..counts.causes import Cause, Role, Stage
 from ..counts.pause_names import Pauses, pauses_of
 from ..counts.telemetry import InterfaceCounters
-from ..errors import TestbedError
+from ..json_text import parse_json
+from ..visible import visible
 from .base import CARD_QUEUE_FULL
 from .shell_output import counter_value, parser
+
+_COUNTERS = {
+    f"{way}_{key.removesuffix('_errors')}": (way, key)
+    for way, keys in (
+        ("rx", ("packets", "bytes", "errors", "dropped", "missed_errors")),
+        ("tx", ("packets", "bytes", "errors", "dropped")),
+    )
+    for key in keys
+}
+"""Where ``ip -j`` has each counter."""
 
 _LINK = {
     "rx_missed": (Stage.ARRIVING, Role.LOSS, CARD_QUEUE_FULL),
@@ -64,33 +75,29 @@ _OF_THE_SYSTEM = re.compile(r"(?:mq|mqprio|pfifo_fast|fq_codel|fq|noqueue|multiq
 _MOST_SETTINGS = 80
 
 
-@parser("'ip -s -s link show'")
-def parse_link(text: str) -> Mapping[str, Mapping[str, int]]:
-    """``ip -s -s link``: the counters of each interface, as ``rx_missed``.
+@parser("'ip -j -s -s link show'")
+def parse_links(text: str) -> Mapping[str, Mapping[str, int]]:
+    """Return the counters of each interface, as ``rx_missed``, from ``ip -j -s -s link show`` (iproute2 4.14)."""
+    return {
+        visible(link["ifname"]): {
+            name: counter_value(str(link["stats64"][way][key])) for name, (way, key) in _COUNTERS.items()
+        }
+        for link in parse_json(text, strict=False)
+    }
 
-    ``missed`` is in the first row since iproute2 5.11, before that among the errors.
-    """
-    found: dict[str, dict[str, int]] = {}
-    name = ""
-    titles: list[str] = []
-    for line in text.splitlines():
-        if head := re.match(r"\d+: ([^\s:@]+)[:@]", line):
-            name, titles = head[1], []
-        elif head := re.match(r"\s+(RX|TX)( errors)?: +(\w.*)", line):
-            titles = [f"{head[1].lower()}_{title}" for title in head[3].split()]
-        elif titles and name and all(word.isdigit() for word in line.split()):
-            row = found.setdefault(name, {})
-            for title, word in zip(titles, line.split(), strict=False):
-                row.setdefault(title, counter_value(word))
-            titles = []
-        else:
-            titles = []
-    for name, row in found.items():
-        if missing := [title for title in _LINK if title not in row]:
-            raise TestbedError(
-                f"'ip -s -s link show dev {name}' is not complete: it has no {missing[0]}; expected all counters"
-            )
-    return found
+
+def interface_counters(link: Mapping[str, int]) -> InterfaceCounters:
+    """Return the counters *link* of :func:`parse_links` as those of an interface: missed frames are drops, too."""
+    return InterfaceCounters(
+        rx_packets=link["rx_packets"],
+        rx_bytes=link["rx_bytes"],
+        tx_packets=link["tx_packets"],
+        tx_bytes=link["tx_bytes"],
+        rx_drops=link["rx_dropped"] + link["rx_missed"],
+        tx_drops=link["tx_dropped"],
+        rx_errors=link["rx_errors"],
+        tx_errors=link["tx_errors"],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,19 +209,3 @@ def _card_causes(cards: Mapping[str, Mapping[str, int]]) -> Iterable[Cause]:
         for name, count in rows.items():
             stage = Stage.LEAVING if re.match(r"(port\.)?tx", name) else Stage.ARRIVING
             yield Cause(stage, f"ethtool {name}", interface, count, Role.REASON)
-
-
-def links_of_net_dev(interfaces: Mapping[str, InterfaceCounters]) -> Mapping[str, Mapping[str, int]]:
-    """The counters of ``/proc/net/dev`` in the form of :func:`parse_link`, for routers without ``ip``.
-
-    It adds up missed and dropped frames; a router mostly misses them.
-    """
-    return {
-        name: {
-            "rx_missed": n.rx_drops or 0,
-            "rx_errors": n.rx_errors or 0,
-            "tx_dropped": n.tx_drops or 0,
-            "tx_errors": n.tx_errors or 0,
-        }
-        for name, n in interfaces.items()
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..counts.telemetry import InterfaceCounters
 from ..errors import TestbedError
 from .linux_losses import IP_DROPS
 from .shell_output import counter_value, figure, first_line, parser
@@ -18,32 +17,6 @@ def parse_uptime(text: str) -> float:
     if not found:
         raise TestbedError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
     return figure(found[1])
-
-
-@parser("/proc/net/dev")
-def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
-    """``/proc/net/dev``. ``drop``: frames dropped by the kernel and the NIC's ring (rx_dropped + rx_missed_errors)."""
-    found = {}
-    lines = text.splitlines()
-    if len(lines) < 2 or "face |bytes" not in lines[1]:
-        raise TestbedError(f"/proc/net/dev was not understood: '{first_line(text) or 'empty'}'")
-    for line in lines[2:]:
-        name, colon, rest = line.rpartition(":")
-        fields = rest.split()
-        if not colon or len(fields) != 16 or not all(field.isdigit() for field in fields):
-            raise TestbedError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
-        n = [counter_value(field) for field in fields]
-        found[name.strip()] = InterfaceCounters(
-            rx_bytes=n[0],
-            rx_packets=n[1],
-            rx_errors=n[2],
-            rx_drops=n[3],
-            tx_bytes=n[8],
-            tx_packets=n[9],
-            tx_errors=n[10],
-            tx_drops=n[11],
-        )
-    return found
 
 
 @parser("/proc/net/snmp or netstat")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from ..errors import TestbedError
 from .changing_commands import ChangingCommands
 from .configured_output import parse_linux_offload, replaced_rows, route_rows
-from .linux_output import parse_net_dev
 from .refusals import CommandRefused
 from .shell_output import first_line
 
@@ -70,6 +69,11 @@ def set_sysctl(
         notes.append(f"{key} set from {before} to {value} for the test")
 
 
+def link_names(commands: ChangingCommands) -> tuple[str, ...]:
+    """Return the names of all interfaces."""
+    return tuple(re.findall(r"^\d+: ([^:@\s]+)", commands.run("ip", "-o", "link", "show"), re.MULTILINE))
+
+
 def set_forwarding(commands: ChangingCommands, key: str, notes: list[str]) -> None:
     """Let the router forward: *key* is the switch of all its interfaces, of IPv4 or IPv6.
 
@@ -88,7 +92,7 @@ def _switch_lro_off(commands: ChangingCommands, notes: list[str]) -> None:
 
     It leaves them so when it forwards no longer (Linux, net/ipv4/devinet.c: ``inet_forward_change``).
     """
-    names = parse_net_dev(commands.run("cat", "/proc/net/dev"))
+    names = link_names(commands)
     # a router may lack ethtool, and an interface what it shows
     shown = commands.run_all({name: ("ethtool", "-k", name) for name in names}, optional=names)
     for name, text in shown.items():

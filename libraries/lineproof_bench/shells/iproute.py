@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,16 +23,16 @@ class IpError(Exception):
 
 def ip(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     """``ip [options] OBJECT [show|set|add|replace|del] …``"""
-    counted = list(arguments).count("-s")
-    words = [word for word in arguments if word not in ("-4", "-o", "-s", "-d", "-c", "-br", "-brief", "-oneline")]
+    options = ("-4", "-o", "-s", "-j", "-d", "-c", "-br", "-brief", "-oneline")
+    words = [word for word in arguments if word not in options]
     if not words:
         return CommandOutput("", "Usage: ip [ OPTIONS ] OBJECT { COMMAND | help }\n", 255)
     kind = next((name for name in OBJECTS if name.startswith(words[0]) and not words[0].startswith("-")), None)
     if kind is None:
         return CommandOutput("", f'Object "{words[0]}" is unknown, try "ip help".\n', 1)
     try:
-        if kind == "link" and counted:
-            return CommandOutput(_counters(words[1:], line))
+        if kind == "link" and "-j" in arguments:
+            return CommandOutput(_counters(line))
         handler = {"link": _link, "address": _address, "route": _route}.get(kind, _neighbour)
         return CommandOutput(handler(words[1:], line))
     except IpError as complaint:
@@ -87,41 +88,26 @@ def _link_lines(index: int, interface: InterfaceState, up: bool) -> str:
     )
 
 
-def _counters(words: list[str], line: CommandLine) -> str:
-    """``ip -s -s link show``, as iproute2 5.11 and later lay it out."""
-    free, named = _options(_verb(words, ())[1], ("dev",))
-    names = [named["dev"]] if "dev" in named else free[:1]
-    text = ""
-    for index, one in _selected(line.state, names):
-        text += _link_lines(index, one, one.name in line.state.configuration.up)
-        tables = (
-            (
-                "RX:",
-                ("bytes", one.rx_bytes),
-                ("packets", one.rx_packets),
-                ("errors", one.rx_damaged),
-                ("dropped", 0),
-                ("missed", one.rx_missed),
-                ("mcast", 0),
-            ),
-            ("RX errors:", ("length", 0), ("crc", one.rx_damaged), ("frame", 0), ("fifo", 0), ("overrun", 0)),
-            (
-                "TX:",
-                ("bytes", one.tx_bytes),
-                ("packets", one.tx_packets),
-                ("errors", 0),
-                ("dropped", one.tx_dropped),
-                ("carrier", 0),
-                ("collsns", 0),
-            ),
-            ("TX errors:", ("aborted", 0), ("fifo", 0), ("window", 0), ("heartbt", 0), ("transns", 0)),
-        )
-        for title, *columns in tables:
-            widths = [max(7, len(str(count))) for _, count in columns]
-            heads = " ".join(f"{name:>{width}}" for (name, _), width in zip(columns, widths, strict=True))
-            counts = " ".join(f"{count:>{width}}" for (_, count), width in zip(columns, widths, strict=True))
-            text += f"    {title:<11}{heads}\n    {'':<11}{counts}\n"
-    return text
+def _counters(line: CommandLine) -> str:
+    """``ip -j -s -s link show``: what of it a reader of the counters needs."""
+    links = [
+        {
+            "ifindex": index,
+            "ifname": one.name,
+            "stats64": {
+                "rx": {
+                    "bytes": one.rx_bytes,
+                    "packets": one.rx_packets,
+                    "errors": one.rx_damaged,
+                    "dropped": 0,
+                    "missed_errors": one.rx_missed,
+                },
+                "tx": {"bytes": one.tx_bytes, "packets": one.tx_packets, "errors": 0, "dropped": one.tx_dropped},
+            },
+        }
+        for index, one in enumerate(line.state.interfaces, 2)
+    ]
+    return f"{json.dumps(links)}\n"
 
 
 def _link(words: list[str], line: CommandLine) -> str:

@@ -12,9 +12,6 @@ from . import linux_machine, posix
 from .iproute import ip
 from .machine import Builtin, CommandLine, CommandOutput, MachineSoftware, Memory
 
-_DEV_ROW = (7, 7, 4, 4, 4, 5, 10, 9, 8, 7, 4, 4, 4, 5, 7, 10)
-"""Least widths of the columns of ``/proc/net/dev``."""
-
 
 def software() -> MachineSoftware:
     """A Linux kernel that routes."""
@@ -41,7 +38,6 @@ def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
         "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
         "/proc/cmdline": lambda line: "BOOT_IMAGE=/simulated ro\n",
         "/etc/os-release": lambda line: f'PRETTY_NAME="{distribution(line.state)} (SIMULATED)"\nID=simulated\n',
-        "/proc/net/dev": lambda line: net_dev(mine(line)),
         "/proc/net/softnet_stat": lambda line: softnet(line.state if own else None),
         "/proc/net/snmp": lambda line: snmp(mine(line)),
         "/proc/net/netstat": lambda line: netstat(mine(line)),
@@ -69,22 +65,6 @@ def kernel(state: RouterState) -> str:
 def distribution(state: RouterState) -> str:
     """The distribution that the platform's file names."""
     return re.sub(r",? *kernel \S+", "", state.version) if state.software != "vpp" else "Linux"
-
-
-def net_dev(interfaces: Sequence[InterfaceState]) -> str:
-    """``/proc/net/dev``."""
-    text = (
-        "Inter-|   Receive                                                |  Transmit\n"
-        " face |bytes    packets errs drop fifo frame compressed multicast|"
-        "bytes    packets errs drop fifo colls carrier compressed\n"
-    )
-    rows = [("lo", (0,) * 16)]
-    for one in interfaces:
-        received = (one.rx_bytes, one.rx_packets, one.rx_damaged, one.rx_missed, 0, 0, 0, 0)
-        rows.append((one.name, (*received, one.tx_bytes, one.tx_packets, 0, one.tx_dropped, 0, 0, 0, 0)))
-    for name, counts in rows:
-        text += f"{name:>6}: " + " ".join(f"{n:{width}d}" for n, width in zip(counts, _DEV_ROW, strict=True)) + "\n"
-    return text
 
 
 def softnet(state: RouterState | None) -> str:

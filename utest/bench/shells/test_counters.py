@@ -28,7 +28,7 @@ COUNTERS: Mapping[str, tuple[str, ...]] = {
     "linux": (
         "cat /proc/stat",
         "cat /proc/uptime",
-        "cat /proc/net/dev",
+        "ip -j -s -s link show",
         "cat /proc/net/softnet_stat",
         "cat /proc/net/snmp",
         "cat /proc/net/netstat",
@@ -54,7 +54,7 @@ def numbers(text: str, base: int) -> dict[tuple[str, int], int]:
     seen: Counter[str] = Counter()
     thread, pattern = "", r"[0-9a-f]{8}" if base == 16 else r"\d+"
     for line in text.splitlines():
-        words = line.split()
+        words = re.sub(r'[][{}",:]', " ", line).split() if line.startswith("[{") else line.split()  # JSON in one line
         if words[:1] == ["Thread"] or RATES.fullmatch(line):
             thread = line if words[:1] == ["Thread"] else thread
             continue
