@@ -1,4 +1,4 @@
-"""One value in what a command prints: the group of an expression, or what a path leads to in its JSON."""
+"""Values in what a command prints: the groups of an expression, or what a path leads to in its JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from .errors import TestbedError
-from .expressions import compiled, search
 from .json_text import parse_json
 from .visible import shortened
 
@@ -16,6 +15,14 @@ LARGEST_OUTPUT = 64 << 10
 """Bytes of an output that a value is looked for in: a meter's or a switch's."""
 
 _STEP = re.compile(r"\[(?P<key>[^\]=]+)=(?P<value>[^\]]*)\]|\[(?P<index>\d{1,6})\]|\.?(?P<name>[^.\[\]]+)")
+
+
+def compiled(text: str) -> re.Pattern[str]:
+    """Return the expression *text*; ``^`` and ``$`` are the ends of each line. Raises ValueError where it is none."""
+    try:
+        return re.compile(text, re.MULTILINE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
 
 
 def path_steps(path: str) -> list[re.Match[str]]:
@@ -60,7 +67,7 @@ GroupPattern = Annotated[str, Field(min_length=1), AfterValidator(_checked_group
 
 def pattern_value(output: str, pattern: str, who: str) -> str:
     """Return the first group of *pattern* in *output*. Raises TestbedError that names *who* printed it."""
-    match = search(compiled(pattern), _bounded(output, who))
+    match = compiled(pattern).search(_bounded(output, who))
     if match is None or match[1] is None:
         printed = shortened(output.strip(), 80) or "nothing"
         raise TestbedError(f"{who}: its command prints '{printed}'; expected '{shortened(pattern, 80)}' in it")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.command_values import compiled
 from lineproof.errors import TestbedError
-from lineproof.expressions import compiled
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.ssh_terminal import Dialogue, terminal_text, without_echo
 from lineproof_bench.shells.ssh_library import asyncssh

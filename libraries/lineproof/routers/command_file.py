@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from ..command_values import compiled
 from ..config import Config, Location, read_yaml, validate_config
 from ..errors import ConfigError, TestbedError
-from ..expressions import compiled, matches_whole, search
 from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
@@ -80,7 +80,7 @@ class LookQuery(Query):
         """``value``, where there is one. Raises TestbedError for output that is too long."""
         if len(output) > MOST_OUTPUT:
             raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
-        found = search(compiled(self.pattern[0]), output)
+        found = compiled(self.pattern[0]).search(output)
         return {"value": found["value"]} if found and found["value"] else {}
 
 
@@ -130,9 +130,9 @@ class Terminal(Config):
     def _check_prompts(self) -> Terminal:
         pattern = compiled(self.prompt)
         for example in self.prompts:
-            if not matches_whole(pattern, example.rstrip()):
+            if not pattern.fullmatch(example.rstrip()):
                 raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
-        if matches_whole(pattern, ""):
+        if pattern.fullmatch(""):
             raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
         return self
 
@@ -197,14 +197,14 @@ class CommandFile(Config):
     def refusal_in(self, output: str) -> str:
         """The line of *output* that says that the command was refused; "": it was not."""
         for text in self.refused:
-            if found := search(compiled(text), output):
+            if found := compiled(text).search(output):
                 start = output.rfind("\n", 0, found.start()) + 1
                 return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
         return ""
 
     def says_gone(self, output: str) -> bool:
         """Whether *output*, of a refused line of an ``undo``, says that there is nothing to undo."""
-        return any(search(compiled(text), output) for text in self.gone)
+        return any(compiled(text).search(output) for text in self.gone)
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:
         """All that are run and read, by where they stand."""
@@ -226,7 +226,7 @@ class CommandFile(Config):
             if self.terminal is not None:
                 prompt = compiled(self.terminal.prompt)
                 for line in command.example.splitlines():
-                    if matches_whole(prompt, line.rstrip()):
+                    if prompt.fullmatch(line.rstrip()):
                         yield name, f"the line '{shortened(line)}' of its example is taken for a prompt"
             try:
                 found = command.results(command.example, interface)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-
-import regex
 
 from ..command_values import value_at
 from ..errors import TestbedError
-from ..expressions import search
 from ..json_text import parse_json
 from ..visible import shortened
 from .shell_output import first_line, parser
@@ -20,9 +18,7 @@ Values = Mapping[str, str]
 
 
 @parser("its output")
-def read_values(
-    output: str, patterns: Sequence[regex.Pattern[str]], paths: Mapping[str, str], interface: str
-) -> Values:
+def read_values(output: str, patterns: Sequence[re.Pattern[str]], paths: Mapping[str, str], interface: str) -> Values:
     """The groups of *patterns*, each searched once; or what *paths* lead to. A group that took no part is left out.
 
     Raises TestbedError for output that is too long, is not JSON, or has none of the values.
@@ -33,7 +29,7 @@ def read_values(
         return _read_json(output, paths, interface)
     found: dict[str, str] = {}
     for pattern in patterns:
-        if match := search(pattern, output):
+        if match := pattern.search(output):
             found |= {name: value for name, value in match.groupdict().items() if value is not None}
     if not found:
         raise TestbedError(f"nothing that is searched is in '{shortened(first_line(output)) or 'no output'}'")

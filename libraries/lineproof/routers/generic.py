@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ..command_values import compiled
 from ..counts.causes import Cause, Role, Stage
 from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
-from ..expressions import compiled, search_all
 from ..platforms import CommandPair
 from ..traffic.frame_kinds import FrameKinds
 from .base import RouterUnreachable, Shell, Side
@@ -132,8 +132,7 @@ class Generic(ShellRouter):
         if command is None:
             return []
         found = [
-            each.groupdict()
-            for each in search_all(compiled(command.pattern[0]), self._commands.run_quoted(command.run))
+            each.groupdict() for each in compiled(command.pattern[0]).finditer(self._commands.run_quoted(command.run))
         ]
         return [
             {

@@ -8,11 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ..command_values import JsonPath
+from ..command_values import JsonPath, compiled
 from ..config import Config
 from ..counts.causes import Stage
 from ..errors import TestbedError
-from ..expressions import compiled, search_all
 from ..visible import shortened
 from .command_output import Values, read_values
 
@@ -271,7 +270,7 @@ class CountersQuery(Query):
         """The part of *output* about *interface*. Raises TestbedError that lists those there are."""
         if self.block is None:
             return output
-        begins = list(search_all(compiled(self.block), output))
+        begins = list(compiled(self.block).finditer(output))
         for at, found in enumerate(begins):
             if found["interface"] == interface:
                 return output[found.start() : begins[at + 1].start() if at + 1 < len(begins) else len(output)]

@@ -11,10 +11,8 @@ import time
 from dataclasses import dataclass
 
 import paramiko
-import regex
 
 from ..errors import TestbedError
-from ..expressions import matches_whole
 from ..visible import shortened
 from .ssh_command import CommandUnfinished
 
@@ -47,8 +45,8 @@ class Dialogue:
     ``first``: commands after the login, as ``terminal length 0``.
     """
 
-    prompt: regex.Pattern[str]
-    pager: regex.Pattern[str] | None = None
+    prompt: re.Pattern[str]
+    pager: re.Pattern[str] | None = None
     answer: str = " "
     first: tuple[str, ...] = ()
 
@@ -121,8 +119,8 @@ class SshTerminal:
     def _comes(self, wait: float) -> bool:
         return bool(select.select([self._channel], [], [], wait)[0])
 
-    def _is(self, pattern: regex.Pattern[str], line: str) -> bool:
-        return 0 < len(line) <= _LONGEST_PROMPT and matches_whole(pattern, line)
+    def _is(self, pattern: re.Pattern[str], line: str) -> bool:
+        return 0 < len(line) <= _LONGEST_PROMPT and pattern.fullmatch(line) is not None
 
 
 def _last_line(received: bytearray) -> str:
@@ -153,7 +151,7 @@ def _written_over(line: str) -> str:
     return "".join(shown).rstrip()
 
 
-def without_echo(text: str, command: str, prompt: regex.Pattern[str]) -> str:
+def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
     """*text* without the line that is *command* as it was typed, at a *prompt* or alone, and what came before it.
 
     A line that only ends with the command is an answer to it: ``% Unknown command: show x``.
@@ -161,6 +159,6 @@ def without_echo(text: str, command: str, prompt: regex.Pattern[str]) -> str:
     lines = text.split("\n")
     for at, line in enumerate(lines[:_ECHO_WITHIN]):
         before = line.strip().removesuffix(command.strip()).rstrip()
-        if line.strip().endswith(command.strip()) and (not before or matches_whole(prompt, before)):
+        if line.strip().endswith(command.strip()) and (not before or prompt.fullmatch(before)):
             return "\n".join(lines[at + 1 :])
     return text
