@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -93,14 +94,10 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\ninner: {speed: 3}\nshare: 1 s\n", 3, "a decimal point and no unit (got '1 s')"),
         ("name: a\ninner: {speed: 3}\nreal: on\n", 3, "'real': expected true or false (got 'on')"),
         ("- 1\n", 1, "must be a mapping"),
-        ("name: a\ninner: !!set {speed}\n", 2, "a tag (!…) is not for these files"),
-        ("name: !!python/object:os.system x\n", 1, "a tag (!…) is not for these files"),
-        ("name: a\ninner: &a [*a]\n", 2, "an alias (*…) stands for a value that it is in"),
-        ("name: a\n<<: {inner: 1}\n", 2, "a merge key (<<) is not for these files"),
-        ("name: " + "[" * 40 + "]" * 40, 1, "values are more than 32 deep"),
-        ("name: a\ninner: {speed: " + "9" * 5000 + "}", 2, "a number of 5000 characters; expected at most 40"),
-        ("name: a\ninner: {speed: '" + "9" * 5000 + "'}", 2, "a number of 5000 characters; expected at most 40"),
-        ("name: a\ninner: {speed: 1e999}", 2, "the number 1e999 is too large"),
+        ("name: !!python/object:os.system x\n", 1, "not YAML: could not determine a constructor for the tag"),
+        ("name: a\n<<: {inner: 1}\n", 2, "unknown key '<<'"),
+        ("name: a\ninner: {speed: " + "9" * 5000 + "}", 2, "is no number; put text in quotes"),
+        ("name: a\ninner: {speed: 1e999}", 2, "expected a number, and no infinite one"),
         ("name: a\ninner: {speed: ٣}\n", 2, "'inner.speed': expected a whole number"),
         ('name: "a\\0"\n', 1, "the control character U+0000"),
         ('name: "\\ud800"\n', 1, "the control character U+D800"),
@@ -172,11 +169,20 @@ def test_an_alias_counts_as_what_it_stands_for(tmp_path: Path):
     data, lines = read_yaml(write(tmp_path, "a: &a {b: 1}\nc: [*a, *a]\n"))
     assert data == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}
     assert lines[("c", "1", "b")] == 1
-    with hostile.bounded(), pytest.raises(ConfigError, match="more than 20000 values, aliases counted"):
-        read_yaml(write(tmp_path, hostile.NESTED))
-    deep = "".join(f"x{depth}: &x{depth} [{f'*x{depth - 1}' if depth else ''}]\n" for depth in range(40))
-    with pytest.raises(ConfigError, match="values are more than 32 deep"):
-        read_yaml(write(tmp_path, deep))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (hostile.NESTED, "has more than 100000 values, aliases counted"),
+        ("name: " + "[" * 100_000, "has values too deep in each other"),
+        ("name: &a [*a]\n", "an alias (*…) within what it stands for"),
+        ("# " + "x" * 300_000, "has more than 256 KiB"),
+    ],
+)
+def test_a_file_of_a_run_of_somebody_else_takes_no_time_and_no_memory(tmp_path: Path, text: str, says: str):
+    with hostile.bounded(), pytest.raises(ConfigError, match=re.escape(says)):
+        read_yaml(write(tmp_path, text))
 
 
 def test_of_what_was_read_a_message_shows_a_part(tmp_path: Path):

@@ -15,15 +15,14 @@ from support.paths import VARIABLES
 
 def install() -> None:
     """For the rest of this process. What is refused is parsed again, and every caller gets data of its own."""
-    parse, known = config.parse_yaml, dict[tuple[str, int], bytes]()
+    parse, known = config.parse_yaml, dict[str, bytes]()
 
-    def parsed(text: str, path: Path, most_values: int = config._MOST_VALUES) -> Any:
-        key = (text, most_values)
-        if key not in known:
+    def parsed(text: str, path: Path) -> Any:
+        if text not in known:
             if len(known) > 500:  # fuzzed files
                 known.clear()
-            known[key] = pickle.dumps(parse(text, path, most_values))
-        return pickle.loads(known[key])
+            known[text] = pickle.dumps(parse(text, path))
+        return pickle.loads(known[text])
 
     config.parse_yaml = parsed
 

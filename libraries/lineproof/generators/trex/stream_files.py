@@ -17,16 +17,13 @@ from ...json_text import JsonError, parse_json
 from ...traffic.captures import first_frame
 from ...visible import shortened
 
-MOST_VALUES = 100_000
-"""Of a file: some thousand streams."""
-
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 
 def read_streams(path: Path, text: str) -> list[dict[str, Any]]:
     """The streams of *text*, the content of the file *path*. Raises ConfigError."""
     try:
-        data = parse_json(text) if path.suffix == ".json" else parse_yaml(text, path, MOST_VALUES)[0]
+        data = parse_json(text) if path.suffix == ".json" else parse_yaml(text, path)[0]
     except JsonError as error:
         raise ConfigError(f"cannot be read: {error}", path, error.line) from None
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
