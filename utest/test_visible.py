@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 import unicodedata
 import xml.etree.ElementTree as ET
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.errors import ConfigError, Inconclusive, SentenceError, SlaFailure, TestbedError
+from lineproof.generators.trex import client_process
 from lineproof.visible import visible, visible_data
 
 CONTROL = "\x00\x07\x08\x1b\x7f\x85\x9b\r\u200b\u200f\u2028\u2029\u202e\u2066\ufeff\ufffe\uffff\ud800\U000e0001"
@@ -64,3 +66,11 @@ def test_data_of_a_server_is_shown_at_every_depth(data: Any) -> None:
     text = json.dumps(visible_data(data), ensure_ascii=False)
     assert not any(map(is_control, text))
     assert json.loads(text) == visible_data(json.loads(json.dumps(data)))
+
+
+@given(
+    st.one_of(st.text(), st.text(string.printable), st.sampled_from(["\x1b[1m", "\\u", "a\\r", "\r", "\x7f", '"/\n\t']))
+)
+def test_an_answer_of_the_client_is_looked_at_text_by_text_where_json_escapes_something(text: str) -> None:
+    if not client_process._UNUSUAL.search(json.dumps({text: text}).encode()):
+        assert visible(text) == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import selectors
 import signal
 import sys
@@ -23,6 +24,9 @@ MODULE = "lineproof.generators.trex.client"
 
 LONGEST_LINE = 128 << 20
 """Bytes of one answer; the largest are captured frames."""
+
+_UNUSUAL = re.compile(rb"[^ -~]|\\[^nt\"\\/]")
+"""What JSON has where a text in it may be one that :func:`..visible.visible` changes: few answers have."""
 
 CLOSE_LIMIT = 5.0
 """Seconds in which it stops the traffic and releases the ports."""
@@ -86,9 +90,12 @@ class ClientProcess:
         self._send(line.encode(), command, until, limit)
         while True:
             try:
-                answer = visible_data(parse_json(self._line(command, until, limit), LONGEST_LINE, own=True))
+                text = self._line(command, until, limit)
+                answer = parse_json(text, LONGEST_LINE, own=True)
             except ValueError:
                 continue  # the rest of an answer whose reading was interrupted
+            if _UNUSUAL.search(text):
+                answer = visible_data(answer)
             if not isinstance(answer, dict) or answer.get("id") != self._number:
                 continue  # the answer to an interrupted call
             if "error" in answer:
