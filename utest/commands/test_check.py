@@ -179,7 +179,7 @@ def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> Non
         str(profiles / "own.yaml"),
         str(cards / "virtual.yaml"),
     ]
-    assert "'lineproof study plan standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
+    assert "promise of goal 'standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
     assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
 
 

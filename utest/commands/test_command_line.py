@@ -13,8 +13,6 @@ import pytest
 
 from lineproof.commands.main import BENCH_COMMANDS, COMMANDS, main
 from lineproof.errors import ConfigError
-from lineproof_bench.__main__ import STUDIES
-from lineproof_bench.__main__ import main as bench_main
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
 from support.paths import ROOT
@@ -44,7 +42,9 @@ def test_the_document_has_every_command() -> None:
     assert rows == [command.name for command in COMMANDS] + list(BENCH_COMMANDS)
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["doctor"], ["compare", "a", "b", "--confidence", "3"]])
+@pytest.mark.parametrize(
+    "words", [["nonsense"], ["study", "nonsense"], ["doctor"], ["compare", "a", "b", "--confidence", "3"]]
+)
 def test_wrong_arguments_are_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -63,21 +63,9 @@ def test_an_error_is_one_sentence_and_status_2(tmp_path: Path) -> None:
     assert found.stderr.startswith("lineproof: ") and found.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["serve"], *(["study", name] for name in STUDIES)], ids=" ".join)
-def test_the_commands_of_the_bench_have_their_own_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        bench_main([*words, "--help"])
-    text = capsys.readouterr().out
-    assert ended.value.code == 0 and text.startswith(f"usage: lineproof {' '.join(words)} ") and "``" not in text
-
-
 @pytest.mark.slow
-def test_the_commands_of_the_bench_are_commands_of_lineproof(tmp_path: Path) -> None:
+def test_the_command_of_the_bench_is_one_of_lineproof(tmp_path: Path) -> None:
     assert lineproof(tmp_path, "serve", "--help").stdout.startswith("usage: lineproof serve ")
-    listed = lineproof(tmp_path, "study")
-    assert listed.returncode == 0 and all(f"lineproof study {name}" in listed.stdout for name in STUDIES)
-    wrong = lineproof(tmp_path, "study", "nonsense")
-    assert wrong.returncode == 2 and "nonsense" in wrong.stderr
 
 
 @pytest.mark.slow

@@ -21,8 +21,7 @@ from lineproof.sla.goals import read_goal
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Evidence, Ruling, Verdict, loss_rule
 from lineproof.traffic.catalogue import Catalogue
-from lineproof_bench.studies import faults
-from support import robot_run
+from support import faults, robot_run
 from support.model_bench import PROJECT
 
 LINK = 10e9

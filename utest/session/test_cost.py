@@ -12,8 +12,7 @@ from lineproof.project import Project
 from lineproof.routers.base import Result, Shell
 from lineproof.session.session import Session
 from lineproof.sla.verdict import Ruling
-from lineproof_bench.studies import published
-from support import simulated_session
+from support import published, simulated_session
 from support.paths import ROOT
 from support.simulated_session import judged
 

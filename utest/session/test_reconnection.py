@@ -18,8 +18,7 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.sla.verdict import Ruling, Verdict
-from lineproof_bench.studies import faults
-from support import robot_run
+from support import faults, robot_run
 
 pytestmark = pytest.mark.slow
 SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"

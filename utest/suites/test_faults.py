@@ -22,8 +22,7 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.testbed.facts import NO_ROUTER, TestbedFacts
 from lineproof.testbed.opening import OpenTestbed
-from lineproof_bench.studies import fault_cases, faults
-from support import robot_run
+from support import fault_cases, faults, robot_run
 
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in fault_cases.CASES}

@@ -1,6 +1,6 @@
 """Whole runs in a lab that labgrid lends: every verdict is right, and no bench is used by two runs at once.
 
-``python -m benchmarks.lab`` does it with eight benches and 24 suites, and measures the time.
+``python -m validation.lab`` does it with eight benches and 24 suites, and measures the time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import psutil
 import pytest
 from robot.api import ExecutionResult
 
-from benchmarks.lab.rig import Lab, bench_project, client, lab
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RecordedRun, read_run
 from support import robot_run
+from support.lab_rig import Lab, bench_project, client, lab
 from support.ports import free_port
 from support.served_bench import served
 

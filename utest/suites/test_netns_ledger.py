@@ -11,8 +11,7 @@ import pytest
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.sla.verdict import Ruling
-from lineproof_bench.studies import faults
-from support import robot_run
+from support import faults, robot_run
 from support.kernel_router import run_in_router
 from support.simulated_session import judged
 

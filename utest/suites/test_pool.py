@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from benchmarks.lab.rig import bench_project
 from lineproof.evidence.run import read_run
 from lineproof.testbed.in_use import InUse
 from lineproof.testbed.settings import HardwareSettings
 from support import robot_run
 from support.command_line import lineproof
 from support.fork_server import ForkedProcess
+from support.lab_rig import bench_project
 from support.served_bench import ServedBench, served
 
 pytestmark = pytest.mark.slow

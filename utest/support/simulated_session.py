@@ -15,7 +15,7 @@ from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.sla.verdict import Verdict
-from lineproof_bench.studies import faults
+from support import faults
 from support.paths import ROOT
 
 

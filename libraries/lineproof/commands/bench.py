@@ -1,4 +1,4 @@
-"""Commands of the bench without hardware, which is a program of its own: ``lineproof serve``, ``lineproof study``."""
+"""Commands of the bench without hardware, which is a program of its own: ``lineproof serve``."""
 
 from __future__ import annotations
 

@@ -62,20 +62,11 @@ COMMANDS = (
     ),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
     Command("history", "all runs in one store, and what became better or worse over time", "history"),
-    Command("study", "variants of a router measured and compared; also the studies of the bench", "study"),
+    Command("study", "variants of a router measured and compared, also with published figures", "study"),
 )
 BENCH_COMMANDS = {
     "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",
 }
-
-
-OWN_STUDIES = ("list", "run", "report", "-h", "--help")
-"""What may follow ``lineproof study``; any other word names a study of the bench."""
-
-
-def is_bench_study(words: Sequence[str]) -> bool:
-    """Whether ``lineproof study WORDS`` is a study of the bench."""
-    return bool(words) and words[0] not in OWN_STUDIES
 
 
 def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
@@ -107,7 +98,7 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
-    if argv and (argv[0] in BENCH_COMMANDS or (argv[0] == "study" and is_bench_study(argv[1:]))):
+    if argv and argv[0] in BENCH_COMMANDS:
         return bench.run(argv)
     parser = command_parser(argv[:1])
     arguments = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""``lineproof study list``, ``run NAME``, ``report RUN``: studies of routers. Other names are studies of the bench."""
+"""``lineproof study list``, ``run NAME``, ``report RUN``: studies of routers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, TestbedError
+from ..errors import ConfigError
 from ..project import Project, listed
 from ..studies.order import visits_of
 from ..studies.study import load_study
-from ..system.bench_command import bench_command
 from ..units import counted
-from . import bench
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
 
@@ -25,8 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.description = (
         "Studies of routers: variants measured in blocks of random order, compared with a baseline and with published"
-        " figures. They are files of variables/studies. Any other name is a study of the bench without hardware"
-        " (extra 'bench'); 'lineproof study' lists those too."
+        " figures. They are files of variables/studies; 'lineproof study' lists them."
     )
     parser.set_defaults(what=None)
     whats = parser.add_subparsers(dest="what", metavar="WHAT", title="what")
@@ -49,23 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     Raises TestbedError.
     """
     match arguments.what:
-        case "list":
-            return _list(Project.find())
         case "run":
             return _run(arguments)
         case "report":
             return _report(arguments.run_name)
-    return _all_studies()
-
-
-def _all_studies() -> int:
-    """Both kinds: those of routers, then those of the bench, where it is installed."""
-    status = _list(Project.find())
-    try:
-        bench_command("")
-    except TestbedError:
-        return status
-    return bench.run(["study"])
+    return _list(Project.find())
 
 
 def _list(project: Project) -> int:

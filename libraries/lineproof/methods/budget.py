@@ -9,8 +9,8 @@ from ..sla.goals import Goal
 from .sequential import most_trials
 
 WALL_SECONDS_PER_TRIAL = 0.1
-"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and what ``study overhead`` measures;
-1.2 to 2 s more if frames are missing."""
+"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and what ``validation.overhead``
+measures; 1.2 to 2 s more if frames are missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -359,10 +359,7 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
         for path in layers.replaced([f"{used[kind]}.yaml"] if used and kind in used else None):
             words = f"{path}: takes the place of the file of this name that comes with Lineproof"
             if kind == "goals":
-                words += (
-                    f"; what the documents promise of goal '{path.stem}' is not about it: 'lineproof study plan"
-                    f" {path.stem}' compares its plan with its own promises"
-                )
+                words += f"; what the documents promise of goal '{path.stem}' is not about it"
             yield words
 
 

@@ -28,7 +28,7 @@ FORGIVEN = 0.001
 
 
 class Promise(Config):
-    """A share of routers that pass, 0..1: ``at_least`` or ``at_most``. ``lineproof study characteristic`` checks it.
+    """A share of routers that pass, 0..1: ``at_least`` or ``at_most``.
 
     ``capacity``: true capacity of the routers against the SLA, as a ratio (0: exactly it, 0.005: 0.5 % more).
     ``burst_every``: s between the bursts of frames that they lose, on average (None: as the study's routers do).
@@ -56,9 +56,8 @@ class Goal(Config):
     that are repeated before the verdict is INCONCLUSIVE. ``warm_up`` in s, before the first trial of a sentence.
 
     ``plan``: when trials are enough, by the number of directions (a plan serves fewer directions too). With several
-    directions each is judged by itself, and a sound one must fail the less often. It is computed from ``promises``
-    (``lineproof study plan``). Without a plan, and in a soak, ``duration_sum`` and ``exceed_ratio`` say it; a search
-    always uses these.
+    directions each is judged by itself, and a sound one must fail the less often. It is computed from ``promises``.
+    Without a plan, and in a soak, ``duration_sum`` and ``exceed_ratio`` say it; a search always uses these.
 
     ``clear_loss_ratio``: one trial that loses more is a FAIL at once, whatever the exceed ratio allows (None: no such
     bound). ``scout`` in s: a shorter first trial, which can only show such a FAIL (0: none).

@@ -12,8 +12,7 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from lineproof.sla.verdict import Ruling
-from lineproof_bench.studies import faults
-from support import robot_run
+from support import faults, robot_run
 from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow

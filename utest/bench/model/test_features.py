@@ -13,8 +13,8 @@ from lineproof.platforms import Platform, read_platform
 from lineproof.sla.sentence import parse_traffic
 from lineproof_bench.model.features import StateTable
 from lineproof_bench.model.schema import Scalar, router_model
-from lineproof_bench.studies.traffic import at_saturation
 from support.model_bench import PROJECT, catalogue
+from support.model_loads import at_saturation
 
 FREEBSD = tuple(f"freebsd_{name}" for name in ("apu2", "dell_r630", "hp_dl360p", "netgate_rcc_ve", "supermicro_5018a"))
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lab.rig import Lab, client, lab
 from lineproof.errors import TestbedError
 from lineproof.testbed.lab import holder
 from lineproof.testbed.lab.place import LabPlace, return_left_places
 from lineproof.testbed.lab.settings import LabSettings
 from support import robot_run
 from support.command_line import lineproof
+from support.lab_rig import Lab, client, lab
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lab.rig import bench_project, client, lab
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.studies.preparing import PreparedStudy, prepare_study
@@ -17,6 +16,7 @@ from lineproof.testbed.in_use import InUse
 from lineproof.testbed.lab.place import LabPlace
 from lineproof.testbed.lab.settings import LabSettings
 from lineproof.testbed.waiting_time import silent
+from support.lab_rig import bench_project, client, lab
 from support.study_builders import SMALL
 from testbed.test_in_use import testbed
 

@@ -1,4 +1,4 @@
-"""The verdicts of the acceptance procedure at each fault of the simulated bench.
+"""The verdict of the acceptance procedure at a fault of the simulated bench.
 
 Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
 that is verified (loss at a load), one that saturates (forwarding rate at maximum offered load) and one on latency.
@@ -7,12 +7,10 @@ Without the fault the router keeps all three.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
@@ -21,8 +19,7 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.sla.verdict import Verdict
-
-from .fault_cases import CASES, SENTENCES, FaultCase
+from support.fault_cases import SENTENCES, FaultCase
 
 PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
 
@@ -89,26 +86,3 @@ def row(case: FaultCase, outcomes: Mapping[str, str]) -> tuple[str, ...]:
     """A case in the matrix; *outcomes* by method."""
     causes = {cause for method in SENTENCES for cause in case.expected_for(method)[1].split("|") if cause}
     return case.name, case.about, *outcomes.values(), " or ".join(f"“{cause}”" for cause in sorted(causes)) or "none"
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the matrix; 0 when every outcome is the expected one, else 1."""
-    parser = argparse.ArgumentParser(prog="lineproof study faults", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/faults.md only")
-    parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
-    options = parser.parse_args(argv)
-    project, rows, good = Project.find(options.root), [], True
-    for case in CASES:
-        outcomes = {}
-        for method in SENTENCES:
-            result = run(case, method, project)
-            good &= (fine := result.as_expected(case, method))
-            outcomes[method] = result.verdict.ruling.value
-            if not options.markdown:
-                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected_for(method)})"
-                print(f"{case.name}, {method}: {result.verdict.ruling.value}, {result.spoilt} spoilt{mark}")
-                print(f"    {result.text}", flush=True)
-        rows.append(row(case, outcomes))
-    if options.markdown:
-        print(table(rows))
-    return 0 if good else 1

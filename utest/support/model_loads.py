@@ -8,11 +8,10 @@ from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.traffic.profiles import Profile
 from lineproof.units import FCS
-
-from ..backend import FieldVariable, StreamTraffic
-from ..model.flows import Flow
-from ..model.forwarding import Forwarding, StreamLoad, forward, parts_of
-from ..model.schema import RouterModel
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.model.flows import Flow
+from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward, parts_of
+from lineproof_bench.model.schema import RouterModel
 
 LOSSLESS = 1e-9
 """A share of frames lost below this is rounding."""

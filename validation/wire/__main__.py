@@ -1,4 +1,4 @@
-"""``python -m benchmarks.wire``: how fast, how exactly and how truthfully the netns bench sends.
+"""``python -m validation.wire``: how fast, how exactly and how truthfully the netns bench sends.
 
 Over one veth pair between two namespaces made for it, 64-byte frames (60 without FCS) are sent in turns by ``trafgen``
 of netsniff-ng, by ``iperf3 -u`` and by the embedded server's wire backend, flat out, each with all CPUs it takes and on
@@ -13,14 +13,14 @@ import json
 import os
 import signal
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lineproof.errors import LineproofError, TestbedError
+from lineproof.commands.ending import finish
+from lineproof.errors import TestbedError
 from lineproof.system.children import find_program
 from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
 from lineproof.testbed.leases import clear_leftovers, create_lease, release
@@ -59,12 +59,12 @@ _Sending = Callable[[], AbstractContextManager[int]]
 """Starts a sender; gives the process whose family sends."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Print the tables; 0 when all bounds are kept, 1 when one is not, 2 when this machine cannot run it."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.wire", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m validation.wire", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="rounds, each sender once in each (default 3)")
     parser.add_argument("--seconds", type=float, default=1.5, help="seconds of each measurement (default 1.5)")
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_args()
     if not 1 <= arguments.rounds <= 100 or not 0.2 <= arguments.seconds <= 60:
         parser.error("expected 1 to 100 rounds of 0.2 to 60 s")
     if reason := reason_against():
@@ -328,7 +328,4 @@ def _line(text: str, bound: str, good: bool) -> bool:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except LineproofError as error:
-        sys.exit(f"benchmarks.wire: {error}")
+    finish(main)

@@ -14,9 +14,8 @@ from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.counts.under_load import QueueLoad, UnderLoad, WorkerLoad
 from lineproof.platforms import Software
 from lineproof.routers.explain_workers import BRIDGE, IDENT
-
-from ..model.forwarding import Forwarding, StreamLoad, placement
-from ..model.schema import RouterModel
+from lineproof_bench.model.forwarding import Forwarding, StreamLoad, placement
+from lineproof_bench.model.schema import RouterModel
 
 SECONDS = 1.0
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.lab``: suites of several users on benches that labgrid lends, and how long they take.
+"""``python -m validation.lab``: suites of several users on benches that labgrid lends, and how long they take.
 
 A real coordinator on loopback, simulated benches (each starts servers of its own), and a pabot for each user, with as
 many processes as there are benches, so that none stands idle while a suite waits. One suite alone is measured first:
@@ -22,8 +22,8 @@ from pathlib import Path
 
 from lineproof.evidence.run import RecordedRun, read_run
 from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
-
-from .rig import ROOT, Lab, bench_project, lab
+from support.lab_rig import Lab, bench_project, lab
+from support.paths import ROOT
 
 MOST_OF_IDEAL = 1.3
 """The most that all suites may take, as a ratio to the ideal."""
@@ -51,7 +51,7 @@ RIGHT = Counter(PASS=1, FAIL=1)
 
 def main() -> int:
     """Print the figures; 0 if all verdicts are right, no bench was shared, and the time is within the bound."""
-    parser = argparse.ArgumentParser(prog="benchmarks.lab", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m validation.lab", description=__doc__)
     parser.add_argument("--benches", type=int, default=8)
     parser.add_argument("--suites", type=int, default=24)
     parser.add_argument("--users", type=int, default=2)

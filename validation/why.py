@@ -1,7 +1,7 @@
 """Does the explanation of a failure name what limits the router? The rows of the published studies, overloaded.
 
 Each row is offered a tenth more than the model carries, and all that the generator sends. What binds is the model's
-(`model/limits.py`); the explanation sees only what such a router shows (`seen_router.py`). It is right when the limit
+(:mod:`.limits`); the explanation sees only what such a router shows (:mod:`.seen_router`). It is right when the limit
 that it names binds, wrong when it names others only, silent when it names none. No traffic and no clock.
 """
 
@@ -11,18 +11,22 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from lineproof.commands.ending import finish
 from lineproof.counts.explanation import Explanation
+from lineproof.platforms import Software
 from lineproof.project import Project
 from lineproof.routers.explain import explain
 from lineproof.routers.explain_evidence import TriedLoad
+from lineproof.studies.study import RATES
+from lineproof.traffic.profiles import Profile
+from lineproof_bench.model.forwarding import forward
+from lineproof_bench.model.schema import RouterModel
+from support.model_loads import loads_at, lossless_share
+from support.published import modelled_variants, published_studies
 
-from ..model.forwarding import forward
-from ..model.limits import Limit, binding_limits
-from .modelled_rows import ModelledRow, modelled_rows
+from .limits import Limit, binding_limits
 from .seen_router import facts_of, ledger_of, load_of
-from .traffic import loads_at, lossless_share
 
 LEAST_RIGHT = 0.95
 """The share of rows whose explanation must be right. None at all may be silent where it is not."""
@@ -66,6 +70,38 @@ class ExplainedRow:
         if not self.named:
             return "silent"
         return "right" if self.named & self.limits else "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelledRow:
+    """One row: *software* (its name in the platform's file: ``software_name``) with *profile*."""
+
+    name: str
+    software_name: str
+    software: Software
+    model: RouterModel
+    profile: Profile
+    bidirectional: bool = False
+
+
+def modelled_rows(project: Project) -> tuple[ModelledRow, ...]:
+    """Return the rows of all rates without a firewall. Raises ConfigError for files that are not as they should be.
+
+    Nothing that FreeBSD counts tells a core that waits for a firewall's lock from a busy one.
+    """
+    return tuple(
+        ModelledRow(
+            f"{variant.study.study} {variant.name}",
+            variant.software,
+            variant.platform.software[variant.software],
+            variant.model,
+            variant.traffic.profile,
+            variant.traffic.bidirectional,
+        )
+        for variant in modelled_variants(project, published_studies(project))
+        if variant.study.measures[variant.row].kind in RATES
+        and "firewall" not in variant.study.variants[variant.variant].configured
+    )
 
 
 def explained_rows(project: Project) -> tuple[ExplainedRow, ...]:
@@ -132,13 +168,12 @@ def enough_right(rows: Sequence[ExplainedRow]) -> bool:
     return bool(rows) and sum(row.outcome == "right" for row in rows) >= LEAST_RIGHT * len(rows)
 
 
-def main(argv: list[str]) -> int:
+def main() -> int:
     """Print the table; 0 when enough rows are right, else 1."""
-    parser = argparse.ArgumentParser(prog="lineproof study why", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m validation.why", description=__doc__)
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
-    options = parser.parse_args(argv)
-    rows = explained_rows(Project.find(options.root))
+    options = parser.parse_args()
+    rows = explained_rows(Project.find())
     print(text_of(rows, options.markdown))
     counts = Counter(row.outcome for row in rows)
     several = sum(len(row.named) > 1 and row.outcome == "right" for row in rows)
@@ -148,3 +183,7 @@ def main(argv: list[str]) -> int:
         f" {100 * counts['right'] / max(1, len(rows)):.1f} % right, at least {100 * LEAST_RIGHT:g} % must be."
     )
     return 0 if enough_right(rows) else 1
+
+
+if __name__ == "__main__":
+    finish(main)

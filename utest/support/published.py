@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,14 +16,19 @@ from lineproof.studies.closeness import Pair
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
 from lineproof.traffic.catalogue import Catalogue
 from lineproof.units import PREFIX, l1_bits
-
-from ..model.forwarding import Forwarding
-from ..model.schema import RouterModel, Vectors, load_platform, router_model
-from ..model.telemetry import ModelTelemetry
-from .traffic import forwarding_at, throughput
+from lineproof_bench.model.forwarding import Forwarding
+from lineproof_bench.model.schema import RouterModel, Vectors, load_platform, router_model
+from lineproof_bench.model.telemetry import ModelTelemetry
+from support.model_loads import forwarding_at, throughput
 
 STRICT = ("netgate6100",)
 """Studies that have a rule of their own besides the one over all rows."""
+
+MOST_OUTSIDE = 2
+"""Rows of the Netgate 6100's rates that may be outside."""
+
+LEAST_INSIDE = 0.95
+"""The share of all rows that must be inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,40 @@ def tables(project: Project) -> tuple[Table, ...]:
         Table(study.study, study.title, _unit(study), tuple(rows[study.study]), study.study in STRICT)
         for study in studies
     )
+
+
+def text_of(found: Sequence[PublishedRow], markdown: bool = False) -> str:
+    """The rows as text."""
+    head = ("row", "published", "modelled", "error", "allowed", "inside")
+    cells = [
+        (
+            row.name,
+            f"{row.published:.7g}",
+            f"{row.modelled:.{_digits(row)}f}",
+            f"{row.error:+.{_digits(row)}f}",
+            f"{row.allowed:.{_digits(row)}f}",
+            "yes" if row.inside else "NO",
+        )
+        for row in found
+    ]
+    if markdown:
+        lines = ["| " + " | ".join(line) + " |" for line in [head, ("---", *["---:"] * 4, "---"), *cells]]
+    else:
+        width = max(len(line[0]) for line in cells)
+        lines = [f"{line[0]:{width}}" + "".join(f"{cell:>11}" for cell in line[1:]) for line in [head, *cells]]
+    return "\n".join(lines)
+
+
+def _digits(row: PublishedRow) -> int:
+    return 2 if row.published < 1000 else 0
+
+
+def enough_inside(found: Sequence[Table]) -> bool:
+    """Whether the rule is kept: for each table that has one of its own, and over all."""
+    every = [row for table in found for row in table.rows]
+    inside = sum(row.inside for row in every)
+    strict = [row for table in found if table.strict for row in table.rows]
+    return sum(not row.inside for row in strict) <= MOST_OUTSIDE and inside >= LEAST_INSIDE * len(every)
 
 
 def _unit(study: Study) -> str:

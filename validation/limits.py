@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from .costs import CycleCost
-from .forwarding import Forwarding, StreamLoad, forward
-from .schema import Nic, RouterModel
+from lineproof_bench.model.costs import CycleCost
+from lineproof_bench.model.forwarding import Forwarding, StreamLoad, forward
+from lineproof_bench.model.schema import Nic, RouterModel
 
 _WORK = ("packet", "byte", "input", "call", "shared", "duplex", "layer", "crossing", "crossing_far")
 """Cycles of a worker's own, without locks."""

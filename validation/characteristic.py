@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from lineproof.commands.ending import finish
 from lineproof.project import Project
 from lineproof.sla.goals import Goal
 from lineproof.traffic.catalogue import Catalogue
@@ -31,7 +32,6 @@ from .router_population import (
     table,
 )
 from .shares import Claim, PassShare, print_claims
-from .study_plots import Curve, curves_plot, write_plots
 
 GRID = (-0.03, -0.02, -0.015, -0.01, -0.0075, -0.005, -0.0025, 0.0, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03)
 """Capacity / SLA - 1."""
@@ -146,43 +146,22 @@ def bursts_table(found: Mapping[float, Curves], markdown: bool) -> str:
     return table(["a burst every", *names], rows, markdown)
 
 
-def plots(found: Curves, low: Mapping[float, Curves]) -> dict[str, str]:
-    """The figures as SVG, by file name."""
-    whole = [
-        Curve(name, [100 * offset for offset in curve], [100 * share.ratio for share in curve.values()])
-        for name, curve in found.items()
-    ]
-    slow = [
-        Curve(name, [rate / 1e3 for rate in low], [100 * curves[name][-EDGE].ratio for curves in low.values()])
-        for name in next(iter(low.values()))
-    ]
-    return {
-        "operating-characteristic.svg": curves_plot(
-            whole, "Operating characteristic", "true capacity above the SLA [%]", "routers passed [%]", marks=(-1, 1)
-        ),
-        "buffer.svg": curves_plot(
-            slow, "Routers 1 % too slow, by rate", "SLA [kpps]", "routers passed [%]", logarithmic="x"
-        ),
-    }
-
-
-def options_of(argv: list[str], name: str, doc: str) -> argparse.Namespace:
+def options_of(name: str, doc: str) -> argparse.Namespace:
     """What the command line of a study of rules says."""
-    parser = argparse.ArgumentParser(prog=f"lineproof study {name}", description=doc.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog=f"python -m validation.{name}", description=doc.partition("\n")[0])
     parser.add_argument("--routers", type=int, default=1000, metavar="N", help="simulated routers (default: 1000)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that is drawn (default: 1)")
     parser.add_argument("--markdown", action="store_true", help="print the tables as in docs/methodology/")
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write the figures there, as SVG")
     parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     if options.routers < SOAKS:
         parser.error(f"--routers {options.routers}: at least {SOAKS} are needed")
     return options
 
 
-def main(argv: list[str]) -> int:
+def main() -> int:
     """Print the tables; 1 if a goal does not keep a promise, or ``standard`` is not as sharp as required, else 0."""
-    options = options_of(argv, "characteristic", __doc__ or "")
+    options = options_of("characteristic", __doc__ or "")
     project, routers, seed, markdown = Project.find(options.root), options.routers, options.seed, options.markdown
     goals, catalogue = Goals.read(project), Catalogue.read(project.profiles)
     fewer = routers // FEWER
@@ -216,5 +195,8 @@ def main(argv: list[str]) -> int:
         f"Bursts: routers passed that are {100 * FAST:g} % faster than their SLA, by how often they lose one",
         bursts_table(bursting, markdown),
     )
-    write_plots(options.plots, plots(found, low))
     return print_claims([*promise_claims(checks), sharpness(found)], routers, markdown)
+
+
+if __name__ == "__main__":
+    finish(main)

@@ -68,10 +68,9 @@ class NoisyDirection:
 
     def __init__(self, capacity: float, seed: str, noise: RouterNoise) -> None:
         self._capacity, self._noise = capacity, noise
-        # nothing secret is drawn here
-        self._jitter = random.Random(f"{seed} capacity")  # noqa: S311
-        self._bursts = random.Random(f"{seed} bursts")  # noqa: S311
-        self._slow_changes = random.Random(f"{seed} changes")  # noqa: S311
+        self._jitter = random.Random(f"{seed} capacity")
+        self._bursts = random.Random(f"{seed} bursts")
+        self._slow_changes = random.Random(f"{seed} changes")
         self._deviation = self._offset = 0.0
         self._until_burst = self._bursts.uniform(0, noise.every) if noise.periodic else self._gap()
         self._is_high, self._until_step = False, 0.0

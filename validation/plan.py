@@ -3,10 +3,10 @@
 A trial is bad with a probability that follows from the router's capacity and noise. Working backwards from the longest
 sequence of trials, each state (good trials, bad trials) gets the cheapest of PASS, FAIL and one more trial; wrong
 verdicts have a price. The prices are raised and lowered until every promise is kept, and the cheapest such plan wins.
-The cost counted is the mean number of trials over the routers of ``study cost``.
+The cost counted is the mean number of trials over the routers of :mod:`.cost`.
 
 With several directions each is judged by itself, and a sound router must not fail in any of them, so each of them may
-fail the less often. ``--plots FOLDER`` draws the plans of one direction.
+fail the less often.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
+from lineproof.commands.ending import finish
 from lineproof.project import Project
 from lineproof.sla.goals import Goal, Promise, read_goal
 from lineproof.sla.sequential_plan import SequentialPlan
 
 from .noisy_router import RouterNoise
 from .router_population import FAST, NOISE, RATE, table
-from .study_plots import plans_plot, write_plots
 
 DIRECTIONS = (1, 2, 4, 8, 16)
 HORIZON = 1.5
@@ -225,15 +225,13 @@ def wald_bound(sound: float, wrong_fail: float, slow: float, wrong_pass: float) 
     )
 
 
-def main(argv: list[str]) -> int:
+def main() -> int:
     """Print the plans of each goal with promises; 1 if its file has others, or if they cannot be kept, else 0."""
-    parser = argparse.ArgumentParser(prog="lineproof study plan", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m validation.plan", description=__doc__)
     parser.add_argument("goals", nargs="*", default=["quick", "standard"], metavar="GOAL", help="(default: both)")
     parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the plans of one direction there, as SVG")
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     project, same = Project.find(options.root), True
-    drawn: dict[str, SequentialPlan] = {}
     for name in options.goals:
         goal = read_goal(project.goals, name)
         found = plans_for(goal)
@@ -242,9 +240,6 @@ def main(argv: list[str]) -> int:
         as_kept = all(plan is not None and goal.plan.get(number) == plan for number, plan in found.items())
         print(f"the file {'has these plans' if as_kept else 'has OTHER plans'}\n")
         same = same and as_kept
-        if (plan := found[1]) is not None:
-            drawn[f"{name}, one direction"] = plan
-    write_plots(options.plots, {"plan.svg": plans_plot(drawn)} if drawn and options.plots else {})
     return 0 if same else 1
 
 
@@ -253,3 +248,7 @@ def _yaml(plan: SequentialPlan | None) -> str:
         return "none keeps the promises"
     fails = ", ".join("~" if most is None else str(most) for most in plan.good_for_fail)
     return f"{{good_for_pass: [{', '.join(map(str, plan.good_for_pass))}], good_for_fail: [{fails}]}}"
+
+
+if __name__ == "__main__":
+    finish(main)

@@ -18,7 +18,7 @@ import grpc
 import yaml
 from labgrid.remote.generated import labgrid_coordinator_pb2, labgrid_coordinator_pb2_grpc
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.paths import ROOT
 
 LIMIT = 60.0
 """Seconds that anything of labgrid's may take."""

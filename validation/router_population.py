@@ -113,7 +113,7 @@ class RouterPopulation:
     def task(self, number: int) -> RuleTask:
         """The SLA of router *number*."""
         if number not in self._tasks:
-            chance = random.Random(f"{self._seed} {number} sla")  # noqa: S311
+            chance = random.Random(f"{self._seed} {number} sla")
             sla = round(self._rate * (1 + chance.uniform(-SPREAD, SPREAD)))
             scale = self._rate / RATE
             each = " each way" if self._kind.directions > 1 else ""

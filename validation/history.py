@@ -1,4 +1,4 @@
-"""``python -m benchmarks.history``: how fast runs go into the store, and how fast a trend over all of them answers.
+"""``python -m validation.history``: how fast runs go into the store, and how fast a trend over all of them answers.
 
 Makes runs of 20 sentences of 50 trials, imports them with as many processes as ``--processes`` says, once more when
 they are all there, and asks for trends. Beside trials/s it prints the ratio to reading the same runs whole
@@ -145,7 +145,7 @@ def measure(results: Path, url: str, processes: int, count: int) -> int:
 
 def main(argv: list[str]) -> int:
     """Make the runs, measure, and remove them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m validation.history", description=__doc__)
     parser.add_argument("--trials", type=int, default=1_000_000, help="how many (1 000 000: 2 GB of disk)")
     parser.add_argument("--processes", type=int, default=2, help="that import (2)")
     parser.add_argument("--store", help="a database's URL (default: a SQLite file)")

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from lineproof.commands.ending import finish
 from lineproof.counts.trial import Load, Measure
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
@@ -31,9 +32,8 @@ from lineproof.session.session import Session
 from lineproof.system import children
 from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
 from lineproof.traffic.catalogue import Catalogue
-
-from ..shells.control import ModelControl
-from ..state import RouterConfiguration
+from lineproof_bench.shells.control import ModelControl
+from lineproof_bench.state import RouterConfiguration
 
 PLATFORM, SOFTWARE = "netgate6100", "vpp"
 
@@ -47,9 +47,9 @@ LIMIT = 20.0
 """Seconds for the server to start, and for one answer of its router."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Print the table; 0 if both medians are within the bound, else 1. Raises LineproofError where it cannot run."""
-    parser = argparse.ArgumentParser(prog="lineproof study overhead", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m validation.overhead", description=__doc__)
     parser.add_argument("--trials", type=int, default=15, help="trials of each kind (default 15)")
     parser.add_argument("--duration", type=float, default=0.5, help="seconds of each (default 0.5)")
     parser.add_argument("--pps", type=float, default=10_000.0, help="frames/s (default 10000)")
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--testbed", help="in place of the embedded server, a testbed in network namespaces: netns-trex"
     )
     parser.add_argument("--platform", default=ROUTER, help=f"the router of that testbed (default {ROUTER})")
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_args()
     if arguments.trials < 1 or not 0 < arguments.duration <= 60 or not arguments.pps > 0:
         parser.error("expected at least 1 trial of more than 0 and at most 60 s, at more than 0 frames/s")
     before, bound = cpu_times(), BOUND if arguments.testbed is None else TREX_BOUND
@@ -143,7 +143,7 @@ def embedded_server(platform_file: Path, software: str, clock_speed: float = 1.0
         stdout=children.PIPE,
         start_new_session=True,
     )
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101
+    assert process.stdin is not None and process.stdout is not None
     specification = {
         "backend": "model",
         "platform_file": str(platform_file.absolute()),
@@ -198,3 +198,7 @@ def _forwarding(ports: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -
         neighbours=tuple((name, f"100.65.{number}.2", mac) for name, number, mac in cabled),
         routes=(("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2")),
     )
+
+
+if __name__ == "__main__":
+    finish(main)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 
+from lineproof.commands.ending import finish
 from lineproof.project import Project
 from lineproof.sla.goals import Goal
 from lineproof.stats import interval
@@ -27,7 +28,6 @@ from .decision_rules import Rule, bisection_rule, mlrsearch_rule
 from .plan import bad_share, pass_share, wald_bound
 from .router_population import NOISE, Goals, RouterPopulation, RuleVerdict, all_rules, table
 from .shares import Claim, PassShare, print_claims
-from .study_plots import Curve, curves_plot, write_plots
 
 WITHIN = 0.10
 FAR_BELOW = 0.5
@@ -106,7 +106,7 @@ def ratio_of(seed: int, number: int) -> float:
     """Capacity / SLA of router *number*."""
     if number % ONE_IN == 0:
         return FAR_BELOW
-    return 1 + random.Random(f"{seed} {number} ratio").uniform(-WITHIN, WITHIN)  # noqa: S311
+    return 1 + random.Random(f"{seed} {number} ratio").uniform(-WITHIN, WITHIN)
 
 
 def costs(population: RouterPopulation, rules: Sequence[Rule], routers: int, seed: int) -> Mapping[str, RuleCost]:
@@ -186,26 +186,9 @@ def wald_table(goals: Sequence[Goal], markdown: bool) -> str:
     return table(["trials", "at the SLA", "Wald's bound", at_sound, "Wald's bound"], rows, markdown)
 
 
-def plots(found: Mapping[str, RuleCost]) -> dict[str, str]:
-    """Traffic by capacity, as SVG."""
-    bands = [-0.1 + 0.02 * step for step in range(10)]
-    drawn = []
-    for name, cost in found.items():
-        points = [
-            (100 * (band + 0.01), fmean(inside))
-            for band in bands
-            if (inside := [item.traffic for item in cost.judged if band <= item.ratio - 1 < band + 0.02])
-        ]
-        drawn.append(Curve(name, [x for x, _ in points], [y for _, y in points]))
-    figure = curves_plot(
-        drawn, "Traffic per verdict", "true capacity above the SLA [%]", "traffic [s]", logarithmic="y"
-    )
-    return {"cost.svg": figure}
-
-
-def main(argv: list[str]) -> int:
+def main() -> int:
     """Print the tables; 1 if a claim does not hold, else 0 (or too few routers prove it)."""
-    options = options_of(argv, "cost", __doc__ or "")
+    options = options_of("cost", __doc__ or "")
     project = Project.find(options.root)
     population, goals = RouterPopulation(Catalogue.read(project.profiles), options.seed), Goals.read(project)
     found = costs(population, all_rules(goals), options.routers, options.seed)
@@ -214,5 +197,8 @@ def main(argv: list[str]) -> int:
     print(f"{text_of(found, options.markdown)}\n")
     print(f"{heading}Trials on average, and Wald's lower bound\n")
     print(f"{wald_table((goals.quick, goals.standard), options.markdown)}\n")
-    write_plots(options.plots, plots(found))
     return print_claims(claims(found), options.routers, options.markdown)
+
+
+if __name__ == "__main__":
+    finish(main)

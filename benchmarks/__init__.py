@@ -1,1 +1,0 @@
-"""Races between programs, run by hand. Each prints ratios of one run."""

@@ -1,1 +1,0 @@
-"""How fast runs go into the history, and how fast a trend over them answers."""

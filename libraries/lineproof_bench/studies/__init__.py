@@ -1,1 +1,0 @@
-"""``lineproof study …``: studies of the bench and of decision rules."""

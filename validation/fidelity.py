@@ -1,0 +1,122 @@
+"""Published figures of real routers against those of the forwarding model, and ministat's answers for both.
+
+No traffic and no clock: the model's pure functions alone. The figures are those of the studies (variables/studies), of
+which each says how far the model may be from them. The model's five runs, for ministat, differ by the spread of its
+platform, drawn from a seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lineproof.commands.ending import finish
+from lineproof.project import Project
+from lineproof.simulation.noise import Noise
+from lineproof.stats.comparison import compare
+from lineproof.studies.closeness import closeness_words
+from lineproof_bench.model.noise import ModelNoise
+from support.model_loads import at_saturation
+from support.published import (
+    MOST_OUTSIDE,
+    ModelledVariant,
+    enough_inside,
+    modelled_variants,
+    published_studies,
+    tables,
+    text_of,
+)
+
+RUNS = 5
+"""Runs of the model for each variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinistatAnswer:
+    """-1, 0 or 1: less proven, nothing proven, more proven at 95 %, by the published runs and by the model's."""
+
+    study: str
+    name: str
+    published: int
+    modelled: int
+
+
+def answers(project: Project) -> Iterator[MinistatAnswer]:
+    """Of every variant with a baseline whose figures, and its own, are several runs.
+
+    Raises ConfigError.
+    """
+    found = {
+        (each.study.study, each.row, each.variant): each
+        for each in modelled_variants(project, published_studies(project))
+    }
+    runs: dict[tuple[str, str, str], list[float]] = {}
+    for (study, row, name), variant in found.items():
+        own = variant.study.published_figure(row, name)
+        baseline = variant.study.baseline_of(name)
+        theirs = variant.study.published_figure(row, baseline) if baseline else None
+        if baseline is None or not isinstance(own, tuple) or not isinstance(theirs, tuple):
+            continue
+        for key in ((study, row, name), (study, row, baseline)):
+            if key not in runs:
+                runs[key] = list(_runs(found[key]))
+        modelled = _answer(runs[study, row, baseline], runs[study, row, name])
+        yield MinistatAnswer(study, variant.name, _answer(theirs, own), modelled)
+
+
+def _runs(variant: ModelledVariant) -> Iterator[float]:
+    seed = zlib.crc32(f"{variant.study.study}/{variant.row}/{variant.variant}".encode())
+    noise = ModelNoise(Noise(), variant.study.seed + seed)
+    for _ in range(RUNS):
+        noise.new_trial(variant.model.spread)
+        yield at_saturation(noise.apply(variant.model), variant.traffic.profile)[0]
+
+
+def _answer(baseline: list[float] | tuple[float, ...], own: list[float] | tuple[float, ...]) -> int:
+    found = compare(baseline, own, method="pooled")
+    return 0 if not found.significant else 1 if found.difference > 0 else -1
+
+
+def answers_text(found: Sequence[MinistatAnswer]) -> str:
+    """Where ministat answers otherwise for the model's runs than for the published ones, and how often it does not."""
+    words = {-1: "less", 0: "no difference proven", 1: "more"}
+    lines = [
+        f"{row.study}, {row.name}: published {words[row.published]}, modelled {words[row.modelled]}"
+        for row in found
+        if row.published != row.modelled
+    ]
+    return "\n".join([*lines, f"{len(found) - len(lines)} of {len(found)} answers of ministat are the published ones."])
+
+
+def main() -> int:
+    """Print the tables; 0 when enough rows are inside, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m validation.fidelity", description=__doc__)
+    parser.add_argument("--markdown", action="store_true", help="print the tables as in docs/fidelity.md")
+    parser.add_argument("--answers", action="store_true", help="print ministat's answers in place of the tables")
+    options = parser.parse_args()
+    if options.answers:
+        print(answers_text(tuple(answers(Project.find()))))
+        return 0
+    found = tables(Project.find())
+    for table in found:
+        inside = sum(row.inside for row in table.rows)
+        print(f"{'### ' if options.markdown else ''}{table.title}\n\n{table.unit}\n")
+        print(text_of(table.rows, options.markdown))
+        for row in table.rows:
+            if not row.inside and row.explained:
+                print(f"{chr(10)}{row.name}: {row.explained}")
+        limit = f"; {MOST_OUTSIDE} may be outside" if table.strict else ""
+        print(f"\n{inside} of {len(table.rows)} rows inside{limit}; {closeness_words([r.pair for r in table.rows])}.\n")
+    every = [row for table in found for row in table.rows]
+    inside = sum(row.inside for row in every)
+    print(
+        f"In all {inside} of {len(every)} rows inside ({100 * inside / len(every):.1f} %, at least 95 % must be);"
+        f" {closeness_words([row.pair for row in every])}."
+    )
+    return 0 if enough_inside(found) else 1
+
+
+if __name__ == "__main__":
+    finish(main)
