@@ -113,11 +113,7 @@ def test_without_a_spread_no_difference_within_the_resolution_is_proven(two: flo
     found = constant(SEARCHED, two)
     compared = found.cells["one flow", "two"].compared
     assert compared is not None and compared.proven is differs
-    shown = text(found)
-    assert "± 0" not in shown
-    for words in (shown, markdown(found), page(found)):
-        folded = " ".join(words.split())
-        assert "no spread was seen" in folded and "one of up to 0.5 percent of line is not proven" in folded
+    assert "± 0" not in text(found)
     assert not any(row["p"] for row in csv.DictReader(io.StringIO(csv_text(found))))
 
 
@@ -175,19 +171,19 @@ def test_the_interval_has_the_step_of_a_ramp_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "two", "says"),
+    ("bounds", "two", "limited"),
     [
-        (("one", "two"), 60.0, "neither fell behind at what was offered"),
+        (("one", "two"), 60.0, False),
         # its own limit is somewhere above: maybe above the baseline's, too
-        (("two",), 40.0, "it did not fall behind at what was offered"),
-        (("one",), 60.0, "the baseline did not fall behind at what was offered"),
+        (("two",), 40.0, False),
+        (("one",), 60.0, False),
         # the difference can but grow
-        (("one",), 40.0, ""),
-        (("two",), 60.0, ""),
+        (("one",), 40.0, True),
+        (("two",), 60.0, True),
     ],
 )
 def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
-    bounds: tuple[str, ...], two: float, says: str
+    bounds: tuple[str, ...], two: float, limited: bool
 ) -> None:
     records = []
     for name in SEARCHED.variants:
@@ -197,13 +193,13 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
         records += measurements(SEARCHED, values, figures=figures)
     found = results_of(SEARCHED, records)
     cell = found.cells["one flow", "two"]
-    assert cell.unlimited == says and (cell.compared is None) is bool(says)
+    assert (cell.compared is not None) is limited is not cell.unlimited
     assert cell.at_least is ("two" in bounds)
     for shown in (text(found), markdown(found), page(found)):
         folded = " ".join(re.sub("<[^>]*>", " ", shown).split())
         assert (f"≥ {two + 0.01:g}" in folded) is cell.at_least and "its own limit is somewhere above" in folded
-        assert not says or says.split()[0] in folded
-    if not says:
+        assert limited or "not compared: some values" in folded
+    if limited:
         sign = "≥" if two > 50 else "≤"
         assert cell.compared is not None and str(cell.compared).startswith(f"{sign} {'+' if two > 50 else '-'}")
         rows = {row["variant"]: row["change_bound"] for row in csv.DictReader(io.StringIO(csv_text(found)))}
@@ -216,18 +212,18 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
 
 
 @pytest.mark.parametrize(
-    ("bounds", "least", "says"),
+    ("bounds", "least", "limited"),
     [
         # what the generator offered at most makes the variant worse, or the baseline
-        ("two", 985.0, "it did not fall behind at what was offered in 2 of 5 measurements"),
-        ("one", 985.0, "the baseline did not fall behind at what was offered in 2 of 10 measurements"),
+        ("two", 985.0, False),
+        ("one", 985.0, False),
         # or hides that it is better
-        ("two", 1000.0, "it did not fall behind at what was offered in 2 of 5 measurements"),
+        ("two", 1000.0, False),
         # it is better for all that
-        ("two", 1040.0, ""),
+        ("two", 1040.0, True),
     ],
 )
-def test_a_few_values_of_a_generator_prove_no_deficit(bounds: str, least: float, says: str) -> None:
+def test_a_few_values_of_a_generator_prove_no_deficit(bounds: str, least: float, limited: bool) -> None:
     chance = random.Random("a few bounds")
     better = 1050 if least > 1000 else 1000
     records, left = [], 2
@@ -238,19 +234,8 @@ def test_a_few_values_of_a_generator_prove_no_deficit(bounds: str, least: float,
         records.append(record)
     found = results_of(SEARCHED, records)
     cell = found.cells["one flow", "two"]
-    assert cell.unlimited == says and not cell.at_least
-    assert (cell.compared is not None and cell.compared.proven) is not bool(says)
+    assert cell.unlimited is not limited and not cell.at_least
+    assert (cell.compared is not None and cell.compared.proven) is limited
     shown = " ".join(text(found).split())
     # what is least is the generator's, unless the router did worse by itself
     assert (f" ≥ {least:g} " in shown) is (least != 1000) and "≥: the router did not fall behind" in shown
-
-
-def test_two_with_a_few_values_of_a_generator_are_not_compared() -> None:
-    records = [
-        replace(record, figures={AT_LEAST: 1.0}) if record.block == 1 else record
-        for record in measurements(SEARCHED, {"one": [50.0, 50.1] * BLOCKS, "two": [40.0, 40.1, 40.2, 40.0, 40.1]})
-    ]
-    words = "did not fall behind at what was offered in"
-    assert results_of(SEARCHED, records).cells["one flow", "two"].unlimited == (
-        f"it {words} 1 of 5 measurements and the baseline {words} 2 of 10 measurements"
-    )

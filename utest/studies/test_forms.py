@@ -159,12 +159,13 @@ def test_a_record_is_read_back(tmp_path: Path) -> None:
     assert MeasurementRecord.from_json(record.to_json()) == record
 
 
-def test_a_proven_drift_is_said_beside_each_comparison(tmp_path: Path) -> None:
+def test_a_proven_drift_is_noted(tmp_path: Path) -> None:
     study = study_of(tmp_path, SMALL.replace("repeats: 2", "repeats: 5"))
     falling = [40.0, 30.0, 40.1, 30.2, 40.0, 30.1, 39.9, 30.0, 40.2, 30.1]
     found = results_of(study, measurements(study, {"vpp": falling, "linux": [4.3, 4.31, 4.32, 4.3, 4.31]}))
-    assert re.search(r"; the baseline drifted by -24\.\d", markdown(found))
-    assert "baseline drifted" in " ".join(text(found).split())
+    assert re.search(
+        r"the baseline drifted within the blocks by -24\.\d+ % ± [\d.]+ %; no difference of less", markdown(found)
+    )
 
 
 def test_the_tolerance_stands_beside_the_published_figures(tmp_path: Path) -> None:
@@ -177,22 +178,3 @@ def test_the_tolerance_stands_beside_the_published_figures(tmp_path: Path) -> No
     assert f"Inside: {points.format(1)}" in " ".join(text(results_of(study_of(tmp_path), [], planned=8)).split())
     assert StudyTolerance(percent=7).words(rate=False) == "7 % of the published figure"
     assert StudyTolerance().words(difference=True).endswith("3 points of line rate if that is more")
-
-
-def test_every_form_says_why_a_difference_beyond_chance_is_not_proven(tmp_path: Path) -> None:
-    study = study_of(tmp_path, SMALL.replace("repeats: 2", "repeats: 5"))
-    drifting = [100.1, 109.9, 99.9, 110.1, 100.0, 110.0, 100.2, 109.8, 99.8, 110.2]
-    drifted = results_of(study, measurements(study, {"vpp": drifting, "linux": [115.0, 115.1, 114.9, 115.05, 114.95]}))
-    says = "no more than the baseline drifted (9.52 % of its mean)"
-    assert says in " ".join(text_column(text(drifted)).split())
-    assert all(says in form for form in (page(drifted), markdown(drifted).replace("\\", "")))
-    row = next(row for row in csv.DictReader(io.StringIO(csv_text(drifted))) if row["variant"] == "linux")
-    assert (row["proven"], row["why_not_proven"]) == ("false", says)
-
-
-def text_column(shown: str) -> str:
-    """The words of the column 'against baseline', which are folded."""
-    lines = shown.splitlines()
-    head = next(line for line in lines if "against baseline" in line)
-    start = head.index("against baseline")
-    return " ".join(line[start : start + 28] for line in lines)

@@ -17,7 +17,7 @@ from ..evidence.baselines import find_one_run
 from ..evidence.resume import SUITE_OPTIONS
 from ..studies.carrying import Carried
 from ..studies.comparing import Compared
-from ..studies.forms import figure, headline, notes
+from ..studies.forms import UNLIMITED, figure, headline, notes
 from ..studies.keeping import write_results
 from ..studies.page import page
 from ..studies.preparing import prepare_study
@@ -150,9 +150,7 @@ class StudyKeywords(Component):
 
     @keyword(tags=["studies"])
     def difference_should_be_proven(self, row: str, variant: str, direction: Literal["more", "less"]) -> None:
-        """*variant* has proven *more* or *less* of *row* than its baseline, at 95 % for all variants.
-
-        A difference that is no larger than the baseline's proven drift is ``INCONCLUSIVE:``. Example:
+        """*variant* has proven *more* or *less* of *row* than its baseline, at 95 % for all variants. Example:
         | Difference Should Be Proven    one flow saturated    linux    less
         """
         compared = self._compared(row, variant)
@@ -165,39 +163,33 @@ class StudyKeywords(Component):
     def no_difference_should_be_proven(self, row: str, variant: str, within: float | None = None) -> None:
         """*variant* is not proven to differ from its baseline in *row*, at 95 %.
 
-        That is no proof that they are equal: the message has the interval of the difference, and says how much may be
-        hidden in it. *within*: what it may be at most, in per cent of the baseline's mean; if more may be hidden, it
-        is ``INCONCLUSIVE:``. So it is with values of fewer than three blocks, and where the difference is beyond chance
-        and no larger than the baseline's proven drift. Examples:
+        That is no proof that they are equal: the message has the interval of the difference. *within*: what it may be
+        at most, in per cent of the baseline's mean; if it may be more, it is ``INCONCLUSIVE:``, and so it is with
+        values of fewer than three blocks. Examples:
         | No Difference Should Be Proven    64b saturated    flex parser
         | No Difference Should Be Proven    64b saturated    flex parser    within=5
         """
         if within is not None and not 0 < within < math.inf:
             raise ConfigError(f"within={within:g} is no bound; expected per cent of the baseline's mean, more than 0")
-        compared, drift = self._compared(row, variant), self._cell(row, variant).drift
+        compared = self._compared(row, variant)
         if compared.proven:
             raise SlaFailure(f"FAIL: {self._mark}{row}, {variant}: {compared}; expected no difference")
         words = f"{row}, {variant}: {compared}"
-        words += f"; the baseline drifted by {drift.change}" if drift else ""
         values = min(compared.comparison.reference.n, compared.comparison.candidate.n)
         if values < LEAST_VALUES:
             raise Inconclusive(
                 f"INCONCLUSIVE: {self._mark}{words}, of {values} values; at least {LEAST_VALUES} are needed"
             )
-        hidden = compared.hidden_percent
-        words += f"; one of up to {figure(compared.hidden) if hidden is None else f'{hidden:.2g} %'} may be hidden"
-        if within is not None and compared.hidden and (hidden is None or hidden > within):
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{words}; expected at most {within:g} %")
+        if within is not None and compared.most_percent > within:
+            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{words}; it may be more than {within:g} %")
         BuiltIn().set_test_message(words, append=True, separator="\n")
 
     def _compared(self, row: str, variant: str) -> Compared:
-        """The comparison of *variant* with its baseline. Raises Inconclusive without one, or where drift decides it."""
+        """Return the comparison of *variant* with its baseline. Raises Inconclusive without one."""
         cell = self._cell(row, variant)
         if cell.compared is None:
-            why = cell.few or cell.unlimited or "too few measurements"
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not compared: {why}")
-        if cell.compared.drift_decides:
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant}: {cell.compared}")
+            why = cell.few or (UNLIMITED if cell.unlimited else "not compared: too few measurements")
+            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant}: {why}")
         return cell.compared
 
     @property

@@ -8,6 +8,7 @@ they are one value of its sample, their mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -31,9 +32,8 @@ class Compared:
 
     ``drift``: a difference of no more than that may be the baseline's own. ``step``: so much may the measurements make
     of none, whatever their spread; the interval has it. ``resolution``: neither sample has a spread, and a difference
-    of no more than that proves nothing; None: they have one. ``family``: how many are compared in the row. ``bound``:
-    ``≥ `` or ``≤ ``, where the difference is at least so large, because a router's own limit is somewhere above its
-    figure; "": it is what it is.
+    of no more than that proves nothing; None: they have one. ``bound``: ``≥ `` or ``≤ ``, where the difference is at
+    least so large, because a router's own limit is somewhere above its figure; "": it is what it is.
     """
 
     comparison: Comparison
@@ -42,7 +42,6 @@ class Compared:
     drift: float = 0.0
     step: float = 0.0
     resolution: float | None = None
-    family: int = 1
     bound: str = ""
 
     @property
@@ -58,61 +57,16 @@ class Compared:
 
     @property
     def proven(self) -> bool:
-        """Whether a difference is proven at CONFIDENCE, with all others of the row."""
-        return self._beyond_chance and not self.drift_decides
+        """Whether a difference is proven at CONFIDENCE, with all others of the row, and is no drift of the baseline."""
+        return abs(self.comparison.difference) > max(self.half_width, self.resolution or 0.0, self.drift)
 
     @property
-    def _beyond_chance(self) -> bool:
-        return abs(self.comparison.difference) > max(self.half_width, self.resolution or 0.0)
-
-    @property
-    def drift_decides(self) -> bool:
-        """Whether the difference is beyond chance, and may be the baseline's drift: neither proven nor disproved."""
-        return self._beyond_chance and abs(self.comparison.difference) <= self.drift
-
-    @property
-    def correction_decides(self) -> bool:
-        """Whether a difference would be proven if this were the only variant of the row."""
-        return self.family > 1 and not self._beyond_chance and self.p < 1 - CONFIDENCE
-
-    @property
-    def hidden(self) -> float:
-        """The largest difference, in the sample's unit, that there may be for all that was measured."""
-        difference = abs(self.comparison.difference)
-        return max(difference + (self.half_width if self.resolution is None else 0.0), self.drift, self.resolution or 0)
-
-    @property
-    def hidden_percent(self) -> float | None:
-        """The same in per cent of the baseline's mean; None where that is 0."""
-        return self._percent(self.hidden)
-
-    @property
-    def why_not(self) -> str:
-        """Why a difference that one would take for proven is not: drift, correction, resolution; "" without one."""
-        if self.drift_decides:
-            return f"no more than the baseline drifted ({self._size(self.drift)}{self._of_mean})"
-        if self.correction_decides:
-            return f"not after correction for {self.family} comparisons"
-        if self.resolution is not None and not self.proven and self.comparison.difference:
-            return f"one of up to {self._size(self.resolution)} is not proven"
-        return ""
-
-    def _percent(self, value: float) -> float | None:
+    def most_percent(self) -> float:
+        """Return the largest difference that there may be, in per cent of the baseline's mean."""
+        half_width = self.half_width if self.resolution is None else 0.0
+        most = max(abs(self.comparison.difference) + half_width, self.drift, self.resolution or 0.0)
         mean = abs(self.comparison.reference.mean)
-        return 100 * value / mean if mean else None
-
-    @property
-    def _of_mean(self) -> str:
-        return " of its mean" if self.comparison.reference.mean else ""
-
-    def _size(self, value: float) -> str:
-        percent = self._percent(value)
-        return f"{value:.4g}" if percent is None else f"{percent:.3g} %"
-
-    @property
-    def sureness(self) -> str:
-        """``, no spread was seen``, where there is no interval; ""."""
-        return "" if self.resolution is None else ", no spread was seen"
+        return 100 * most / mean if mean else math.inf
 
     @property
     def absolute(self) -> str:
@@ -134,9 +88,8 @@ class Compared:
 
     def __str__(self) -> str:
         if self.proven:
-            return self.change + self.sureness
-        why = f": {self.why_not}" if self.why_not else ""
-        return f"no difference proven at {100 * CONFIDENCE:g} %; measured {self.change}{self.sureness}{why}"
+            return self.change
+        return f"no difference proven at {100 * CONFIDENCE:g} %; measured {self.change}"
 
 
 def visit_means(records: Sequence[MeasurementRecord]) -> tuple[float, ...]:
@@ -176,7 +129,7 @@ def compare_with(
     ]
     levels = holm_levels(chances, 1 - CONFIDENCE) if pairs else []
     return {
-        name: Compared(compare(*pair, 1 - level, method), p, level, 0.0, steps[name], resolutions[name], len(pairs))
+        name: Compared(compare(*pair, 1 - level, method), p, level, 0.0, steps[name], resolutions[name])
         for (name, pair), p, level in zip(pairs.items(), chances, levels, strict=True)
     }
 

@@ -23,6 +23,7 @@ from .study import DIFFERENCES, RATES, Study
 
 HEADS = ("variant", "n", "min", "median", "max", "against baseline", "published", "inside")
 NOTHING = "–"
+UNLIMITED = "not compared: some values are only what was offered"
 
 COLUMNS = 118
 """Of the text for a terminal."""
@@ -40,7 +41,7 @@ _CSV_HEADS = (
     *("published_change_percent", "published_proven", "explanation", "gaps"),
     *("l1_gbps", "l2_gbps", "received_percent", "cpu_seconds_per_mframe"),
     *(f"fit_{link / 1e9:g}g" for link in LINES.values()),
-    *("at_least", "change_bound", "why_not_proven"),
+    *("at_least", "change_bound"),
 )
 
 
@@ -99,12 +100,10 @@ def _against(cell: Cell, study: Study) -> str:
     if baseline is None:
         words = "baseline" if cell.variant in study.baselines else NOTHING
         return f"{words}: {cell.few}" if cell.few else words
-    words = str(cell.compared) if cell.compared else cell.few or cell.unlimited or NOTHING
+    words = str(cell.compared) if cell.compared else cell.few or (UNLIMITED if cell.unlimited else NOTHING)
     if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
         # a part of the mean is the sender's, so that per cent of it would say little
-        words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}{cell.compared.sureness}"
-    if cell.compared and cell.drift and not cell.compared.drift_decides:
-        words += f"; the baseline drifted by {cell.drift.change}"
+        words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
     if baseline != study.baseline:
         words += f" (against {baseline})"
     if cell.published_compared:
@@ -131,7 +130,7 @@ def notes(found: StudyResults) -> list[str]:
     close = closeness_words(found.pairs)
     rows = [*found.history, *_tolerances(found), *([f"Beside the published figures: {close}."] if close else [])]
     rows += [
-        f"{row}: the baseline drifted within the blocks by {drift.change}; comparisons of this row include that"
+        f"{row}: the baseline drifted within the blocks by {drift.change}; no difference of less is proven in this row"
         for row, drift in found.drifts.items()
         if drift.proven
     ]
@@ -159,13 +158,6 @@ def notes(found: StudyResults) -> list[str]:
     rows += sentences(senders_of(found))
     if any(cell.bounds for cell in found.cells.values()):
         rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
-    for row, cells in found.rows():
-        if same := [cell.variant for cell in cells if cell.compared and cell.compared.resolution is not None]:
-            least = max(cell.compared.resolution or 0.0 for cell in cells if cell.compared)
-            rows.append(
-                f"{row}: no spread was seen of {', '.join(same)} and the baseline: how sure a difference is cannot be"
-                f" said, and one of up to {figure(least)} {cells[0].unit} is not proven"
-            )
     if compared := [cell.compared for cell in found.cells.values() if cell.compared]:
         wider = ", and the step of a ramp or width of a search on either side" if any(x.step for x in compared) else ""
         rows.append(
@@ -274,7 +266,6 @@ def _csv_rows(found: StudyResults) -> Iterator[tuple[object, ...]]:
             *_sent(senders.get((cell.row, cell.variant))),
             cell.at_least,
             cell.compared.bound.strip() if cell.compared else None,
-            cell.compared.why_not if cell.compared else None,
         )
 
 

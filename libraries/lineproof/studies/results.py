@@ -25,10 +25,9 @@ class Cell:
     """One row on one variant, in the row's unit. ``gaps``: why measurements have no value. ``line``: the line rate.
 
     ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
-    ministat's answer. ``drift``: of the baseline within the blocks, where it is proven. ``excused``: all its gaps are
-    no failures, as of what is not here. ``blocks``: that have a value, of those that were ``asked`` for. ``bounds``:
-    how many values are only what was offered most; ``least_bound``: whether the least is; ``unlimited``: why these make
-    it incomparable.
+    ministat's answer. ``excused``: all its gaps are no failures, as of what is not here. ``blocks``: that have a value,
+    of those that were ``asked`` for. ``bounds``: how many values are only what was offered most; ``least_bound``:
+    whether the least is; ``unlimited``: these, or the baseline's, make it incomparable.
     """
 
     row: str
@@ -42,13 +41,12 @@ class Cell:
     explanation: str = ""
     compared: Compared | None = None
     published_compared: Compared | None = None
-    drift: Compared | None = None
     excused: bool = False
     blocks: int = 1
     asked: int = 1
     bounds: int = 0
     least_bound: bool = False
-    unlimited: str = ""
+    unlimited: bool = False
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -92,20 +90,14 @@ class Cell:
             return None
         if self.summary is None or not self.measured:
             return False
-        return self._meets(self.summary.median)
+        return abs(self.summary.median - self.published_summary.median) <= self.allowed * (1 + 1e-9)
 
     @property
     def outside_words(self) -> str:
-        """Why it is outside, as the study says it or its values show it; "" if it is not."""
+        """Why it is outside, as the study says it; "" if it is not."""
         if self.inside is not False:
             return ""
-        if not self.explanation and (close := sum(map(self._meets, self.values))):
-            return f"outside by the median; {close} of {counted(len(self.values), 'measurement')} would be inside"
         return f"outside{f': {self.explanation}' if self.explanation else ', not explained'}"
-
-    def _meets(self, value: float) -> bool:
-        published = self.published_summary
-        return published is not None and abs(value - published.median) <= self.allowed * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -226,7 +218,6 @@ def results_of(
                 compared=None if unlimited or beyond is None else replace(beyond, bound=_bound(cell, base, beyond)),
                 unlimited=unlimited,
                 published_compared=published_compared.get(name),
-                drift=drift,
             )
     simulated = any(record.simulated for record in records)
     return StudyResults(study, run, folder, simulated, testbed, tuple(records), cells, drifts, planned, machine)
@@ -256,22 +247,14 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
     )
 
 
-def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> str:
-    """Why *found* says nothing, where a router's limit is somewhere above some of its values; "".
+def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> bool:
+    """Return whether *found* says nothing, because a router's limit is somewhere above some of its values.
 
     Such values are too small. They can hide a difference, and make one; they cannot make one of the other sign.
     """
     if base is None or found is None or not (cell.bounds or base.bounds):
-        return ""
-    less = found.comparison.difference < 0
-    if found.proven and not (cell if less else base).bounds:
-        return ""
-    bounded = {who: each for who, each in (("it", cell), ("the baseline", base)) if each.bounds}
-    shares = {who: _share_of_bounds(each) for who, each in bounded.items()}
-    if len(shares) > 1 and not any(shares.values()):
-        return "neither fell behind at what was offered"
-    first, *others = (f"{who} did not fall behind at what was offered{share}" for who, share in shares.items())
-    return " and ".join([first, *others])
+        return False
+    return not found.proven or bool((cell if found.comparison.difference < 0 else base).bounds)
 
 
 def _bound(cell: Cell, base: Cell | None, found: Compared) -> str:
@@ -279,13 +262,6 @@ def _bound(cell: Cell, base: Cell | None, found: Compared) -> str:
     if not (cell.bounds or (base is not None and base.bounds)):
         return ""
     return "≤ " if found.comparison.difference < 0 else "≥ "
-
-
-def _share_of_bounds(cell: Cell) -> str:
-    """In how many of its measurements the router did not fall behind; "": in all."""
-    if cell.bounds == len(cell.values):
-        return ""
-    return f" in {cell.bounds} of {counted(len(cell.values), 'measurement')}"
 
 
 def _beyond(found: Compared | None, drift: Compared | None) -> Compared | None:
