@@ -1,5 +1,3 @@
-import random
-
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -87,38 +85,6 @@ def test_the_text_names_welchs_test_and_its_degrees_of_freedom():
 
 
 @unhurried
-@given(spread, spread, confidences, methods)
-def test_swapping_the_samples_negates_the_difference(one: list[float], two: list[float], confidence: float, method):
-    there, back = compare(one, two, confidence, method), compare(two, one, confidence, method)
-    assert back.difference == -there.difference
-    assert back.half_width == pytest.approx(there.half_width)
-    assert back.significant is there.significant or abs(there.difference) == pytest.approx(there.half_width)
-
-
-@unhurried
-@given(spread, spread, st.integers(-1000, 1000), st.sampled_from([-8.0, 0.001, 0.5, 1000.0]), methods)
-def test_a_comparison_moves_and_scales_with_its_samples(one, two, shift: int, factor: float, method):
-    found = compare(one, two, method=method)
-    moved = compare([factor * v + shift for v in one], [factor * v + shift for v in two], method=method)
-    size = abs(factor) * max(map(abs, one + two)) + abs(shift)
-    assert moved.difference == near(factor * found.difference, size)
-    assert moved.half_width == pytest.approx(abs(factor) * found.half_width, rel=1e-5, abs=1e-9 * size)
-    if not shift and found.relative_percent is not None:
-        assert moved.relative_percent == pytest.approx(found.relative_percent, rel=1e-5, abs=1e-5)
-
-
-@unhurried
-@given(st.integers(2, 51), measurements, measurements, st.floats(1e-3, 1e6), confidences)
-def test_welch_equals_pooled_where_number_and_variance_are_equal(n, mean, other, stddev: float, confidence: float):
-    samples = Moments(n=n, mean=mean, stddev=stddev), Moments(n=n, mean=other, stddev=stddev)
-    welch, pooled = (compare(*samples, confidence, method) for method in ("welch", "pooled"))
-    assert welch.degrees_of_freedom == pytest.approx(pooled.degrees_of_freedom)
-    assert welch.standard_error == pytest.approx(pooled.standard_error)
-    assert welch.half_width == pytest.approx(pooled.half_width, rel=5e-4)  # the table has three decimals
-    assert pooled.pooled_s == pytest.approx(stddev) and welch.pooled_s is None
-
-
-@unhurried
 @given(spread, spread, confidences)
 def test_welch_agrees_with_scipy(one: list[float], two: list[float], confidence: float):
     from scipy.stats import ttest_ind  # takes a second of every run that collects this file
@@ -130,31 +96,11 @@ def test_welch_agrees_with_scipy(one: list[float], two: list[float], confidence:
     assert found.difference + found.half_width == pytest.approx(theirs.high, rel=1e-6, abs=1e-6 * size)
 
 
-@unhurried
-@given(spread, spread, methods)
-def test_samples_and_their_summaries_compare_alike(one: list[float], two: list[float], method):
-    assert compare(one, two, method=method) == compare(Summary.of(one), Summary.of(two), method=method)
-
-
-@unhurried
-@given(spread, methods)
-def test_a_sample_does_not_differ_from_itself(sample: list[float], method):
-    found = compare(sample, sample, method=method)
-    assert not found.significant and found.difference == 0
-    assert found.text().endswith("No difference proven at 95.0% confidence")
-
-
 def test_the_relative_error_includes_the_uncertainty_of_the_reference():
-    draw = random.Random(11)
-
-    def runs(mean: float) -> list[float]:
-        return [draw.gauss(mean, 50) for _ in range(10)]
-
-    covered = 0
-    for _ in range(300):
-        found = compare(runs(1000), runs(400))
-        covered += abs(found.relative_percent + 60) <= found.relative_half_width_percent
-    assert 0.91 <= covered / 300 <= 0.99
+    found = compare([10, 11, 12], [20, 22, 24])
+    t = found.half_width / found.standard_error
+    # of a ratio of 2: four times the reference's variance of 1, and the candidate's of 4, of three values each
+    assert found.relative_half_width_percent == pytest.approx(100 * t * (8 / 3) ** 0.5 / 11)
 
 
 def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
