@@ -139,12 +139,11 @@ class PortCounters:
 
 @dataclass(frozen=True, slots=True)
 class CapturedFrame:
-    """A frame seen at a port: ``data`` without FCS, ``timestamp`` in s of the bench's clock, ``received`` or sent."""
+    """A frame that a port received: ``data`` without FCS, ``timestamp`` in s of the bench's clock."""
 
     port: int
     data: bytes
     timestamp: float
-    received: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ MAGIC = struct.pack(">I", 0xABE85CEA)
 METHODS = (
     *("ping", "api_sync", "api_sync_v2", "get_version", "get_system_info", "get_supported_cmds", "publish_now"),
     *("get_async_events", "get_global_stats", "get_port_stats", "get_port_xstats_values", "get_utilization"),
-    *("get_active_pgids", "get_pgid_stats", "get_port_status", "get_owner", "acquire", "release", "add_stream"),
+    *("get_active_pgids", "get_pgid_stats", "get_port_status", "push_pkts", "acquire", "release", "add_stream"),
     *("remove_all_streams", "get_all_streams", "validate", "start_traffic", "update_traffic", "stop_traffic"),
-    *("pause_streams", "set_port_attr", "set_rx_feature", "service", "set_l3", "capture", "shutdown", "no such"),
+    *("pause_traffic", "set_port_attr", "set_rx_feature", "service", "set_l3", "capture", "shutdown", "no such"),
 )
 FIELDS = (
     *("port_id", "handler", "user", "session_id", "profile_id", "stream_id", "stream", "mul", "duration", "pgids"),

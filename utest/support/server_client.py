@@ -93,7 +93,7 @@ def steer() -> dict[str, Any]:
     client.validate([0])
     client.start([0], mult="1kpps")
     saw: dict[str, Any] = {"active": client.get_active_ports()}
-    client.update([0], mult="50%-")
+    client.update([0], mult="500pps")
     time.sleep(0.05)
     client.pause([0])
     client.clear_stats()
@@ -123,7 +123,7 @@ def theft() -> dict[str, Any]:
     while alice.get_acquired_ports() and time.monotonic() < end:
         time.sleep(0.01)
     saw["alice_still_owns"] = alice.get_acquired_ports()
-    saw["owner"] = bob.ports[0].get_owner()
+    saw["bob_owns"] = bob.get_acquired_ports()
     bob.disconnect()
     alice.disconnect()
     return saw

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 sys.path.insert(0, f"{sys.argv[1]}/automation/trex_control_plane/interactive")
@@ -33,7 +32,6 @@ from trex.stl.api import (
     STLVmTupleGen,
     STLVmWrFlowVar,
     STLVmWrMaskFlowVar,
-    TRexError,
 )
 
 
@@ -71,46 +69,6 @@ def counted(client: Any) -> list[int]:
     return [stats[0]["opackets"], stats[1]["ipackets"]]
 
 
-def refused(call: Callable[..., Any], *args: Any, **named: Any) -> str:
-    try:
-        call(*args, **named)
-    except TRexError as error:
-        return str(error)
-    return ""
-
-
-def steered(client: Any) -> dict[str, Any]:
-    """Single streams, several profiles, captures in both directions, a missing file."""
-    saw: dict[str, Any] = {}
-    client.reset([0, 1])
-    numbers = client.add_streams([STLStream(packet=packet(), mode=STLTXCont(pps=100)) for _ in (1, 2)], ports=[0])
-    client.start([0], mult="2kpps")
-    client.pause_streams(0, [numbers[0]])
-    client.resume_streams(0, [numbers[0]])
-    client.update_streams(0, "1kpps", False, numbers)
-    client.stop([0])
-    client.add_streams([STLStream(packet=packet(), mode=STLTXCont(pps=100))], ports=["0.other"])
-    client.clear_stats()
-    client.start(["0.other"], mult="1kpps", duration=4)
-    client.start([0], mult="2kpps", duration=2)
-    saw["both"] = sorted(str(name) for name in client.get_profiles_with_state("active"))
-    client.wait_on_traffic([0], timeout=10)
-    saw["sent"] = client.get_stats()[0]["opackets"]
-    client.reset([0, 1])
-    saw["left"] = client.get_port_info([0])[0]["status"]
-    client.set_service_mode([0, 1], True)
-    capture = client.start_capture(tx_ports=[0], rx_ports=[1], limit=20)["id"]
-    beside = client.start_capture(rx_ports=[1], limit=20, mode="cyclic")["id"]
-    client.push_packets([bytes(packet().pkt)] * 3, ports=[0])
-    frames: list[Any] = []
-    client.stop_capture(capture, frames)
-    client.stop_capture(beside, [])
-    saw["captured"] = sum(frame["origin"] == "TX" for frame in frames)
-    client.set_service_mode([0, 1], False)
-    saw["remote"] = refused(client.push_remote, "/none.pcap", ports=[0])
-    return saw
-
-
 def main() -> dict[str, Any]:
     saw: dict[str, Any] = {}
     client = STLClient(server="127.0.0.1", sync_port=int(sys.argv[2]), async_port=int(sys.argv[3]))
@@ -136,7 +94,7 @@ def main() -> dict[str, Any]:
     )
     client.clear_stats()
     client.start([0], mult="20kpps")
-    for multiplier in ("30%", "2mpps", "1gbps", "1gbpsl1", "10%+", "5%-", "3", "1kpps+", "1kpps-"):
+    for multiplier in ("30%", "2mpps", "1gbps", "1gbpsl1", "3"):
         client.update([0], mult=multiplier)
     client.pause([0])
     client.resume([0])
@@ -156,8 +114,6 @@ def main() -> dict[str, Any]:
             self_start=False,
             packet=packet(),
             mode=STLTXMultiBurst(pps=1000, pkts_per_burst=10, ibg=1000.0, count=5),
-            next="a",
-            action_count=2,
         ),
     ]
     client.add_streams(chain, ports=[0])
@@ -166,7 +122,7 @@ def main() -> dict[str, Any]:
     client.wait_on_traffic([0], timeout=10)
     saw["chain"] = client.get_stats()[0]["opackets"]
 
-    saw |= steered(client)
+    client.reset([0, 1])
     client.set_port_attr([0], promiscuous=True)
     saw["promiscuous"] = client.get_port_attr(0)["prom"]
     client.set_service_mode([0, 1], True)

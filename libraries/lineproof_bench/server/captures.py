@@ -1,4 +1,4 @@
-"""``capture``: frames that a port receives or sends, fetched by clients; several captures may look at one port."""
+"""``capture``: frames that a port receives, fetched by clients; several captures may look at one port."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..backend import Backend, CapturedFrame, StreamTraffic
+from ..backend import Backend, CapturedFrame
 from .filters import Filter, filter_of
 from .params import Params, refused
-from .sent_frames import first_frames
 
 ANSWER_DELAY = 50e-6
 """Seconds until a modelled router answers."""
@@ -28,11 +27,8 @@ class _Capture:
     started: float
     text: str = ""
     fits: Filter = field(default_factory=lambda: filter_of(""))
-    tx: tuple[int, ...] = ()
     cyclic: bool = False
     kept: list[CapturedFrame] = field(default_factory=list)
-    sent: dict[int, int] = field(default_factory=dict)
-    """By port, its sent frames at the last :meth:`Captures._collect`."""
     matched: int = 0
     active: bool = True
     fetched: int = 0
@@ -55,18 +51,15 @@ class _Capture:
 
 
 class Captures:
-    """All captures. *now* is the bench's clock in s; *traffic*: what a port sends or sent last.
+    """All captures. *now* is the bench's clock in s.
 
     A backend keeps the first frames after a request. They are collected, and more are requested, whenever a client asks
     for anything about captures.
     """
 
-    def __init__(
-        self, backend: Backend, now: Callable[[], float], traffic: Callable[[int], tuple[StreamTraffic, ...]]
-    ) -> None:
-        self._backend, self._now, self._traffic = backend, now, traffic
+    def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
+        self._backend, self._now = backend, now
         self._captures: dict[int, _Capture] = {}
-        self._queues: dict[int, _Capture] = {}
         self._requested: dict[int, int] = {}
         self._count = 0
 
@@ -94,29 +87,25 @@ class Captures:
         text = params.text("filter", "")
         fits, limit = filter_of(text), params.integer("limit", least=1, most=MOST_FRAMES)
         cyclic = params.choice("mode", ("fixed", "cyclic"), "fixed") == "cyclic"
-        rx, tx = (tuple(dict.fromkeys(params.integers(word))) for word in ("rx", "tx"))
+        rx, tx = tuple(dict.fromkeys(params.integers("rx"))), params.integers("tx")
         known = {port.index for port in self._backend.ports}
-        if not (rx or tx) or not known.issuperset((*rx, *tx)):
-            raise refused(f"'rx' is {list(rx)}, 'tx' is {list(tx)}; expected some of the ports {sorted(known)}")
+        if tx or not rx or not known.issuperset(rx):
+            raise refused(f"'rx' is {list(rx)}, 'tx' is {tx}; expected 'rx' of the ports {sorted(known)}, and no 'tx'")
         if len(self._captures) >= MOST_CAPTURES:
             raise refused("capture limit has reached")
         self._collect()
         self._count += 1
-        capture = _Capture(self._count, rx, limit, self._now(), text, fits, tx, cyclic)
-        capture.sent = {port: self._backend.counters(port).opackets for port in tx}
+        capture = _Capture(self._count, rx, limit, self._now(), text, fits, cyclic)
         self._captures[capture.number] = capture
         self._request()
         return {"capture_id": capture.number, "start_ts": capture.started}
 
     # -- looking at ports
 
-    def _all(self) -> list[_Capture]:
-        return [*self._captures.values(), *self._queues.values()]
-
     def _request(self) -> None:
         """Request as many frames from the backend as the captures have room for."""
         for port in (row.index for row in self._backend.ports):
-            wanted = max((capture.room for capture in self._all() if port in capture.rx), default=0)
+            wanted = max((capture.room for capture in self._captures.values() if port in capture.rx), default=0)
             if wanted != self._requested.get(port, 0):
                 self._requested[port] = wanted
                 self._backend.capture(port, wanted)
@@ -125,69 +114,25 @@ class Captures:
         """Take the frames that the backend has kept."""
         for port in [port for port, requested in self._requested.items() if requested]:
             found = list(self._backend.captured(port))
-            for capture in self._all() if found else ():
+            for capture in self._captures.values() if found else ():
                 if capture.active and port in capture.rx:
                     capture.take(found)
             if found:
                 # these were taken: request others
                 self._requested[port] = 0
                 self._backend.capture(port, 0)
-        for capture in self._captures.values():
-            for port, before in capture.sent.items() if capture.active else ():
-                total = self._backend.counters(port).opackets
-                capture.sent[port] = total
-                if total > before and capture.room:
-                    seen = first_frames(self._traffic(port), min(total - before, capture.room), self._now())
-                    capture.take([CapturedFrame(port, data, at, received=False) for at, data in seen])
         self._request()
 
     def arrived(self, port: int, data: bytes) -> None:
         """*port* received a frame, without FCS, that the backend does not know of."""
-        for capture in self._all():
+        for capture in self._captures.values():
             if capture.active and port in capture.rx:
                 capture.take([CapturedFrame(port, data, self._now() + ANSWER_DELAY)])
 
     def keeps_service(self, port: int) -> str:
-        """What keeps *port* in service mode, in TRex's words; "" if nothing does."""
-        if port in self._queues:
-            return "please remove RX queue"
-        if any(capture.active and port in (*capture.rx, *capture.tx) for capture in self._captures.values()):
-            return f"an active capture on port {port} exists"
-        return ""
-
-    def pushed(self, port: int, frames: list[bytes], counted: bool) -> None:
-        """*frames* were sent by *port*. *counted*: the backend counts them too."""
-        for capture in self._captures.values():
-            if capture.active and port in capture.tx:
-                capture.take([CapturedFrame(port, data, self._now(), received=False) for data in frames])
-                if counted:
-                    capture.sent[port] += len(frames)
-
-    # -- a port's queue
-
-    def queue(self, port: int, size: int) -> None:
-        """Keep the next *size* frames that *port* receives, for :meth:`queued`; 0: keep none."""
-        self._collect()
-        self._queues.pop(port, None)
-        if size:
-            self._queues[port] = _Capture(0, (port,), size, self._now())
-        self._request()
-
-    def queued(self, port: int) -> list[dict[str, Any]]:
-        """The frames kept since the last call."""
-        if port not in self._queues:
-            raise refused(f"port {port} keeps no received packets; expected set_rx_feature 'queue' first")
-        self._collect()
-        frames = self._queues[port].kept
-        self.queue(port, self._queues[port].limit)
-        return [{"binary": base64.b64encode(frame.data).decode(), "ts": frame.timestamp} for frame in frames]
-
-    def queue_status(self, port: int) -> dict[str, Any]:
-        """``queue`` of a port's ``rx_info``."""
-        if port not in self._queues:
-            return {"is_active": False}
-        self._collect()
-        return {"is_active": True, "size": self._queues[port].limit, "count": len(self._queues[port].kept)}
+        """Return what keeps *port* in service mode, in TRex's words; "" if nothing does."""
+        looking = any(capture.active and port in capture.rx for capture in self._captures.values())
+        return f"an active capture on port {port} exists" if looking else ""
 
     # -- as reported to clients
 
@@ -198,7 +143,7 @@ class Captures:
             {
                 "binary": base64.b64encode(frame.data[: snaplen or None]).decode(),
                 "index": index,
-                "origin": "RX" if frame.received else "TX",
+                "origin": "RX",
                 "port": frame.port,
                 "ts": frame.timestamp,
                 "wirelen": len(frame.data),
@@ -210,8 +155,6 @@ class Captures:
 
     @staticmethod
     def _status(capture: _Capture) -> dict[str, Any]:
-        # ports as bits of a number
-        rx, tx = (sum(1 << port for port in ports) for ports in (capture.rx, capture.tx))
         return {
             "id": capture.number,
             "state": "ACTIVE" if capture.active else "STOPPED",
@@ -221,11 +164,11 @@ class Captures:
             "bytes": sum(len(frame.data) for frame in capture.kept),
             "limit": capture.limit,
             "snaplen": 0,
-            "filter": {"bpf": capture.text, "rx": rx, "tx": tx},
+            # ports as bits of a number
+            "filter": {"bpf": capture.text, "rx": sum(1 << port for port in capture.rx), "tx": 0},
         }
 
     def close(self) -> None:
         """Stop all."""
         self._captures.clear()
-        self._queues.clear()
         self._request()

@@ -3,7 +3,7 @@
 Facts from TRex's server (src/stx/stl, TrexStreamsGraph): the load of a port is the highest that its streams ask for at
 one moment; a chain is followed until it comes to a stream for the second time; a multi-burst stream counts as
 one burst. Latency streams have fixed rates: they are not multiplied, and taken off before the multiplier is computed.
-A per cent multiplier is of the port's L1 speed, except in an update with ``add`` or ``sub``: there of what is sent now.
+A per cent multiplier is of the port's L1 speed.
 """
 
 from __future__ import annotations
@@ -67,15 +67,13 @@ class RequestedLoad:
 
 
 def rate_of(stream: ServerStream) -> LoadRates:
-    """The rate of *stream* while it sends; nothing for a dummy."""
-    if not stream.sends:
-        return LoadRates()
+    """The rate of *stream* while it sends."""
     return LoadRates(stream.pps, stream.pps * l2_bits(stream.mean_size), stream.pps * l1_bits(stream.mean_size))
 
 
 def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
-    """The load of the enabled ones among *streams*."""
-    table = {stream.stream_id: stream for stream in streams if stream.enabled}
+    """Return the load of *streams*."""
+    table = {stream.stream_id: stream for stream in streams}
     changes: list[LoadChange] = []
     fixed, endless = LoadRates(), False
     for root in table.values():
@@ -107,28 +105,20 @@ def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
     return RequestedLoad(highest, fixed, tuple(changes), duration)
 
 
-def factor_of(
-    multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool, current: float | None = None
-) -> float:
-    """What the streams' rates are multiplied by, for a start or for an update of a port that has the *current* factor.
+def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool) -> float:
+    """Return what the streams' rates are multiplied by.
 
     Raises RpcError when nothing would be sent, or, unless *force*, when it is more than the port's L1 speed.
     """
     kind = multiplier.choice("type", MULTIPLIERS)
     value = multiplier.number("value", least=0)
-    operation = multiplier.choice("op", ("abs", "add", "sub"), "abs")
-    if current is None and operation != "abs":
-        raise refused("a start needs an absolute multiplier ('op' is 'abs')")
+    multiplier.choice("op", ("abs",), "abs")
     if load.pps <= 0:
         raise refused("the streams of this port send nothing: their rate is zero")
     if load.variable.pps <= 0:
         # nothing but latency streams, which no multiplier changes
-        return 1.0 if current is None else current
-    factor = _factor(kind, value, operation, load, speed_bps, current)
-    if operation != "abs" and current is not None:
-        factor = current + factor if operation == "add" else current - factor
-        if factor <= 0:
-            raise refused("Update request will lower traffic to less than zero")
+        return 1.0
+    factor = _factor(kind, value, load, speed_bps)
     if factor <= 0:
         raise refused(f"Factor must be positive, got: {factor:g}")
     asked = load.at(factor).l1_bps
@@ -138,13 +128,9 @@ def factor_of(
     return factor if force else min(factor, (speed_bps - load.fixed.l1_bps) / load.variable.l1_bps)
 
 
-def _factor(
-    kind: str, value: float, operation: str, load: RequestedLoad, speed_bps: float, current: float | None
-) -> float:
+def _factor(kind: str, value: float, load: RequestedLoad, speed_bps: float) -> float:
     if kind == "raw":
         return value
-    if kind == "percentage" and operation != "abs":
-        return (current or 0.0) * value / 100
     if kind == "percentage":
         kind, value = "bpsl1", value / 100 * speed_bps
     name, unit = {"pps": ("pps", "pps"), "bps": ("l2_bps", "BPS L2"), "bpsl1": ("l1_bps", "BPS L1")}[kind]

@@ -23,9 +23,6 @@ speed that TRex has (src/trex_port_attr.h:50)."""
 MOST_LATENCY_GROUPS = 128
 """Groups with the rule ``latency`` that send at a time, on any card (MAX_FLOW_STATS_PAYLOAD, src/trex_defs.h:46)."""
 
-PortAttribute = Literal["link_status", "led_status", "flow_ctrl_mode", "vxlan_fs"]
-"""Attributes that not every card lets a client set."""
-
 FrameLayer = Literal["ipv6", "vlan", "qinq", "mpls"]
 """What a frame may have beside plain IPv4 over Ethernet."""
 
@@ -120,8 +117,8 @@ class ServerCard(Config):
 
     ``driver``, ``trex``: "" for the backend's driver and the server's own version. ``pci``: ``{port}`` is the port's
     number. ``knows_speed``: False for a driver that does not know its link's speed; ``speed_while_down`` in Mbit/s;
-    None: as while it is up. ``flow_control``: RTE_ETH_FC_* of the port, -1: the driver cannot say. ``refuses``:
-    attributes that a client cannot set. ``rx_counters``: groups with the rule ``stats`` that are counted at a time.
+    None: as while it is up. ``flow_control``: RTE_ETH_FC_* of the port, -1: the driver cannot say.
+    ``rx_counters``: groups with the rule ``stats`` that are counted at a time.
     ``refused_groups``: the server's words for streams of a packet group whose frames have such a layer;
     ``unseen_groups``: layers whose frames the card does not lead to the core that counts groups.
 
@@ -145,7 +142,6 @@ class ServerCard(Config):
     is_vxlan_supported: bool = False
     is_ieee1588_supported: bool = False
     is_virtual: bool = True
-    refuses: tuple[PortAttribute, ...] = ("link_status", "led_status", "flow_ctrl_mode", "vxlan_fs")
     rx_caps: tuple[str, ...] = ("flow_stats", "latency", "rx_bytes")
     rx_counters: Annotated[int, Field(ge=0)] = 1023
     software_mode: bool = True

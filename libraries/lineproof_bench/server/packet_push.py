@@ -13,9 +13,6 @@ from .ports import ServerPort
 from .replies import reply_to
 from .streams import PADDED_TO, mac_bytes, packet_bytes
 
-MOST_PUSHED = 1000
-"""Different frames that one call may push."""
-
 
 class PacketPush:
     """Sends single frames by *backend*. *now* is the bench's clock in s, as of captured frames."""
@@ -28,8 +25,11 @@ class PacketPush:
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
         """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
         frames = [_frame_of(port, packet) for packet in params.objects("pkts")]
-        gap = params.number("ipg_usec", 0.0, least=0)
-        pieces = _streams_of(frames, gap)
+        gap = max(1.0, params.number("ipg_usec", 0.0, least=0))
+        pieces = tuple(
+            StreamTraffic(number, frame.ljust(PADDED_TO, b"\0"), 1e6 / gap, count=1, isg_usec=number * gap)
+            for number, frame in enumerate(frames)
+        )
         if port.active and self._neighbour is None:
             raise refused(f"port {port.index} sends streams; expected to stop them before packets are pushed")
         if not port.active and pieces:
@@ -38,7 +38,6 @@ class PacketPush:
             except Exception as error:
                 raise refused(f"port {port.index} cannot send the packets: {error}") from error
         sent = self._now()
-        self._captures.pushed(port.index, frames, counted=not port.active)
         for frame in frames:
             self._answer(port, frame)
         return {"sent": len(frames), "ts": sent}
@@ -65,17 +64,3 @@ def _frame_of(port: ServerPort, packet: Params) -> bytes:
     if packet.boolean("use_port_src_mac", False):
         frame[6:12] = mac_bytes(port.source_mac)
     return bytes(frame)
-
-
-def _streams_of(frames: list[bytes], gap_usec: float) -> tuple[StreamTraffic, ...]:
-    gap = max(gap_usec, 1.0)
-    found: list[StreamTraffic] = []
-    first = 0
-    for number in range(1, len(frames) + 1):
-        if number == len(frames) or frames[number] != frames[first]:
-            frame = frames[first].ljust(PADDED_TO, b"\0")
-            found.append(StreamTraffic(len(found), frame, 1e6 / gap, count=number - first, isg_usec=first * gap))
-            first = number
-    if len(found) > MOST_PUSHED:
-        raise refused(f"{len(found)} different packets are too many for one push; expected at most {MOST_PUSHED}")
-    return tuple(found)

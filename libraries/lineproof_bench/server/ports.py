@@ -1,4 +1,4 @@
-"""A port as its clients see it: owner, profiles, attributes and addresses."""
+"""A port as its clients see it: owner, streams, state (IDLE, STREAMS, TX, PAUSE) and addresses."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Any
 
 from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
 
-from ..backend import PortDescription
-from .attributes import PortAttributes, VlanTags
+from ..backend import PortDescription, StreamTraffic
 from .nic import UNKNOWN_SPEED_BPS, ServerCard
 from .params import bad_parameter, refused
-from .profile import ALL, DEFAULT, PortProfile
-from .streams import mac_bytes
+from .sequences import MOST_SEGMENTS, segments_of, traffic_of
+from .streams import ServerStream, mac_bytes
 
-MOST_PROFILES = 128
-"""Profiles that a port may have."""
+STREAM_LIMIT = 20_000
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -48,9 +46,13 @@ class ServerPort:
         self.owner = ""
         self.session = 0
         self._handler = ""
-        self.profiles = {DEFAULT: PortProfile(self, DEFAULT)}
-        self.attributes = PortAttributes(nic.refuses, nic.flow_control)
-        self.vlan = VlanTags()
+        self.streams: dict[int, ServerStream] = {}
+        self.state = "IDLE"
+        self.factor = 1.0
+        self.sent: tuple[StreamTraffic, ...] = ()
+        """What the backend sends, or sent last."""
+        self.duration: float | None = None
+        self.promiscuous = False
         self.service = False
         self.source_mac = description.mac
         self.destination_mac = description.peer_mac
@@ -84,47 +86,70 @@ class ServerPort:
         """The port has no owner any more. It goes on sending."""
         self.owner, self.session, self._handler = "", 0, ""
 
-    # -- profiles
-
-    def profile(self, name: str) -> PortProfile:
-        """The profile *name*. Raises RpcError if it does not exist."""
-        if name not in self.profiles:
-            raise refused(f"profile_id {name:.40} does not exists")
-        return self.profiles[name]
-
-    def chosen(self, name: str) -> list[PortProfile]:
-        """The profile *name*, or all for ``*``."""
-        return list(self.profiles.values()) if name == ALL else [self.profile(name)]
-
-    def opened(self, name: str) -> PortProfile:
-        """The profile *name*, created if missing. Raises RpcError if there are too many."""
-        if name == ALL:
-            raise bad_parameter(f"invalid profile_id [{name}]")
-        if name not in self.profiles and len(self.profiles) >= MOST_PROFILES:
-            raise refused(f"port {self.index} has {len(self.profiles)} profiles, more are not possible")
-        return self.profiles.setdefault(name, PortProfile(self, name))
-
-    def tidy(self) -> None:
-        """Remove profiles without streams."""
-        self.profiles = {
-            name: row for name, row in self.profiles.items() if name == DEFAULT or row.streams or row.active
-        }
-
-    @property
-    def state(self) -> str:
-        """The state of the most active profile."""
-        states = {profile.state for profile in self.profiles.values()}
-        return next((word for word in ("TX", "PAUSE", "STREAMS") if word in states), "IDLE")
+    # -- streams
 
     @property
     def active(self) -> bool:
-        """Whether any profile sends or is paused."""
-        return any(profile.active for profile in self.profiles.values())
+        """Whether it sends or is paused."""
+        return self.state in ("TX", "PAUSE")
 
     def require(self, command: str, *states: str) -> None:
         """Raise RpcError unless the port is in one of *states*."""
         if self.state not in states:
-            raise refused(f"command '{command}' cannot be executed on current state: '{self.state}'")
+            raise refused(f"command '{command}' cannot be executed on current state: '{self.state} on profile_id(_).'")
+
+    def idle(self) -> None:
+        """Sending has ended."""
+        self.state = "STREAMS" if self.streams else "IDLE"
+
+    def admit(self, stream: ServerStream) -> None:
+        """Raise RpcError if *stream* cannot be added: the port sends, has this stream already, or has too many."""
+        self.require("add_stream", "IDLE", "STREAMS")
+        if stream.stream_id in self.streams:
+            raise refused(f"stream {stream.stream_id} already exists in profile_id(_)")
+        if len(self.streams) >= STREAM_LIMIT:
+            raise refused(f"Reached limit of {STREAM_LIMIT} streams at the port.")
+
+    def add(self, stream: ServerStream) -> None:
+        """Add a stream after :meth:`admit`."""
+        self.streams[stream.stream_id] = stream
+        self.state = "STREAMS"
+
+    def remove_all(self) -> list[ServerStream]:
+        """Remove all streams and return them."""
+        self.require("remove_all_streams", "IDLE", "STREAMS")
+        removed = list(self.streams.values())
+        self.streams.clear()
+        self.idle()
+        return removed
+
+    def traffic(self, factor: float, duration: float | None = None, force: bool = True) -> tuple[StreamTraffic, ...]:
+        """All that is sent within *duration* s, at *factor*. Raises RpcError when streams cannot be sent together.
+
+        Unless *force*, also when a destination MAC is missing.
+        """
+        if (
+            not force
+            and not self.has_destination
+            and any(not stream.destination_from_packet for stream in self.streams.values())
+        ):
+            text = f"Port {self.index} dest MAC is invalid and there are streams without explicit dest MAC."
+            raise refused(text)
+        segments = segments_of(self.streams.values(), factor, duration)
+        traffic = tuple(
+            row for segment in segments for row in traffic_of(segment, self.source_mac, self.destination_mac)
+        )
+        if len(traffic) > MOST_SEGMENTS:
+            raise refused(
+                f"the streams of port {self.index} have {len(traffic)} bursts and lengths of frames together;"
+                f" expected at most {MOST_SEGMENTS}"
+            )
+        return traffic
+
+    def multiplied(self, factor: float) -> tuple[StreamTraffic, ...]:
+        """What it sends with all rates times *factor*, except fixed rates."""
+        fixed = {stream.stream_id for stream in self.streams.values() if stream.fixed_rate}
+        return tuple(row if row.stream_id in fixed else replace(row, pps=row.pps * factor) for row in self.sent)
 
     # -- addresses
 
@@ -155,7 +180,7 @@ class ServerPort:
 
     def attributes_json(self, link_up: bool) -> dict[str, Any]:
         """``attr`` of ``get_port_status``."""
-        link_up, down = link_up and self.attributes.link, self._nic.speed_while_down
+        down = self._nic.speed_while_down
         speed = self.description.speed_bps if link_up or down is None else down * 1e6
         ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
         ipv4 = {"src": "none", "dst": "none", "state": "none"}
@@ -166,18 +191,18 @@ class ServerPort:
                 "state": "resolved" if self.has_destination else "unresolved",
             }
         return {
-            "fc": {"mode": self.attributes.flow_control},
+            "fc": {"mode": self._nic.flow_control},
             "layer_cfg": {
                 "ether": ether | {"state": "configured" if self.has_destination else "unconfigured"},
                 "ipv4": ipv4,
                 "ipv6": {"enabled": False},
             },
             "link": {"up": link_up},
-            "multicast": {"enabled": self.attributes.multicast},
-            "promiscuous": {"enabled": self.attributes.promiscuous},
+            "multicast": {"enabled": False},
+            "promiscuous": {"enabled": self.promiscuous},
             "rx_filter_mode": "hw",
             "speed": speed / 1e9,
-            "vlan": {"tags": list(self.vlan.tags)},
+            "vlan": {"tags": []},
             "vxlan_fs": [],
         }
 
@@ -186,9 +211,9 @@ class ServerPort:
         off = {"is_active": False}
         return {
             "attr": self.attributes_json(link_up),
-            "max_stream_id": max(profile.highest_stream for profile in self.profiles.values()),
+            "max_stream_id": max(self.streams, default=0),
             "owner": self.owner,
-            "profile_count": len(self.profiles),
+            "profile_count": 1,
             "rx_info": {
                 "capture_port": off,
                 "capwap_proxy": off,

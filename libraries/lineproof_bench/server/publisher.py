@@ -144,12 +144,11 @@ class Publisher:
         self._barrier = time.monotonic(), message
         self._send(message)
 
-    def event(self, kind: Event, data: dict[str, Any], profile: str = "_", whole: bool = True) -> None:
-        """Publish an event of *kind* for *profile*, if profiles have such events, and for the port if *whole*."""
+    def event(self, kind: Event, data: dict[str, Any]) -> None:
+        """Publish an event of *kind*, and before it that of the port's profile if there is one."""
         if kind in PROFILE_EVENTS:
-            self._event(PROFILE_EVENTS[kind], {**data, "profile_id": profile})
-        if whole:
-            self._event(kind, data)
+            self._event(PROFILE_EVENTS[kind], {**data, "profile_id": "_"})
+        self._event(kind, data)
 
     def _event(self, kind: Event, data: dict[str, Any]) -> None:
         message = {"name": "trex-event", "type": int(kind), "data": data}

@@ -1,4 +1,4 @@
-"""Replies of a modelled router to single frames: ARP (RFC 826), neighbour solicitations (RFC 4861), echo (RFC 792)."""
+"""Replies of a modelled router to single frames: ARP (RFC 826) and neighbour solicitations (RFC 4861)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ def reply_to(frame: bytes, mac: str, owns: Callable[[str], bool]) -> bytes | Non
         return _arp(link, body, own, owns)
     if found.kind == TYPES["ip6"]:
         return _neighbour(link, body, own, owns)
-    if found.protocol == 1 and found.l4 is not None:
-        return _echo(link, body, 4 * (body[0] & 15), owns)
     return None
 
 
@@ -54,19 +52,3 @@ def _neighbour(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]
     message = bytearray(b"\x88\0\0\0\xe0\0\0\0" + wanted + b"\x02\x01" + own)
     message[2:4] = internet_checksum(addresses + struct.pack("!II", len(message), 58) + message)
     return link + struct.pack("!IHBB", 6 << 28, len(message), 58, 255) + addresses + bytes(message)
-
-
-def _echo(link: bytes, body: bytes, length: int, owns: Callable[[str], bool]) -> bytes | None:
-    total = int.from_bytes(body[2:4], "big")
-    if length < 20 or not length + 8 <= total <= len(body) or body[length] != 8:
-        return None
-    if not owns(str(ipaddress.IPv4Address(body[16:20]))):
-        return None
-    header = bytearray(body[:length])
-    header[8], header[10:12] = 64, b"\0\0"
-    header[12:16], header[16:20] = body[16:20], body[12:16]
-    header[10:12] = internet_checksum(header)
-    message = bytearray(body[length:total])
-    message[0], message[2:4] = 0, b"\0\0"
-    message[2:4] = internet_checksum(message)
-    return link + bytes(header) + bytes(message)

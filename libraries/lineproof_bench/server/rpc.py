@@ -146,7 +146,8 @@ class Dispatcher:
             raise RpcError(-32600, "Missing Method Name")
         method = self._methods.get(name)
         if method is None:
-            raise RpcError(-32601, f"Method {name:.80} not registered")
+            text = f"the method '{name:.80}' is not supported by the embedded server"
+            raise RpcError(-32601, f"Method {name:.80} not registered", text)
         given = call.get("params")
         if given is not None and not isinstance(given, dict):
             raise RpcError(-32602, "Bad parameters for method", "'params' is not an object")

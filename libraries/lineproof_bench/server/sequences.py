@@ -32,42 +32,18 @@ class StreamSegment:
     count: int | None
 
 
-def check_chain(streams: Iterable[ServerStream]) -> None:
-    """Raise RpcError if a stream is followed by one that does not exist, or is never begun."""
-    table = {stream.stream_id: stream for stream in streams if stream.enabled}
-    disabled = {stream.stream_id for stream in streams if not stream.enabled}
-    for stream in table.values():
-        following = stream.next_stream_id
-        if following in disabled:
-            raise refused(f"error: stream {stream.stream_id} is pointing to disabled stream {following}")
-        if following != -1 and following not in table:
-            raise refused(f"error: stream {stream.stream_id} is pointing to a non-existent stream {following}")
-        if following != -1 and stream.fixed_rate != table[following].fixed_rate:
-            kinds = ("Sequenced", "non-sequenced") if stream.fixed_rate else ("Non-sequenced", "sequenced")
-            raise refused(
-                f"error: {kinds[0]} stream {stream.stream_id} is pointing to a {kinds[1]} stream {following}"
-                " (mixing is not allowed)"
-            )
-    reached = {stream.stream_id for stream in table.values() if stream.self_start}
-    new = reached
-    while new:
-        new = {table[number].next_stream_id for number in new if table[number].next_stream_id != -1} - reached
-        reached |= new
-    for number in table.keys() - reached:
-        raise refused(f"error: stream {number} is unreachable from any other stream")
-
-
 def segments_of(streams: Iterable[ServerStream], factor: float, duration: float | None) -> list[StreamSegment]:
     """All that *streams* send at *factor* within *duration* s. Raises RpcError for too many segments."""
-    streams = tuple(streams)
-    check_chain(streams)
-    table = {stream.stream_id: stream for stream in streams if stream.enabled}
+    table = {stream.stream_id: stream for stream in streams}
+    for stream in table.values():
+        if (following := stream.next_stream_id) not in (-1, *table):
+            raise refused(f"error: stream {stream.stream_id} is pointing to a non-existent stream {following}")
     found: list[StreamSegment] = []
     for root in table.values():
         if not root.self_start:
             continue
         for segment in _chain_segments(root, table, factor, duration):
-            if segment.stream.sends and segment.pps > 0:
+            if segment.pps > 0:
                 found.append(segment)
             if len(found) > MOST_SEGMENTS:
                 raise refused(
@@ -83,7 +59,6 @@ def _chain_segments(
     if (repeated := _repeated_chain(root, table, factor, duration)) is not None:
         yield from repeated
         return
-    left = {stream.stream_id: stream.action_count for stream in table.values()}
     stream, now, steps = root, 0.0, 0
     while True:
         begin, pps = now + stream.isg_usec / 1e6, stream.rate(factor)
@@ -102,10 +77,6 @@ def _chain_segments(
                 return
         if stream.next_stream_id == -1:
             return
-        if left[stream.stream_id] > 0:
-            left[stream.stream_id] -= 1
-            if left[stream.stream_id] == 0:
-                return
         stream = table[stream.next_stream_id]
         steps += 1
         if steps > MOST_SEGMENTS:
@@ -125,7 +96,7 @@ def _repeated_chain(
     chain, stream, now, bursts = [root], root, 0.0, list[Burst]()
     while True:
         pps = stream.rate(factor)
-        if stream.burst is None or stream.bursts == 0 or stream.action_count or pps <= 0:
+        if stream.burst is None or stream.bursts == 0 or pps <= 0:
             return None
         every = (stream.burst - 1) / pps + stream.gap_usec / 1e6
         now += stream.isg_usec / 1e6

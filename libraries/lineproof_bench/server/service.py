@@ -11,9 +11,8 @@ from typing import Any
 from lineproof import __version__
 from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
 
-from ..backend import AddressFilter, Backend, StreamTraffic
-from . import unsupported
-from .captures import MOST_FRAMES, Captures
+from ..backend import AddressFilter, Backend
+from .captures import Captures
 from .flow_stats import FlowStats
 from .habits import ServerHabits
 from .load import factor_of, load_of
@@ -22,12 +21,9 @@ from .packet_push import PacketPush
 from .params import Params, RpcError, refused
 from .places import ALL_CORES, Places
 from .ports import ServerPort, new_handle
-from .profile import ALL, DEFAULT, PortProfile
 from .publisher import Event, Publisher
 from .rpc import Method
-from .sequences import check_chain
 from .statistics import Statistics
-from .steering import Steering
 from .streams import parse_stream
 from .transmission import Transmission
 
@@ -37,6 +33,10 @@ STL_API = (5, 1)
 """API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
 MOST_EVENTS = 100
 """Changes of rate that ``validate`` reports."""
+TAGGED_GROUPS = {"acquired_ports": [], "num_tags": 0, "num_tpgids": 0, "rx_ports": [], "username": "-"}
+"""``get_tpg_status``: tagged packet groups are never enabled."""
+PROFILES = ("_", "*")
+"""The profile that every port has, and all of its profiles. There are no others here."""
 
 
 class ServerMethods:
@@ -58,12 +58,11 @@ class ServerMethods:
             for description in backend.ports
         }
         self.statistics = Statistics(backend, now, self._nic)
-        self.captures = Captures(backend, now, self._sent_traffic)
+        self.captures = Captures(backend, now)
         self.flows = FlowStats(backend, now, self._nic)
         self.packet_push = PacketPush(backend, self.captures, now, self._habits)
         self._begun = time.monotonic()
-        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
-        self.steering = Steering(self.transmission)
+        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
         self._backend, self._publisher = backend, publisher
         self._simulated = any(port.driver == MODEL_DRIVER for port in backend.ports)
         self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
@@ -73,14 +72,14 @@ class ServerMethods:
         return time.monotonic() - self._begun + 1.0
 
     def methods(self) -> dict[str, Method]:
-        """Every method by its name."""
-        found: dict[str, Method] = {
+        """Return those that our clients call, and those of the recorded sessions, by name."""
+        methods: dict[str, Method] = {
             "ping": lambda _: {"ts": self._uptime()},
             "api_sync": self._api_sync,
             "api_sync_v2": self._api_sync_v2,
             "get_version": self._version,
             "get_system_info": self._system,
-            "get_supported_cmds": lambda _: sorted(found),
+            "get_supported_cmds": lambda _: sorted(methods),
             "publish_now": self._publish_now,
             "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
             "get_global_stats": lambda _: self.statistics.overall(),
@@ -90,25 +89,18 @@ class ServerMethods:
             "get_utilization": lambda _: self.statistics.utilisation(),
             "get_active_pgids": lambda _: self.flows.active(),
             "get_pgid_stats": lambda p: self.flows.values(p.integers("pgids")),
+            "get_tpg_status": lambda _: {"enabled": False, "data": TAGGED_GROUPS},
             "get_port_status": self._port_status,
-            "get_owner": lambda p: {"owner": self._port(p).owner},
             "acquire": self._acquire,
             "release": self._release,
             "add_stream": self._add_stream,
-            "remove_stream": self._remove_stream,
             "remove_all_streams": self._remove_all_streams,
-            "get_profile_list": lambda p: list(self._port(p).profiles),
-            "get_stream_list": self._get_stream_list,
-            "get_stream": self._get_stream,
             "get_all_streams": self._get_all_streams,
             "validate": self._validate,
             "start_traffic": self._start,
-            "update_traffic": lambda p: self.steering.update(self._profile(p), p),
-            "pause_traffic": lambda p: self.steering.pause(self._profile(p)),
-            "resume_traffic": lambda p: self.steering.resume(self._profile(p)),
-            "pause_streams": lambda p: self.steering.pause_streams(self._profile(p), p),
-            "resume_streams": lambda p: self.steering.resume_streams(self._profile(p), p),
-            "update_streams": lambda p: self.steering.update_streams(self._profile(p), p),
+            "update_traffic": self._update,
+            "pause_traffic": self._pause,
+            "resume_traffic": self._resume,
             "stop_traffic": self._stop,
             "remove_rx_filters": lambda p: self._owned_port(p) and {},
             "set_port_attr": self._set_attributes,
@@ -116,14 +108,10 @@ class ServerMethods:
             "service": self._service,
             "set_l2": self._set_l2,
             "set_l3": self._set_l3,
-            "set_vlan": self._set_vlan,
-            "conf_ipv6": self._set_ipv6,
             "capture": self.captures.command,
-            "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned_port(p).index)},
             "push_pkts": lambda p: self.packet_push.push(self._port(p), p),
-            **unsupported.methods(self._port, self._owned_port),
         }
-        return found
+        return methods
 
     # -- the server
 
@@ -196,25 +184,17 @@ class ServerMethods:
             raise refused(f"invalid port id {index} - should be one of: {sorted(self.ports)}")
         return self.ports[index]
 
-    def _profile(self, params: Params) -> PortProfile:
-        return self._owned_port(params).profile(params.text("profile_id", DEFAULT))
-
-    def _sent_traffic(self, index: int) -> tuple[StreamTraffic, ...]:
-        return tuple(row for profile in self.ports[index].profiles.values() for row in profile.sent)
-
     def _owned_port(self, params: Params) -> ServerPort:
         handler = params.text("handler")
         port = self._port(params)
         port.verify(handler)
+        params.choice("profile_id", PROFILES, "_")
         return port
 
     def _port_status(self, params: Params) -> dict[str, Any]:
         port = self._port(params)
-        found = port.status(self._backend.link_up(port.index))
-        found["rx_info"]["queue"] = self.captures.queue_status(port.index)
-        if params.text("profile_id", "_") == "*":
-            found["state_profile"] = {name: profile.state for name, profile in port.profiles.items()}
-        return found
+        status = port.status(self._backend.link_up(port.index))
+        return status | {"state_profile": {"_": port.state}} if params.text("profile_id", "_") == "*" else status
 
     def _acquire(self, params: Params) -> str:
         port = self._port(params)
@@ -242,24 +222,21 @@ class ServerMethods:
         return {}
 
     def _set_rx_feature(self, params: Params) -> dict[str, Any]:
-        port, enabled = self._owned_port(params), params.boolean("enabled")
-        kind = params.text("type")
-        if kind == "queue":
-            self.captures.queue(port.index, params.integer("size", least=1, most=MOST_FRAMES) if enabled else 0)
-        elif enabled:
-            raise refused(f"receive feature '{kind:.40}' is not on this server; expected 'queue' or a capture")
+        self._owned_port(params)
+        if params.boolean("enabled"):
+            raise refused(f"receive feature '{params.text('type'):.40}' is not on this server; expected a capture")
         return {}
 
     def _set_attributes(self, params: Params) -> dict[str, Any]:
-        port = self._owned_port(params)
-        try:
-            port.attributes.set(params.object("attr"))
-        finally:
-            self._set_promiscuous(port, port.attributes.promiscuous)
+        port, attributes = self._owned_port(params), params.object("attr")
+        for name in attributes.data:
+            if name != "promiscuous":
+                raise refused(f"Error applying {name:.40}: operation is not supported for this NIC.")
+            self._set_promiscuous(port, attributes.object(name).boolean("enabled"))
         return {}
 
     def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
-        port.attributes.promiscuous = enabled
+        port.promiscuous = enabled
         if isinstance(self._backend, AddressFilter):
             self._backend.set_promiscuous(port.index, enabled)
 
@@ -272,16 +249,6 @@ class ServerMethods:
         self._owned_port(params).set_l3(*addresses, params.text("resolved_mac", ""))
         return {}
 
-    def _set_vlan(self, params: Params) -> dict[str, Any]:
-        self._owned_port(params).vlan.set(params)
-        return {}
-
-    def _set_ipv6(self, params: Params) -> dict[str, Any]:
-        self._owned_port(params)
-        if params.boolean("enabled"):
-            raise refused("ports have no IPv6 addresses here; expected streams whose frames carry them")
-        return {}
-
     # -- streams and traffic
 
     def _add_stream(self, params: Params) -> dict[str, Any]:
@@ -292,54 +259,26 @@ class ServerMethods:
         except RpcError as error:
             # as in TRex, a bad field is a failed execution here
             raise refused(str(error)) from None
-        profile = port.opened(params.text("profile_id", DEFAULT))
-        profile.admit(stream)
+        port.admit(stream)
         self.flows.add(port.index, stream)
-        profile.add(stream)
-        return {}
-
-    def _remove_stream(self, params: Params) -> dict[str, Any]:
-        profile = self._profile(params)
-        self.flows.remove(profile.index, profile.remove(params.integer("stream_id")))
-        profile.port.tidy()
+        port.add(stream)
         return {}
 
     def _remove_all_streams(self, params: Params) -> dict[str, Any]:
-        port, name = self._owned_port(params), params.text("profile_id", DEFAULT)
-        # as in TRex, an unknown profile is no error here
-        for profile in port.chosen(name) if name == ALL or name in port.profiles else ():
-            for stream in profile.remove_all():
-                self.flows.remove(port.index, stream)
-        port.tidy()
+        port = self._owned_port(params)
+        for stream in port.remove_all():
+            self.flows.remove(port.index, stream)
         return {}
 
-    def _get_stream_list(self, params: Params) -> Any:
-        port, name = self._port(params), params.text("profile_id", DEFAULT)
-        if name == ALL:
-            return {row.name: list(row.streams) for row in port.profiles.values()}
-        return list(port.profile(name).streams)
-
-    def _get_stream(self, params: Params) -> dict[str, Any]:
-        profile = self._port(params).profile(params.text("profile_id", DEFAULT))
-        stream_id = params.integer("stream_id")
-        if stream_id not in profile.streams:
-            raise refused(f"stream {stream_id} does not exist")
-        return {"stream": profile.streams[stream_id].json}
-
     def _get_all_streams(self, params: Params) -> dict[str, Any]:
-        port, name = self._port(params), params.text("profile_id", DEFAULT)
-        rows = {
-            profile.name: {str(key): stream.json for key, stream in profile.streams.items()}
-            for profile in port.profiles.values()
-        }
-        return {"profiles": rows} if name == ALL else {"streams": rows.get(name, {})}
+        streams = {str(number): stream.json for number, stream in self._port(params).streams.items()}
+        return {"profiles": {"_": streams}} if params.text("profile_id", "_") == "*" else {"streams": streams}
 
     def _validate(self, params: Params) -> dict[str, Any]:
-        port = self._profile(params)
+        port = self._owned_port(params)
         if not port.streams:
             raise refused("no streams attached to port")
         traffic = load_of(port.streams.values())
-        check_chain(port.streams.values())
         rate: dict[str, float] = {}
         for word, load in (("max", traffic.at(1.0)), ("min", traffic.fixed)):
             rate |= {f"{word}_pps": load.pps, f"{word}_bps_l2": load.l2_bps, f"{word}_bps_l1": load.l1_bps}
@@ -358,32 +297,49 @@ class ServerMethods:
         return {"rate": rate, "graph": graph}
 
     def _start(self, params: Params) -> dict[str, Any]:
-        profile = self._profile(params)
-        profile.require("start", "STREAMS")
+        port = self._owned_port(params)
+        port.require("start", "STREAMS")
         force = params.boolean("force", False)
         duration = params.number("duration")
-        if not force and not (self._backend.link_up(profile.index) and self.ports[profile.index].attributes.link):
+        if not force and not self._backend.link_up(port.index):
             raise refused("Link state is DOWN.")
         self._places.check_mask(params.integer("core_mask", ALL_CORES))
-        at = params.number("start_at_ts", 0.0, least=0)
-        load = load_of(profile.streams.values())
-        factor = factor_of(params.object("mul"), load, profile.description.speed_bps, force)
-        lasts = duration if duration > 0 else None
-        self.flows.start(profile.streams.values())
-        traffic = profile.traffic(factor, lasts, force)
-        self.transmission.start(profile, traffic, lasts, at)
-        profile.factor, profile.sent, profile.applied, profile.duration, profile.paused = (
-            factor,
-            traffic,
-            traffic,
-            lasts,
-            frozenset(),
-        )
+        if params.number("start_at_ts", 0.0):
+            raise refused("start_at_ts is not on this server; expected 0, to start at once")
+        load = load_of(port.streams.values())
+        port.factor = factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
+        port.duration = lasts = duration if duration > 0 else None
+        self.flows.start(port.streams.values())
+        port.sent = port.traffic(factor, lasts, force)
+        self.transmission.start(port, port.sent, lasts)
         return {"multiplier": factor, "ts": self._uptime()}
 
+    def _update(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        port.require("update", "TX")
+        load, force = load_of(port.streams.values()), params.boolean("force", False)
+        factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
+        port.sent = port.multiplied(factor / port.factor)
+        port.factor = factor
+        self.transmission.update(port, port.sent)
+        return {"multiplier": factor}
+
+    def _pause(self, params: Params) -> dict[str, Any]:
+        port = self._owned_port(params)
+        port.require("pause", "TX")
+        if any(stream.burst is not None for stream in port.streams.values()):
+            raise refused(" pause is supported when all streams are in continues mode ")
+        if port.duration is not None:
+            raise refused(" pause is supported when duration is not enable is start command ")
+        self.transmission.pause(port)
+        return {}
+
+    def _resume(self, params: Params) -> dict[str, Any]:
+        self.transmission.resume(self._owned_port(params))
+        return {}
+
     def _stop(self, params: Params) -> dict[str, Any]:
-        for profile in self._owned_port(params).chosen(params.text("profile_id", DEFAULT)):
-            self.transmission.stop(profile)
+        self.transmission.stop(self._owned_port(params))
         return {}
 
     def close(self) -> None:

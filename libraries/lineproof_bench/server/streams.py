@@ -20,6 +20,8 @@ from .params import Params, bad_parameter, refused
 
 SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
 """Bytes without FCS that a stream's frame may have, and those it is padded to."""
+DUMMY = 8
+"""The bit of ``flags`` for a stream that only takes its time in a chain."""
 FROM_PACKET = 1
 """Destination MAC mode (bits 1 and 2 of ``flags``): the frame's own. Modes 0 and 2 take the port's."""
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
@@ -39,16 +41,13 @@ class ServerStream:
     """A stream as added. ``pps``: frames/s before the multiplier. ``frame``: without FCS, with the client's MACs.
 
     ``burst``: frames of one burst, None for a continuous stream; ``bursts``: how many of them, 0: without end;
-    ``gap_usec``: µs between two of them. ``action_count``: how often it may go on to the next stream, plus one; 0:
-    always.
+    ``gap_usec``: µs between two of them.
     """
 
     stream_id: int
     json: Mapping[str, Any]
     frame: bytes
     pps: float
-    enabled: bool
-    dummy: bool
     self_start: bool
     source_from_packet: bool
     destination_from_packet: bool
@@ -58,13 +57,7 @@ class ServerStream:
     gap_usec: float = 0.0
     isg_usec: float = 0.0
     next_stream_id: int = -1
-    action_count: int = 0
     group: StreamGroup | None = None
-
-    @property
-    def sends(self) -> bool:
-        """Whether it puts frames on the wire; a dummy only takes its time in a chain."""
-        return self.enabled and not self.dummy
 
     @property
     def fixed_rate(self) -> bool:
@@ -127,6 +120,8 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bo
     following = data.integer("next_stream_id", -1, least=-1)
     if kind == "continuous" and following != -1:
         raise refused(f"continous stream '{stream_id}' cannot point to another stream")
+    if flags & DUMMY or not data.boolean("enabled") or data.integer("action_count", 0):
+        raise refused("a stream that sends nothing, or ends its chain, is not on this server; expected it left out")
     count = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}.get(kind)
     lengths = [max(length, PADDED_TO) for length in program.lengths] or [len(frame)]
     return ServerStream(
@@ -134,8 +129,6 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bo
         json=dict(data.data) | {"next_stream_id": following},
         frame=frame,
         pps=_rate(mode.object("rate"), FCS + sum(lengths) / len(lengths), port.speed_bps),
-        enabled=data.boolean("enabled"),
-        dummy=bool(flags & 8),
         self_start=data.boolean("self_start"),
         source_from_packet=bool(flags & 1),
         destination_from_packet=flags >> 1 & 3 == FROM_PACKET,
@@ -145,7 +138,6 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bo
         gap_usec=mode.number("ibg", least=0) if kind == "multi_burst" else 0.0,
         isg_usec=data.number("isg", least=0),
         next_stream_id=following,
-        action_count=data.integer("action_count", 0, most=2**32 - 1),
         group=_group(stream_id, data.object("flow_stats"), counts),
     )
 
@@ -165,8 +157,6 @@ def _group(stream_id: int, rule: Params, counts: bool) -> StreamGroup | None:
             f"stream {stream_id} asks for flow statistics, which this server does not keep on real interfaces;"
             " add it without flow_stats"
         )
-    if rule.boolean("ieee_1588", False):
-        raise refused("Driver doesn't support IEEE-1588.")
     return StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
 
 

@@ -55,22 +55,15 @@ def test_a_gateway_is_unknown_on_the_port_that_has_the_habit(kind: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["capture", "queue"])
-def test_service_mode_stays_while_something_looks_at_the_port(what: str) -> None:
+def test_service_mode_stays_while_a_capture_looks_at_the_port() -> None:
     with serving(FakeBackend()) as server:
         client = Client(server)
         client.acquire(0)
         client.on(0, "service", enabled=True)
-        if what == "capture":
-            number = client.call("capture", command="start", limit=5, mode="fixed", rx=[0], tx=[])["capture_id"]
-        else:
-            client.on(0, "set_rx_feature", type="queue", enabled=True, size=5)
+        number = client.call("capture", command="start", limit=5, mode="fixed", rx=[0], tx=[])["capture_id"]
         assert "unable to disable service mode" in client.on(0, "service", enabled=False)["specific_err"]
         assert client.call("get_port_status", port_id=0)["service"]
-        if what == "capture":
-            client.call("capture", command="stop", capture_id=number)
-        else:
-            client.on(0, "set_rx_feature", type="queue", enabled=False)
+        client.call("capture", command="stop", capture_id=number)
         assert client.on(0, "service", enabled=False) == {}
         client.close()
 
@@ -95,11 +88,11 @@ def test_a_silent_gateway_answers_no_request() -> None:
         client = Client(server)
         for port in (0, 1):
             client.acquire(port)
-            client.on(port, "set_rx_feature", type="queue", enabled=True, size=50)
+            number = client.call("capture", command="start", limit=50, mode="fixed", rx=[port], tx=[])["capture_id"]
             question = Question(port, MACS[port], *HOPS[port])
             pushed = [{"binary": base64.b64encode(question.frame).decode()}]
             client.on(port, "push_pkts", pkts=pushed)
-            rows = client.on(port, "get_rx_queue_pkts")["pkts"]
+            rows = client.call("capture", command="fetch", capture_id=number, pkt_limit=50)["pkts"]
             answers = {question.answer(base64.b64decode(row["binary"])) for row in rows}
             assert (PEERS[port] in answers) is (port == 1)
         client.close()

@@ -15,7 +15,6 @@ from lineproof.generators.trex.client import answers
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import FlowCounters, PortCounters
 from lineproof_bench.server.__main__ import with_nic
-from lineproof_bench.server.attributes import OF_SOME_CARDS
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
@@ -152,23 +151,6 @@ def test_a_port_says_what_the_card_is_and_that_it_is_simulated(card: str) -> Non
     assert port["rx"] == {"caps": list(nic.rx_caps), "counters": nic.rx_counters}
     assert port["supp_speeds"] == list(nic.supported_speeds)
     assert {name: port[name] for name in nic.flags()} == nic.flags()
-
-
-@pytest.mark.parametrize("card", CARDS)
-def test_attributes_that_the_card_does_not_have_are_refused(card: str) -> None:
-    nic, backend = nic_of(card), FakeBackend()
-    port = ServerPort(backend.ports[0], nic)
-    values = {"link_status": {"up": False}, "led_status": {"on": True}, "flow_ctrl_mode": {"mode": 2}, "vxlan_fs": [4]}
-    assert set(values) == {*OF_SOME_CARDS, "vxlan_fs"}
-    for name, value in values.items():
-        if name in nic.refuses:
-            with pytest.raises(RpcError, match=f"Error applying {name}: operation is not supported for this NIC"):
-                port.attributes.set(Params({name: value}))
-        else:
-            port.attributes.set(Params({name: value}))
-    found = port.attributes_json(link_up=True)
-    assert found["fc"]["mode"] == (nic.flow_control if "flow_ctrl_mode" in nic.refuses else 2)
-    assert found["link"]["up"] is ("link_status" in nic.refuses)
 
 
 @pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])

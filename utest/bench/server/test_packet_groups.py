@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,12 +37,7 @@ def arp(address: str = "100.65.1.1", tag: bytes = b"") -> bytes:
     return head + OWN + bytes([100, 65, 1, 2]) + bytes(6) + wanted
 
 
-def ipv4(protocol: int, payload: bytes, to: bytes = ROUTER) -> bytes:
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 9, protocol, 0)
-    return to + OWN + b"\x08\x00" + header + bytes([100, 65, 1, 2, 100, 65, 1, 1]) + payload
-
-
-UDP = ipv4(17, struct.pack("!HHHH", 12345, 53, 12, 0) + b"\x12\x34\x56\x78")
+UDP = ROUTER + OWN + b"\x08\x00\x45" + bytes(45)
 
 
 @pytest.mark.slow
@@ -107,25 +101,9 @@ def test_an_address_is_resolved_through_capture_and_push(client: Client) -> None
     assert client.call("get_port_stats", port_id=0)["opackets"] == 2
 
 
-def test_replies() -> None:
-    def owns(address: str) -> bool:
-        return address == "100.65.1.1"
-
-    tag = b"\x81\x00\x00\x05"
-    tagged = reply_to(arp(tag=tag), PEERS[0], owns)
-    assert tagged is not None and tagged[12:16] == tag
-    echo = reply_to(ipv4(1, bytes.fromhex("0800f7fd00010001")), PEERS[0], owns)
-    assert echo is not None
-    assert echo[26:34] == bytes([100, 65, 1, 1, 100, 65, 1, 2])
-    assert echo[34] == 0 and echo[36:38] == b"\xff\xfd"
-    assert sum(struct.unpack("!10H", echo[14:34])) % 0xFFFF == 0
-    assert reply_to(ipv4(1, bytes.fromhex("0800f7fd00010001"), OWN), PEERS[0], owns) is None, "to somebody else"
-    assert reply_to(UDP, PEERS[0], owns) is None
-
-
 @given(st.binary(max_size=80))
 def test_any_frame_may_be_pushed(frame: bytes) -> None:
-    for data in (frame, b"\xff" * 6 + OWN + frame, ipv4(1, frame), arp()[:22] + frame):
+    for data in (frame, b"\xff" * 6 + OWN + frame, arp()[:22] + frame):
         reply = reply_to(data, PEERS[0], lambda address: True)
         assert reply is None or reply[:6] == OWN or reply[:6] == data[6:12]
 
@@ -135,14 +113,9 @@ def test_any_frame_may_be_pushed(frame: bytes) -> None:
     [
         ("", True, True),
         ("arp or (vlan and arp) or (vlan and arp)", True, False),
-        ("not arp", False, True),
-        ("udp port 53", False, True),
-        ("tcp port 53", False, False),
-        ("port 12345 and host 100.65.1.1", False, True),
-        ("host 100.65.1.1", True, True),
-        ("udp[8:4]= 0x12345678 or (vlan && udp[8:4]= 0x12345678)", False, True),
-        ("udp[8] != 0x12", False, False),
-        ("ip && !icmp || ip6", False, True),
+        ("arp or ip6 or vlan", True, False),
+        ("ip", False, True),
+        ("vlan and arp", False, False),
     ],
 )
 def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
@@ -150,7 +123,7 @@ def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
     assert (fits(arp()), fits(UDP)) == (fits_arp, fits_udp)
 
 
-@pytest.mark.parametrize("text", ["nonsense", "arp or", "(arp", "udp[8:3] = 1", "port x", "arp arp", "§", "(" * 500])
+@pytest.mark.parametrize("text", ["nonsense", "arp or", "port 5", "arp arp", "not arp", "(" * 500])
 def test_filters_that_are_not_understood_are_refused(text: str) -> None:
     with pytest.raises(RpcError, match="not understood"):
         filter_of(text)

@@ -71,7 +71,7 @@ def test_a_second_user_is_refused_without_force() -> None:
     with serving(FakeBackend()) as server:
         saw = drive(server, "theft")
     assert "port is already taken by 'alice'" in saw["refused"]
-    assert saw["owner"] == "bob"
+    assert saw["bob_owns"] == [0]
     assert saw["alice_still_owns"] == []
 
 

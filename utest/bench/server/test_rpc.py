@@ -17,6 +17,8 @@ from support.paths import DATA
 from support.server_support import Client, FakeBackend, serving
 
 DATA = DATA / "trex-rpc"
+NOT_SUPPORTED = ("no_such", "get_owner")
+"""Methods of the recorded bad requests that no client calls."""
 
 
 @pytest.fixture
@@ -84,7 +86,8 @@ def test_codes() -> None:
     assert json.loads(dispatcher().handle(b"{bad json"))["error"]["code"] == -32700
     assert json.loads(dispatcher().handle(b'{"method": "ping", "params": {"x": NaN}}'))["error"]["code"] == -32700
     assert ask({"jsonrpc": "2.0", "id": 1})["error"] == {"code": -32600, "message": "Missing Method Name"}
-    assert ask({"id": 1, "method": "no_such"})["error"] == {"code": -32601, "message": "Method no_such not registered"}
+    unknown = ask({"id": 1, "method": "no_such"})["error"]
+    assert (unknown["code"], unknown["message"]) == (-32601, "Method no_such not registered")
     assert ask({"id": 1, "method": "echo"})["error"]["specific_err"] == "field 'api_h' value is null"
     wrong = ask({"id": 1, "method": "echo", "params": {"api_h": "xxxx"}})
     assert "API handler provided mismatch" in wrong["error"]["specific_err"]
@@ -142,6 +145,9 @@ def test_bad_requests_get_the_codes_of_a_real_server(client: Client) -> None:
             if not said.startswith("{bad json"):
                 continue  # shortened by the recorder
             request = None
+        if isinstance(request, dict) and request.get("method") in NOT_SUPPORTED:
+            assert json.loads(client.raw(said.encode()))["error"]["code"] == -32601
+            continue
         if isinstance(request, dict) and "api_h" in request.get("params", {}):
             known = request["params"]["api_h"] == "llhkH54E"
             request["params"]["api_h"] = client.api_h if known else "xxxx"
@@ -177,6 +183,17 @@ def test_versions(client: Client) -> None:
     assert client.call("api_sync_v2", name="STL", major=5, minor=1) == {"api_h": client.api_h}
     assert "newer client" in client.call("api_sync_v2", name="STL", major=4, minor=8)["specific_err"]
     assert "mismatch" in client.call("api_sync_v2", name="ASTF", major=5, minor=1)["specific_err"]
+
+
+@pytest.mark.slow
+def test_the_server_supports_the_recorded_methods_and_names_others_as_not_supported(client: Client) -> None:
+    files = (DATA / name for name in ("official-v3.08.jsonl", "pypi-0.3-translated.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    recorded = {call["method"] for row in rows for call in row.get("batch", [row]) if "method" in call}
+    # set_l2 is for IPv6 next hops, ping for the server's clock
+    assert set(client.call("get_supported_cmds")) == recorded | {"set_l2", "ping"}
+    for method in ("get_stream_list", "pause_streams", "push_remote", "shutdown", "get_tpg_tags"):
+        assert f"the method '{method}' is not supported" in client.call(method)["specific_err"]
 
 
 @pytest.mark.slow

@@ -40,15 +40,6 @@ def rows(
     return [(leg.stream.stream_id, round(leg.begin, 6), leg.count) for leg in segments_of(streams, factor, duration)]
 
 
-def test_a_chain_ends_when_its_last_stream_has_gone_on_often_enough() -> None:
-    chain = [
-        parsed(1, next_stream_id=2, **single(101)),
-        parsed(2, self_start=False, isg=5000.0, next_stream_id=1, action_count=2, **single(1)),
-    ]
-    # a stream begins its gap after the last frame of the one before
-    assert rows(chain) == [(1, 0.0, 101), (2, 0.105, 1), (1, 0.105, 101), (2, 0.21, 1)]
-
-
 def test_bursts_of_a_stream() -> None:
     assert rows([parsed(**bursts(3))]) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
     endless = parsed(**bursts(0))
@@ -70,20 +61,15 @@ def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> N
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
     chain = [parsed(1, next_stream_id=2, **single(101)), parsed(2, self_start=False, isg=5000.0, **single(1))]
+    # a stream begins its gap after the last frame of the one before
+    assert rows(chain) == [(1, 0.0, 101), (2, 0.105, 1)]
     assert rows(chain, factor=10) == [(1, 0.0, 101), (2, 0.015, 1)]
-
-
-def test_a_dummy_stream_takes_time_and_sends_nothing() -> None:
-    chain = [parsed(1, flags=8, next_stream_id=2, **single(101)), parsed(2, self_start=False, **single(1))]
-    assert rows(chain) == [(2, 0.1, 1)]
 
 
 @pytest.mark.parametrize(
     ("streams", "word"),
     [
         ([parsed(1, next_stream_id=5, **single(1))], "non-existent stream 5"),
-        ([parsed(1, next_stream_id=2, **single(1)), parsed(2, enabled=False)], "disabled stream 2"),
-        ([parsed(1), parsed(2, self_start=False)], "unreachable"),
         ([parsed(1, next_stream_id=1, **single(1))], "more than 2000"),
     ],
 )

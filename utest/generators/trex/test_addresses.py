@@ -23,10 +23,10 @@ from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSett
 from lineproof.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
 from lineproof.simulation.habits import Habit
 from lineproof.traffic.catalogue import Catalogue
-from lineproof_bench.server.attributes import PortAttributes
 from lineproof_bench.server.habits import ServerHabits
 from lineproof_bench.server.loop import TrexServer
-from lineproof_bench.server.params import Params, refused
+from lineproof_bench.server.params import refused
+from lineproof_bench.server.service import ServerMethods
 from support.paths import VARIABLES
 from support.server_support import PEERS, Client, FakeBackend, serving
 
@@ -258,13 +258,12 @@ def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wante
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_card_that_cannot_be_promiscuous_is_named(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with served() as (server, observer):
-        monkeypatch.setattr(PortAttributes, "set", lambda self, attributes: _refuse(attributes))
+        monkeypatch.setattr(ServerMethods, "_set_promiscuous", lambda *_: _refuse())
         TrexGenerator(settings(server, client)).close()  # nobody asks for it
         with pytest.raises(TestbedError, match=r"port 0 does not become promiscuous: .*'promiscuous: false'"):
             TrexGenerator(settings(server, client, promiscuous=True))
         assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
 
 
-def _refuse(attributes: Params) -> None:
-    if "promiscuous" in attributes.data:
-        raise refused("Error applying promiscuous: operation is not supported for this NIC.")
+def _refuse() -> None:
+    raise refused("Error applying promiscuous: operation is not supported for this NIC.")
