@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.robot.secret_variables import Secret
 from support import robot_run
 from support.served_bench import served
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(Secret is None, reason="needs Robot Framework 7.4, which has variables of type Secret"),
-]
+pytestmark = pytest.mark.slow
 
 
 def test_a_key_that_is_a_secret_variable_logs_in_and_is_in_no_file(tmp_path: Path) -> None:

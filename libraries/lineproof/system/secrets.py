@@ -34,7 +34,7 @@ class Secrets:
         if name in self.plain:
             raise TestbedError(
                 f"the testbed takes the {what} for {who} from '{name}', and ${{{name}}} is a variable that Robot writes"
-                f" into its logs; expected one of type Secret (Robot Framework 7.4): ${{{name}: Secret}}"
+                f" into its logs; expected one of type Secret: ${{{name}: Secret}}"
             )
         raise TestbedError(
             f"the testbed takes the {what} for {who} from the environment variable '{name}', which is"
