@@ -19,7 +19,6 @@ from lineproof.system.identity import runtime_folder
 from lineproof.testbed import namespaces
 from support import forked_testbed, yaml_once
 from support.fuzz import TIMES
-from support.processors import frames_are_safe
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
 
@@ -138,13 +137,6 @@ def pytest_runtest_call() -> Iterator[None]:
     if WATCH.refused:
         raise Unmarked(f"{', '.join(WATCH.refused)} in a test that is not marked 'slow'")
     return result
-
-
-@pytest.fixture(autouse=True)
-def safe_frames(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests of real frames run beside each other, but not beside one that changes the whole machine's queues."""
-    with frames_are_safe() if request.node.get_closest_marker("netns") else contextlib.nullcontext():
-        yield
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.sla.verdict import Ruling, Verdict
+from support.kernel_router import run_in_router
 from support.paths import ROOT
 from support.patience import wait_until
 from support.real_trex import REASON
@@ -27,13 +27,6 @@ pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)
 
 SPANNING_TREE = ("stp_state", "1", "hello_time", "100", "forward_delay", "200", "max_age", "600")
 """A hello each second, and 4 s until frames pass; the kernel's units are 10 ms."""
-
-
-def in_router(session: Session, *command: str) -> None:
-    folder = session.testbed.facts.runtime
-    assert folder is not None
-    argv = ("ip", "netns", "exec", f"lr-{folder.name}-dut", *command)
-    subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
 
 
 def put_bridges_between(session: Session, *options: str) -> None:
@@ -53,7 +46,7 @@ def put_bridges_between(session: Session, *options: str) -> None:
             f"ip link set {inner} master {bridge}",
             *(f"ip link set {each} up" for each in (bridge, wire, inner)),
         ):
-            in_router(session, *command.split())
+            run_in_router(session, *command.split())
 
 
 @contextmanager
@@ -73,7 +66,7 @@ def opened(folder: Path, *options: str) -> Iterator[Session]:
 
 def take_down(session: Session, end: str) -> None:
     """One end of the first cable, and what TRex says of it: it looks at its links only now and then."""
-    in_router(session, "ip", "link", "set", end, "down")
+    run_in_router(session, "ip", "link", "set", end, "down")
     if end == "wire0":
         wait_until(lambda: not session.generator.driver.ports[0].link_up)
 
@@ -117,7 +110,7 @@ def test_verdicts_are_right_beside_spanning_tree(tmp_path: Path) -> None:
         session.traffic.check_reachability()
         good = settled(session, "64b bidirectional ≥ 2 kpps each way")
         assert all(session.traffic.foreign.received[port] for port in (0, 1))
-        in_router(session, *["ip", "route", "add", "blackhole", "48.0.0.0/12"])
+        run_in_router(session, *["ip", "route", "add", "blackhole", "48.0.0.0/12"])
         bad = settled(session, "64b 256-networks bidirectional ≥ 2 kpps each way")
     assert good.ruling is Ruling.PASS, good.message
     assert all(0 < row.foreign <= 5 for trial in good.trials for row in trial.outcome.directions)
@@ -137,7 +130,7 @@ def test_an_end_that_comes_late_is_awaited_and_named(tmp_path: Path, end: str, n
         take_down(session, end)
         session.router.links.limit = 40.0
         # after the router was configured, also on a slow machine
-        back = threading.Timer(8.0, lambda: in_router(session, "ip", "link", "set", end, "up"))
+        back = threading.Timer(8.0, lambda: run_in_router(session, "ip", "link", "set", end, "up"))
         back.start()
         session.router.configure()
         back.join()

@@ -52,16 +52,7 @@ def configured(runtime: Path, short: bool = False) -> Iterator[Session]:
 
 def run_in_router(session: Session, *command: str) -> str:
     """What *command* prints in the router's namespace. Raises CalledProcessError."""
-    return _run(session, "dut", command)
-
-
-def run_in_generator(session: Session, *command: str) -> str:
-    """What *command* prints in the generator's namespace. Raises CalledProcessError."""
-    return _run(session, "gen", command)
-
-
-def _run(session: Session, namespace: str, command: tuple[str, ...]) -> str:
     folder = session.testbed.facts.runtime
     assert folder is not None
-    argv = ("ip", "netns", "exec", f"lr-{folder.name}-{namespace}", *command)
+    argv = ("ip", "netns", "exec", f"lr-{folder.name}-dut", *command)
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
