@@ -25,13 +25,7 @@ from support.patience import undisturbed, unsent
 pytestmark = pytest.mark.slow
 
 
-SUITE = f"""\
-*** Settings ***
-Resource    {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Above
     64b bidirectional ≥ 96.5% line rate each way
 Below
@@ -62,8 +56,7 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     assert [(item.traffic, item.bidirectional) for item in known.content.ceilings] == [("64b", True), ("1514b", True)]
     assert all(item.latency is not None for item in known.content.ceilings)
 
-    suite = tmp_path / "suite.robot"
-    suite.write_text(SUITE, encoding="utf-8")
+    suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
     found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
     messages = {name: message for name, (_, message) in found.tests.items()}
     assert messages["Above"].startswith(
@@ -124,20 +117,6 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     assert known is not None
     assert [item.traffic for item in known.content.ceilings] == ["64b"]
     assert robot_run.processes_of(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("nowhere", "--platform", "netgate6100"), "no testbed 'nowhere' here"),
-        (("simulated", "--platform", "netgate6100", "--traffic", "64x"), "'64x' is not a traffic word"),
-    ],
-)
-def test_mistakes_are_reported_before_anything_starts(tmp_path: Path, words: tuple[str, ...], message: str):
-    done = measured(tmp_path, *words, "--calibrations", str(tmp_path))
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert not list(tmp_path.glob("*.yaml"))
 
 
 def test_a_damaged_file_ends_the_suite_before_any_traffic(tmp_path: Path):

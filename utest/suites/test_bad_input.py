@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from lineproof.platforms import read_platform
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
-from support.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -52,44 +49,6 @@ def refused(found: robot_run.RobotRun, *says: str) -> None:
 def test_a_sentence_that_cannot_be(tmp_path: Path, sentence: str, says: str):
     suite = robot_run.write_suite(tmp_path, "No Operation", sentence)
     refused(robot_run.run(tmp_path, suite), f"{suite}:9: '{sentence}': ", says)
-
-
-def test_an_unknown_platform(tmp_path: Path):
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="Open Testbed For    netgate6200")
-    refused(robot_run.run(tmp_path, suite), "no platform 'netgate6200' here; did you mean 'netgate6100'?", "variables")
-
-
-@pytest.mark.parametrize("option", ["TESTBED:simulatd", "GOAL:quik"])
-def test_an_unknown_testbed_or_goal(tmp_path: Path, option: str):
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
-    refused(robot_run.run(tmp_path, suite, "-v", option), "did you mean", "known: ")
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "says"),
-    [
-        (
-            "platforms/netgate6100.yaml",
-            "port_speed:",
-            "port_sped:",
-            "unknown key 'port_sped'; did you mean 'port_speed'?",
-        ),
-        (
-            "testbeds/simulated.yaml",
-            "clock_speed:",
-            "clock_sped:",
-            "unknown key 'clock_sped'; did you mean 'clock_speed'?",
-        ),
-        ("goals/standard.yaml", "loss_ratio: 0", "loss_ratio: none", "'loss_ratio'"),
-    ],
-)
-def test_a_file_that_is_wrong(tmp_path: Path, file: str, old: str, new: str, says: str):
-    path = robot_run.project(tmp_path) / "variables" / file
-    text = path.read_text(encoding="utf-8")
-    line = next(n for n, content in enumerate(text.splitlines(), 1) if content.startswith(old))
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
-    refused(robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}"), f"{file}:{line}: ", says)
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +92,6 @@ router:
     return ["-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:lab", "-v", "GOAL:quick"]
 
 
-def test_no_trex_server(tmp_path: Path, lab: OpenTestbed):
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
-    port = free_port()
-    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, rpc=port))
-    refused(found, f"no TRex server answers at 127.0.0.1:{port}")
-
-
 def test_an_unknown_host_key(tmp_path: Path, lab: OpenTestbed):
     empty = tmp_path / "known_hosts"
     empty.write_text("")
@@ -164,27 +116,11 @@ def test_the_wrong_key(tmp_path: Path, lab: OpenTestbed):
     refused(found, "refuses the login of", "authorized_keys")
 
 
-def test_a_missing_key_file(tmp_path: Path, lab: OpenTestbed):
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
-    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, key=tmp_path / "none"))
-    refused(found, "none", "fix 'key'")
-
-
 def test_as_hardware_it_works_when_nothing_is_wrong(tmp_path: Path, lab: OpenTestbed):
     """Shows that the refusals above come from what each test spoils."""
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
     found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab))
     assert found.status == 0, found.console + found.message
-
-
-def test_a_router_that_carries_nothing_is_the_benchs_fault(tmp_path: Path, lab: OpenTestbed):
-    path = robot_run.project(tmp_path) / "variables" / "testbeds" / "simulated.yaml"
-    path.write_text(path.read_text() + "prepare: none\n", encoding="utf-8")
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
-    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
-    refused(
-        found, "the router has no neighbour entry for 100.65.1.2 on TenGigabitEthernet3/0/0", "vppctl set ip neighbor"
-    )
 
 
 def test_another_user_holds_a_port(tmp_path: Path, lab: OpenTestbed):
@@ -195,26 +131,6 @@ def test_another_user_holds_a_port(tmp_path: Path, lab: OpenTestbed):
     with TrexGenerator(settings):
         found = robot_run.run(tmp_path, suite, *options)
     refused(found, "is taken", "alice", "'force: true'")
-
-
-def test_a_tcp_port_that_is_taken(tmp_path: Path):
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        holder.listen()
-        port = str(holder.getsockname()[1])
-        found = subprocess.run(
-            [sys.executable, "-m", "lineproof", "serve", "--platform", "netgate6100", "--rpc-port", port],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env={**robot_run.environment(tmp_path), "PYTHONPATH": str(robot_run.ROOT / "libraries")},
-            cwd=robot_run.ROOT,
-        )
-    assert found.returncode == 2
-    assert f"port {port} on 127.0.0.1 is already taken" in found.stderr
-    assert "Traceback" not in found.stderr
-    assert robot_run.processes_of(tmp_path) == []
 
 
 def test_a_router_that_cannot_be_read_is_inconclusive_and_recorded(tmp_path: Path):

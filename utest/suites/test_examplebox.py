@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -129,27 +128,6 @@ def test_the_sentences_at_the_top_of_the_readme(tmp_path: Path):
     assert len(shown) == 3
     for sentence in shown:
         plan.requirement(sentence)
-
-
-@pytest.mark.slow
-def test_the_suite_passes_as_the_walk_through_calls_it(tmp_path: Path):
-    calls = [line.split()[1:-1] for line in re.findall(r"^robot .*examplebox\.robot$", WALK.read_text(), re.MULTILINE)]
-    assert [] in calls
-    testbeds = set()
-    for number, options in enumerate(calls):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        run = robot_run.run(folder, ROOT / SUITE, *options)
-        assert run.status == 0, run.console
-        assert [status for status, _ in run.tests.values()] == ["PASS"] * 5
-        (environment,) = (folder / "results").glob("*/environment.json")
-        record = json.loads(environment.read_text(encoding="utf-8"))
-        assert record["simulated"] is True
-        testbeds.add((record["testbed"], record["clock_speed"]))
-        # clock and packet rate of a saturated core: 2500 MHz at 8.18 Mpps
-        cost = re.search(r"([\d.]+) cycles per packet", run.tests["A Packet Is Cheap"][1])
-        assert cost and float(cost[1]) == pytest.approx(230 + 60 + 4000 / 256, rel=0.02)
-    assert testbeds == {("examplebox", 20), ("simulated", 50)}
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ matrix``) takes every case under every method.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -55,37 +54,6 @@ def test_the_documents_show_every_case() -> None:
         for case in fault_cases.CASES
     ]
     assert faults.table(expected).splitlines() == [row for row in rows if row.count("|") == 7]
-
-
-@pytest.mark.slow
-def test_the_keyword_in_a_suite(tmp_path: Path) -> None:
-    suite = robot_run.write_suite(
-        tmp_path,
-        "Cause Fault    link flap    start=2    at=0.5    for=0.2    every=True",
-        "64b 1-flow unidirectional ≥ 1 Mpps",
-    )
-    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
-    assert found.message.startswith("INCONCLUSIVE: "), found.message
-    assert "a link was down: generator port 0" in found.message
-    assert robot_run.processes_of(tmp_path) == []
-
-
-@pytest.mark.slow
-def test_a_suite_goes_on_after_the_sentence_that_was_hit(tmp_path: Path) -> None:
-    sentence = "64b 1-flow unidirectional ≥ 1 Mpps"
-    suite = robot_run.write_suite(
-        tmp_path,
-        "Cause Fault    lost reply    start=3    at=0.3",
-        f"Run Keyword And Expect Error    INCONCLUSIVE: *no longer answers*    {sentence}",
-        sentence,
-    )
-    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
-    assert found.status == 0, found.console
-    assert "the generator was connected again before this sentence: " in found.console
-    (records,) = (tmp_path / "results").glob("*/requirements.jsonl")
-    first, second = (json.loads(line) for line in records.read_text(encoding="utf-8").splitlines())
-    assert "recovery" not in first["extra"] and "no longer answers" in second["extra"]["recovery"]
-    assert robot_run.processes_of(tmp_path) == []
 
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:

@@ -28,13 +28,7 @@ from support.patience import wait_until
 pytestmark = pytest.mark.slow
 
 MANY = int(os.environ.get("LINEPROOF_FORMS", "1"))
-SUITE = f"""\
-*** Settings ***
-Resource          {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup       Open Testbed For    netgate6100    software=vpp    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 One
     64b 1-flow unidirectional ≥ 1 Mpps
 Two
@@ -57,8 +51,8 @@ def call(tmp_path: Path) -> list[str]:
     project = robot_run.project(tmp_path)
     testbed = project / "variables" / "testbeds" / "simulated.yaml"
     testbed.write_text(testbed.read_text(encoding="utf-8").replace("clock_speed: 50", "clock_speed: 10"))
-    (tmp_path / "suite.robot").write_text(SUITE, encoding="utf-8")
-    return robot_run.command(tmp_path, tmp_path / "suite.robot", "-v", f"PROJECT:{project}")
+    suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
+    return robot_run.command(tmp_path, suite, "-v", f"PROJECT:{project}")
 
 
 def whole_lines(path: Path) -> bytes:

@@ -14,9 +14,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -27,6 +26,7 @@ from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RecordedRun, read_run
 from support import robot_run
 from support.lab_rig import Lab, bench_project, client, lab
+from support.patience import wait_until
 from support.ports import free_port
 from support.served_bench import served
 
@@ -144,7 +144,7 @@ def test_a_coordinator_that_is_killed_takes_no_verdict_along(tmp_path: Path, ali
         run = robot_run.start(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "GOAL:quick", "-v", "TESTBED:bench1")
         console = tmp_path / "console.txt"
         begun = lambda: any(path.stat().st_size for path in (tmp_path / "results").rglob("trials.jsonl"))  # noqa: E731
-        wait_until(begun, 60)
+        wait_until(begun)
         rig.kill_coordinator()
         assert run.wait(120) == 1, console.read_text()
     (found,) = runs_in(tmp_path / "results")
@@ -162,19 +162,12 @@ def test_a_run_that_is_ended_gives_its_place_back(tmp_path: Path, ending: signal
         home = bench_project(tmp_path, ["bench1"], 'lab: {{coordinator: "' + rig.address + '"}}\n', 10)
         (suite,) = suites(tmp_path, 1).iterdir()
         run = robot_run.start(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "GOAL:quick", "-v", "TESTBED:bench1")
-        wait_until(lambda: any(path.stat().st_size for path in (tmp_path / "results").rglob("trials.jsonl")), 60)
+        wait_until(lambda: any(path.stat().st_size for path in (tmp_path / "results").rglob("trials.jsonl")))
         assert rig.holders() == {"bench1": "here/alice"}
         # as a terminal does it: the whole group hears it
         os.killpg(run.pid, ending)
         assert run.wait(60) != 0
-        wait_until(lambda: rig.holders() == {} and robot_run.processes_of(tmp_path / "runtime") == [], 30)
-
-
-def wait_until(true: Callable[[], bool], limit: float) -> None:
-    until = time.monotonic() + limit
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+        wait_until(lambda: rig.holders() == {} and robot_run.processes_of(tmp_path / "runtime") == [])
 
 
 class Outlet:
@@ -231,9 +224,9 @@ def test_a_router_that_hangs_is_switched_off_and_on_once_if_the_file_says_so(tmp
             if "lineproof_bench.shells" in process.cmdline()
         ]
         suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 14 Mpps")
-        wait_until(lambda: "lab/NetworkPowerPort" in client(rig.address, "resources"), 60)
+        wait_until(lambda: "lab/NetworkPowerPort" in client(rig.address, "resources"))
         run = robot_run.start(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-        wait_until(lambda: any(path.stat().st_size for path in (tmp_path / "results").rglob("trials.jsonl")), 90)
+        wait_until(lambda: any(path.stat().st_size for path in (tmp_path / "results").rglob("trials.jsonl")))
         os.kill(outlet.pid, signal.SIGSTOP)
         status = run.wait(240)
         os.kill(outlet.pid, signal.SIGCONT)

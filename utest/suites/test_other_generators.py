@@ -9,7 +9,6 @@ import pytest
 
 from lineproof.system.children import find_program
 from support import leftovers, robot_run
-from support.command_line import lineproof
 from support.robot_run import RobotRun
 
 pytestmark = pytest.mark.netns
@@ -43,26 +42,3 @@ def test_what_it_can_prove_is_judged(tmp_path: Path, kind: str, words: str) -> N
     assert [record["verdict"] for record in records] == ["PASS", "FAIL"]
     assert kind in json.loads((folder / "environment.json").read_text())["versions"]["generator.server"]
     assert tags and leftovers.namespaces_of(tags) == set() and robot_run.processes_of(tmp_path) == []
-
-
-def test_what_it_cannot_is_refused_before_any_traffic(tmp_path: Path) -> None:
-    found = run(
-        tmp_path, "iperf3", "64b 1-flow unidirectional latency p99 ≤ 1 ms at 10 kpps", "imix unidirectional ≥ 1 kpps"
-    )
-    assert found.status != 0
-    assert "the generator 'iperf3' measures no latency; expected one that can: trex" in found.console
-    assert (
-        "the generator 'iperf3' sends no frames of several sizes, and sends one flow, or a few; expected one that can:"
-        " trafgen or trex" in found.console
-    )
-    assert not any(path.name == "trials.jsonl" and path.stat().st_size for path in tmp_path.rglob("trials.jsonl"))
-
-
-def test_check_refuses_it_without_a_testbed(tmp_path: Path) -> None:
-    robot_run.project(tmp_path)
-    steps = "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", "Capture Forwarded Frames    64b    1000"
-    suite = robot_run.write_suite(tmp_path, *steps, setup=SETUP)
-    found = lineproof(tmp_path, "check", str(suite), "-v", "TESTBED:netns-trafgen", cwd=tmp_path / "project")
-    assert found.returncode == 1
-    assert f"{suite}:8: " in found.stdout and "the generator 'trafgen' measures no latency" in found.stdout
-    assert f"{suite}:9: a capture: the generator 'trafgen' keeps no received frames; " in found.stdout

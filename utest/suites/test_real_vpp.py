@@ -14,13 +14,7 @@ REASON = vpp_rig.missing()
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
 
-SUITE = f"""\
-*** Settings ***
-Resource          {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup       Open Testbed For    vpp-box    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Both Ways
     64b bidirectional ≥ 5 kpps each way
 
@@ -47,8 +41,7 @@ def test_it_is_judged_and_left_as_it_was_twice(rig: vpp_rig.Rig, tmp_path: Path)
     for attempt in ("first", "second"):  # the first leaves the interfaces down, and the generator without links
         folder = tmp_path / attempt
         folder.mkdir()
-        suite = folder / "suite.robot"
-        suite.write_text(SUITE, encoding="utf-8")
+        suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    vpp-box    goal=quick")
         found = robot_run.run(folder, suite, *rig.options)
         assert found.tests["Both Ways"][0] == "PASS", found.console
         assert found.tests["A Packet Costs Something"][0] == "PASS", found.tests

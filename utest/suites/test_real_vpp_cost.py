@@ -13,20 +13,15 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
 from lineproof.counts.trial import Trial
 from lineproof.project import Project
-from lineproof.routers.explain import explain
-from lineproof.routers.explain_evidence import TriedLoad
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.session.under_load import read_under_load
 from lineproof.sla.verdict import Ruling
 from support import vpp_rig
 
@@ -164,33 +159,3 @@ def test_the_sentence_finds_what_is_found_by_hand(rig: vpp_rig.Rig, session: Ses
     apart = min(hand.total[1] / hand.total[0] - 1 for hand in found)
     if apart > CLOSE:
         pytest.skip(f"in bounds, but this machine let the other console read only at {apart:.1%} more cycles")
-
-
-def test_the_busy_worker_is_named_with_its_cycles(session: Session) -> None:
-    """It polls all the time: busy is what it spends on packets, and the main thread, which answers, forwards none."""
-    requirement = session.plan.requirement("64b 1-flow unidirectional ≥ 20 kpps")
-    found = read_under_load(session, requirement, session.traffic.load_for(requirement))
-    workers = {worker.thread: worker for worker in found.workers}
-    worker = workers["vpp_wk_0"]
-    assert (
-        {queue.worker_or_cpu for queue in found.queues}
-        == {"vpp_wk_0"}
-        == {row.worker for row in session.router.facts.placement}
-    )
-    assert worker.busy is not None and 0 < worker.busy <= 1
-    assert worker.packets_per_s == pytest.approx(found.offered_pps, rel=0.3)
-    clocks = {node.name: node.clocks for node in worker.nodes}
-    assert clocks["ip4-lookup"] and clocks["ip4-lookup"] > 0 and worker.cycles_per_packet
-    assert not (workers.get("vpp_main", worker) is not worker and workers["vpp_main"].packets_per_s)
-    # with no time left and most frames lost on arrival that worker is the reason, whatever the processors are busy with
-    busy = replace(
-        found,
-        forwarded_pps=found.offered_pps / 2,
-        workers=tuple(replace(each, busy=1.0 if each is worker else each.busy) for each in found.workers),
-    )
-    sent, half = round(found.offered_pps), round(found.offered_pps / 2)
-    lost = Drop(Stage.ARRIVING, "rx-miss", "host-vr0", sent - half)
-    ledger = Ledger(1, 1, (DirectionAccount(0, 1, "host-vr0", "host-vr1", sent, half, half, half, (lost,)),))
-    tried = TriedLoad(64, 1, 10e9, found.load_pps, found.offered_pps, found.offered_pps / 2)
-    why = explain(tried, ledger, session.router.facts, busy)
-    assert why[0].rule == "all workers" and "vpp_wk_0" in why[0].words, why

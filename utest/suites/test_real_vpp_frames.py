@@ -24,13 +24,7 @@ REASON = vpp_rig.missing()
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
 
-SUITE = f"""\
-*** Settings ***
-Resource          {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup       Open Testbed For    vpp-box    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 IPv6
     128b ipv6 bidirectional ≥ 2 kpps each way
 
@@ -70,8 +64,7 @@ def state(rig: vpp_rig.Rig) -> list[str]:
 
 def test_it_forwards_what_it_is_set_up_for_and_is_left_as_it_was(rig: vpp_rig.Rig, tmp_path: Path) -> None:
     before = state(rig)
-    suite = tmp_path / "suite.robot"
-    suite.write_text(SUITE, encoding="utf-8")
+    suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    vpp-box    goal=quick")
     found = robot_run.run(tmp_path, suite, *rig.options)
     (folder,) = (tmp_path / "results").iterdir()
     best = dict.fromkeys(FORWARDED, 0.0)

@@ -31,13 +31,7 @@ from support.resealed import change_records, reseal
 
 pytestmark = pytest.mark.slow
 
-SUITE = f"""\
-*** Settings ***
-Resource    {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Kept
     64b 1-flow unidirectional ≥ 2 Mpps
 Missed
@@ -82,8 +76,7 @@ sys.exit(status)
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of one run, away from its project, which is gone."""
     folder = tmp_path_factory.mktemp("judged")
-    suite = folder / "suite.robot"
-    suite.write_text(SUITE, encoding="utf-8")
+    suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
     found = robot_run.run(folder, suite, *robot_run.short_goal(folder))
     # on a busy machine the counts after an overload are read too seldom to prove a recovery
     verdicts = {test: message.partition(":")[0] for test, (_, message) in found.tests.items()}

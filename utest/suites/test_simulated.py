@@ -15,14 +15,8 @@ from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import ENVIRONMENT, REQUIREMENT, TRIAL, schema
 from lineproof.evidence.run import read_run
 from support import robot_run
-from support.paths import DATA, ROOT
 
 pytestmark = pytest.mark.slow
-
-NINE = json.loads((DATA / "netgate6100" / "nine-sentences.json").read_text(encoding="utf-8"))
-"""Verdict, message, figures and each trial's [intended, offered, forwarded] per direction, the warm-up's too."""
-
-OTHER_SUITES = ("netgate6100_linux", "netgate6100_pfsense", "netgate6100_efficiency")
 
 
 @pytest.fixture(scope="module")
@@ -44,30 +38,8 @@ def test_it_passes_and_leaves_no_process(done: robot_run.RobotRun):
     assert robot_run.processes_of(done.folder) == []
 
 
-@pytest.mark.parametrize("expected", NINE, ids=[row["test"] for row in NINE])
-def test_the_nine_sentences_are_judged_as_recorded(left: Path, expected: dict[str, Any]):
-    (record,) = [row for row in rows(left / "requirements.jsonl") if row["test"] == expected["test"]]
-    assert record["sentence"] == expected["sentence"]
-    assert record["verdict"] == expected["verdict"]
-    assert record["message"] == expected["message"]
-    assert record["extra"]["figures"] == expected["figures"]
-    # a trial that a busy machine stretched is repeated: its counts are the same, and it is one more
-    found = [row for row in rows(left / "trials.jsonl") if row["requirement"] == record["number"]]
-    trials = [row["directions"] for row in found if row["valid"]]
-    counts = [[[row[key] for key in ("intended", "offered", "forwarded")] for row in trial] for trial in trials]
-    assert counts == expected["trials"]
-
-
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_the_router_keeps_its_other_suites(tmp_path: Path):
-    """As published for Linux and pfSense: both suites in one run, each with a testbed of its own."""
-    first, *others = (ROOT / "tests" / f"{name}.robot" for name in OTHER_SUITES)
-    found = robot_run.run(tmp_path, first, *map(str, others))
-    assert found.status == 0, found.console
-    assert len(list((tmp_path / "results").glob("*/requirements.jsonl"))) == len(OTHER_SUITES)
 
 
 def test_it_says_simulated_wherever_a_person_looks(done: robot_run.RobotRun, left: Path):

@@ -12,13 +12,7 @@ from lineproof.evidence.record_schemas import schema_problems
 from lineproof.evidence.rejudging import rejudge
 from support import robot_run
 
-SUITE = f"""\
-*** Settings ***
-Resource          {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup       Open Testbed For    netgate6100    software=vpp    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Passes
     64b 1-flow unidirectional ≥ 2% line rate
 
@@ -29,8 +23,7 @@ Fails
 
 @pytest.mark.slow
 def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_path: Path) -> None:
-    suite = tmp_path / "suite.robot"
-    suite.write_text(SUITE, encoding="utf-8")
+    suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
     found = robot_run.run(tmp_path, suite)
     assert found.tests["Passes"][0] == "PASS", found.console
     assert found.tests["Fails"][1].startswith("FAIL: "), found.console

@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import tempfile
-import textwrap
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -97,24 +96,16 @@ def programs() -> ForkServer:
 
 def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
     """A suite of one test; its first step is on line 8."""
-    path = folder / "suite.robot"
-    body = "\n".join(f"    {step}" for step in steps)
-    path.write_text(
-        textwrap.dedent(
-            f"""\
-            *** Settings ***
-            Resource    {ROOT}/resources/acceptance.resource
-            Suite Setup    {setup}
-            Suite Teardown    Close Testbed
+    return write_tests(folder, "".join(["The Test\n", *(f"    {step}\n" for step in steps)]), setup)
 
-            *** Test Cases ***
-            The Test
-            """
-        )
-        + body
-        + "\n",
-        encoding="utf-8",
+
+def write_tests(folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
+    """A suite of *tests*, as they stand below their heading; the first is on line 7."""
+    path = folder / "suite.robot"
+    settings = (
+        f"Resource    {ROOT}/resources/acceptance.resource\nSuite Setup    {setup}\nSuite Teardown    Close Testbed"
     )
+    path.write_text(f"*** Settings ***\n{settings}\n\n*** Test Cases ***\n{tests}", encoding="utf-8")
     return path
 
 
