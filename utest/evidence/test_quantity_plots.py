@@ -158,13 +158,6 @@ def test_frames_beyond_the_limit_and_lost_ones_are_hatched_in_the_histogram() ->
     assert " 7 | " in words(shown) and "1 of 2 trials not shown" in words(shown)
 
 
-def test_no_shade_alone_tells_two_things_apart() -> None:
-    # filled areas of a rate plot: at most the two directions; all else has lines
-    shown = plot("64b unidirectional ≥ 1 Mpps", trial(1, lost=200_000), trial(2, FLAP))
-    fills = set(re.findall(r'<rect [^>]*fill="(#[0-9a-f]{6})"', shown))
-    assert len(fills) == 1 and {"crossed", "back"} == set(re.findall(r'fill="url\(#([a-z]+)-', shown))
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(["latency p99 ≤ 50 µs", "pdv max ≤ 1 ms", "costs ≤ 4 cycles/packet", "loses ≤ 0 %"]),

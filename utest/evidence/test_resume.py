@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import signal
-import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +10,6 @@ from typing import Any
 import pytest
 
 from lineproof.ceilings.calibration import Calibration
-from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS, Resumption, fingerprints
@@ -174,52 +169,3 @@ def test_what_was_altered_in_another_suites_folder_is_no_hindrance(tmp_path: Pat
     assert Resumption.find(tmp_path, RUN, "Other").run_id == f"{RUN}-2"
     with pytest.raises(ConfigError, match=r"extra\.txt: was added"):
         Resumption.find(tmp_path, RUN, SUITE)
-
-
-@pytest.mark.slow
-def test_a_killed_run_is_resumed(tmp_path: Path):
-    suite = robot_run.ROOT / "tests" / "netgate6100.robot"
-    process = subprocess.Popen(
-        robot_run.command(tmp_path, suite, "-v", "GOAL:quick"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=robot_run.environment(tmp_path),
-        cwd=tmp_path,
-        start_new_session=True,
-    )
-    end = time.monotonic() + 60
-    while time.monotonic() < end and lines(tmp_path) < 3 and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait(30)
-    decided = lines(tmp_path)
-    assert 3 <= decided < 9
-    (killed,) = (tmp_path / "results").iterdir()
-    assert main(["verify", str(killed)]) == 0
-    altered = killed / "requirements.jsonl"
-    whole = altered.read_text(encoding="utf-8")
-    altered.write_text(whole.replace('"PASS"', '"FAIL"', 1), encoding="utf-8")
-    refused = subprocess.run(
-        robot_run.command(tmp_path, suite, "-v", "GOAL:quick", "-v", f"RESUME:{killed.name}"),
-        capture_output=True,
-        text=True,
-        env=robot_run.environment(tmp_path),
-        cwd=tmp_path,
-        check=False,
-    )
-    assert refused.returncode == 9 and f"{altered}:1: was changed" in refused.stdout
-    (left,) = (path for path in (tmp_path / "results").iterdir() if path != killed)
-    assert [path.name for path in left.iterdir()] == ["allure"], "no run was begun"
-    shutil.rmtree(left)
-    altered.write_text(whole, encoding="utf-8")
-    resumed = robot_run.run(tmp_path, suite, "-v", "GOAL:quick", "-v", f"RESUME:{killed.name}")
-    messages = [message for _, message in resumed.tests.values()]
-    assert {status for status, _ in resumed.tests.values()} == {"PASS"}
-    assert sum(f"carried over from run {killed.name}" in message for message in messages) == decided
-    (new,) = (path for path in (tmp_path / "results").iterdir() if path != killed)
-    assert len(read_run(new).requirements) == 9
-
-
-def lines(folder: Path) -> int:
-    """Sentences that the one run has decided so far."""
-    return sum(path.read_text().count("\n") for path in folder.glob("results/*/requirements.jsonl"))

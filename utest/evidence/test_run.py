@@ -94,11 +94,6 @@ def test_a_folder_never_closed_is_readable(folder):
     assert any("never closed" in note for note in run.notes)
 
 
-def test_an_empty_run_is_readable(folder):
-    run = read_run(folder.path)
-    assert (run.trials, run.requirements, run.environment) == ((), (), None)
-
-
 @pytest.mark.parametrize("cut", [1, 10, 200])
 def test_an_incomplete_last_line_alone_is_left_out(folder, cut):
     filled(folder)
@@ -130,14 +125,9 @@ def test_two_runs_do_not_share_a_folder(folder):
             assert another.run_id == another.path.name == f"{RUN}-{number}"
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
-    (tmp_path / "results").write_text("")
-    with pytest.raises(TestbedError, match="cannot be made: "):
-        RunFolder.create(tmp_path / "results", RUN)
-
-
-def test_results_that_lead_nowhere_are_one_sentence(tmp_path):
-    (tmp_path / "results").symlink_to(tmp_path / "not mounted")
+@pytest.mark.parametrize("make", [lambda path: path.write_text(""), lambda path: path.symlink_to("not mounted")])
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, make):
+    make(tmp_path / "results")
     with pytest.raises(TestbedError, match="cannot be made: "):
         RunFolder.create(tmp_path / "results", RUN)
 
@@ -196,19 +186,6 @@ def test_the_manifest_fits_its_schema_and_leaves_out_derived_files(folder):
         "requirements.jsonl",
         "trials.jsonl",
         "telemetry/001-vppctl-show-runtime.txt",
-    }
-
-
-def test_changes_are_found(folder):
-    filled(folder).close()
-    was = sha256_of(folder.path / "requirements.jsonl")
-    (folder.path / "environment.json").unlink()
-    (folder.path / "requirements.jsonl").write_text("")
-    (folder.path / "new.txt").write_text("")
-    assert alterations(folder.path) == {
-        "environment.json is missing",
-        f"requirements.jsonl was changed: its SHA-256 was {was}",
-        "new.txt was added",
     }
 
 

@@ -62,22 +62,6 @@ def left(folder: Path, killed: bool = False, name: str = RUN, **extra: Any) -> P
     return run.path
 
 
-def test_each_form_says_what_was_promised_measured_and_judged(tmp_path: Path) -> None:
-    summary = execution_summary(left(tmp_path), {})
-    for name, form in FORMS.items():
-        shown = form(summary)
-        for words in ("Suite", "lab", "mybox", "quick", "Small Frames", SENTENCE, "PASS"):
-            assert words in shown or (words == "Small Frames" and name.endswith("txt")), f"{words} in {name}"
-    for form in (text, html, markdown):
-        shown = form(summary)
-        for words in ("5.5 Mpps", "+10 %", "trials of 1 s, loss ratio 0", "no spread", "SIMULATED", "interval (95 %)"):
-            assert words in shown, f"{words}: {shown}"
-    (row,) = csv.DictReader(io.StringIO(comma_separated(summary)))
-    assert (row["promised"], row["unit"], row["measured"], row["trials"]) == ("5000000.0", "pps", "5500000.0", "2")
-    assert float(row["margin_low_percent"]) == pytest.approx(10)
-    assert (row["simulated"], row["verdict"], row["incomplete"]) == ("true", "PASS", "")
-
-
 def test_a_killed_run_is_shown_up_to_its_last_finished_sentence(tmp_path: Path) -> None:
     run = left(tmp_path, killed=True)
     found = summarise(run)
