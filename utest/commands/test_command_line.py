@@ -1,4 +1,4 @@
-"""The command line as a shell and other programs use it: help, exit status, ``--json``, closed pipes, completion."""
+"""The command line as a shell and other programs use it: exit status, ``--json``, closed pipes, completion."""
 
 from __future__ import annotations
 
@@ -20,35 +20,9 @@ from support.paths import ROOT
 DOCS = ROOT / "docs" / "command-line.md"
 
 
-def test_no_word_prints_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    shown = re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
-    assert [name for name in shown if name != "COMMAND"] == [command.name for command in COMMANDS] + list(
-        BENCH_COMMANDS
-    )
-
-
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
-def test_each_command_has_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([name, "--help"])
-    text = capsys.readouterr().out
-    assert ended.value.code == 0 and text.startswith(f"usage: lineproof {name} ")
-    assert "exit status" in text and "show this help" in text and not re.search("``|None|%", text)
-
-
 def test_the_document_has_every_command() -> None:
     rows = re.findall(r"^\| `lineproof (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [command.name for command in COMMANDS] + list(BENCH_COMMANDS)
-
-
-@pytest.mark.parametrize(
-    "words", [["nonsense"], ["study", "nonsense"], ["doctor"], ["compare", "a", "b", "--confidence", "3"]]
-)
-def test_wrong_arguments_are_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 2 and "usage: lineproof" in capsys.readouterr().err
 
 
 def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
@@ -61,11 +35,6 @@ def test_an_error_is_one_sentence_and_status_2(tmp_path: Path) -> None:
     found = lineproof(tmp_path, "compare", "this", "that")
     assert found.returncode == 2 and found.stdout == ""
     assert found.stderr.startswith("lineproof: ") and found.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_command_of_the_bench_is_one_of_lineproof(tmp_path: Path) -> None:
-    assert lineproof(tmp_path, "serve", "--help").stdout.startswith("usage: lineproof serve ")
 
 
 @pytest.mark.slow

@@ -189,15 +189,6 @@ def test_a_changed_verdict_is_shown(
     assert words in printed and f"[{before} → {after}]" in printed
 
 
-def test_ministats_own_answer_is_printed_for_those_who_read_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1, count=5)))
-    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.9e6, 2, count=5)))
-    assert main(["compare", str(old), str(new), "--ministat"]) == 1
-    output = capsys.readouterr().out
-    assert "x old\n+ new\n+-----" in output and "(Student's t, pooled s = " in output
-    assert "    N           Min           Max        Median           Avg        Stddev\nx   5 " in output
-
-
 @pytest.mark.parametrize("text", ["0,95", "95 %", "1.0", "nan", ""])
 def test_a_wrong_confidence_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str):
     with pytest.raises(SystemExit) as ended:

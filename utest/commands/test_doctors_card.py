@@ -47,13 +47,3 @@ def test_a_virtual_card_is_a_warning_where_the_line_rate_asks_for_more(
             "a vSwitch in between limits it to about 1 Mpps; the line rate is 14.88 Mpps of 64-byte frames: calibrate"
             " before you believe a FAIL above 1 Mpps"
         )
-
-
-def test_a_remedy_for_latency_has_its_condition_and_its_price() -> None:
-    (words,) = [check.finding for check in said("intel_82599") if "latency" in check.finding]
-    assert words.startswith("it measures no latency of ipv6, vlan, mpls frames; where a sentence asks for that: start")
-    assert words.endswith("then one core counts what the streams receive, about 10 Mpps")
-    assert any(
-        check.finding.startswith("Intel 82599") and "no limit of its own" in check.finding
-        for check in said("intel_82599")
-    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from markdown_it import MarkdownIt
 
 from lineproof.system.login import Login
 from lineproof.testbed.settings import SimulatedNic
@@ -166,24 +163,3 @@ def test_the_page_has_commands_and_the_configuration_of_trex_is_one() -> None:
     lab = yaml.safe_load((ROOT / "libraries/lineproof/commands/template/testbed.yaml").read_text(encoding="utf-8"))
     for port, side in zip(server["port_info"], lab["sides"], strict=True):
         assert (port["ip"], port["default_gw"]) == (side["peer"], side["address"].partition("/")[0])
-
-
-@pytest.mark.slow
-def test_the_checklist_fits_the_first_printed_page(tmp_path: Path) -> None:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-    if chromium is None or shutil.which("pdftotext") is None:
-        pytest.skip("needs chromium and pdftotext")
-    html, pdf = tmp_path / "page.html", tmp_path / "page.pdf"
-    body = MarkdownIt("commonmark").enable("table").render(PAGE)
-    html.write_text(f'<!doctype html><meta charset="utf-8"><body>{body}</body>', encoding="utf-8")
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-    subprocess.run(
-        [chromium, *options, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}", html.as_uri()],
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )
-    shown = subprocess.run(["pdftotext", "-l", "1", "-layout", pdf, "-"], capture_output=True, text=True, check=True)
-    # the words of the checklist's last link
-    last = re.findall(r"\[([^]]+)\]\(", CHECKLIST)[-1]
-    assert " ".join(last.split()) in " ".join(shown.stdout.split())

@@ -29,14 +29,6 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, st
     return status, capsys.readouterr().out
 
 
-def test_a_run_that_passes_goes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = made_run(tmp_path, ID, *GOOD)
-    status, output = answer(capsys, run)
-    assert status == 0
-    assert output.startswith("PASS: 2 of 2 sentences in order, 0 FAIL, 0 INCONCLUSIVE; without a baseline\n")
-    assert "SIMULATED" not in output
-
-
 @pytest.mark.parametrize(
     ("verdicts", "status"),
     [(("PASS", "FAIL"), 1), (("PASS", "INCONCLUSIVE"), 2), (("INCONCLUSIVE", "FAIL"), 1)],
@@ -177,15 +169,6 @@ def test_markdown_shows_any_words_as_they_are(words: str):
     cells = [after for before, after in itertools.pairwise(tokens) if before.type == "td_open"]
     assert len(cells) == 2 and cells[1].content == "end"
     assert {child.type for child in cells[0].children or ()} <= {"text", "text_special"}
-
-
-def test_markdown_is_a_table_with_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
-    status, output = answer(capsys, after, "--baseline", before, "--markdown")
-    assert status == 0
-    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(output)
-    assert rendered.count("<tr>") == 3 and rendered.count("<code>[") >= 2
-    assert answer(capsys, after, "--markdown")[0] == 0
 
 
 def test_json_has_the_answer_and_each_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -20,7 +19,7 @@ from lineproof.evidence.history.address import store_address
 from lineproof.evidence.history.store import HistoryStore
 from lineproof.evidence.history.tables import VIEWS
 from support.history_runs import SENTENCE, around, two_releases, write_run
-from support.paths import LIBRARIES, ROOT
+from support.paths import ROOT
 
 
 @pytest.fixture
@@ -96,23 +95,6 @@ def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsy
     assert found["changes"] == []
 
 
-@pytest.mark.parametrize(
-    ("margin", "words"),
-    [
-        ((1.08, 1.09), "carries 5.4 Mpps to 5.45 Mpps, PASS"),
-        ((1.08, 1.08000001), "carries 5.4 Mpps, PASS"),
-        ((1.08, None), "carries at least 5.4 Mpps, PASS"),
-    ],
-)
-def test_a_search_that_found_no_upper_bound_says_at_least(
-    project: Path, capsys: pytest.CaptureFixture[str], margin: tuple[float, float | None], words: str
-) -> None:
-    write_run(project / "results", 1, around(5e6, 1), margin=margin)
-    imported(project, capsys)
-    assert main(["history", "trend"]) == 0
-    assert words in capsys.readouterr().out
-
-
 def test_a_release_is_named_by_what_is_new_in_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     system, other = "Linux box 6.1.0 #1 SMP, x86", "Linux box 6.1.9 #1 SMP, x86"
     releases = [("24.02", system), ("24.06", system), ("24.06", other)]
@@ -161,16 +143,6 @@ def test_a_picture_is_marked_and_has_room_for_so_many(project: Path, capsys: pyt
     assert "SIMULATED" in (project / "t.svg").read_text(encoding="utf-8")
 
 
-def test_the_list_has_every_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(project / "results", 1, [5e6, 5e6])
-    write_run(project / "results", 2, [5e6, 5e6], close=False, simulated=True)
-    assert "note:" in imported(project, capsys)
-    lines = output(capsys, "list").splitlines()
-    assert lines[0].startswith("2026-09-22  run-0001  box, lab, vpp 24.02  1 sentence, 2 trials")
-    assert lines[1].endswith("SIMULATED  incomplete")
-    assert [item["run"] for item in json.loads(output(capsys, "list", "--json"))["runs"]] == ["run-0001", "run-0002"]
-
-
 def test_altered_runs_are_named_and_the_others_imported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(project / "results", 1, [5e6, 5e6])
     bad = write_run(project / "results", 2, [5e6, 5e6])
@@ -194,27 +166,6 @@ def test_without_a_store_the_import_is_named(project: Path) -> None:
     with pytest.raises(ConfigError, match="lineproof history import RUN"):
         main(["history", "trend"])
     assert not (project / "results").exists()
-
-
-def messages() -> list[str]:
-    """How each message of the history begins: its first literal words."""
-    files = [*(LIBRARIES / "lineproof/evidence/history").glob("*.py"), LIBRARIES / "lineproof/commands/history.py"]
-    found = []
-    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("ConfigError", "TestbedError")
-        ):
-            words = (part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
-            found += [next((re.split("[;,(]", text)[0] for text in map(str, words) if re.search("[a-z]", text)), "")]
-    return found
-
-
-def test_the_catalogue_of_errors_has_every_message() -> None:
-    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert len(messages()) > 20
-    assert [words for words in messages() if words.strip(" '") not in page] == []
 
 
 @pytest.mark.parametrize("name", ["runs", "sentences", "trials", *VIEWS])
