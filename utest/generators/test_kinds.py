@@ -189,18 +189,6 @@ def test_each_generator_that_a_refusal_names_takes_the_sentence() -> None:
     assert named
 
 
-@pytest.mark.parametrize(
-    ("testbed", "sentence"),
-    [
-        ("netns-trafgen", "imix vlan bidirectional ≥ 10 kpps each way"),
-        ("netns-trafgen", "64b 1-flow unidirectional forwards ≥ 10 kpps"),
-        ("netns-iperf3", "64b 1-flow bidirectional ≥ 10 kpps each way"),
-    ],
-)
-def test_what_it_can_is_read(testbed: str, sentence: str) -> None:
-    assert plan(testbed).requirement(sentence).sentence == sentence
-
-
 def test_a_method_beyond_the_generator_is_refused() -> None:
     with pytest.raises(SentenceError, match="back-to-back test: the generator 'trafgen' sends no bursts"):
         plan("netns-trafgen").check_method(Method.BACK_TO_BACK)

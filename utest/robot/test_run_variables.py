@@ -9,7 +9,6 @@ import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.robot.run_variables import NAMES, _given, check_names, check_values
-from support import robot_run
 from support.paths import ROOT
 
 
@@ -95,16 +94,6 @@ def test_an_equals_sign_for_the_colon_is_refused(tmp_path: Path, name: str, says
     with pytest.raises(ConfigError) as caught:
         check_names([name], tmp_path)
     assert says in str(caught.value)
-
-
-@pytest.mark.slow
-def test_a_dry_run_refuses_an_equals_sign_for_the_colon(tmp_path: Path):
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 1 Mpps")
-    options = tmp_path / "options"
-    options.write_text("-v GOAL=rfc2544\n")
-    for words in (("-v", "GOAL=rfc2544"), ("-vGOAL=rfc2544",), ("--argumentfile", str(options))):
-        found = robot_run.run(tmp_path, suite, "--dryrun", *words)
-        assert found.status == 1 and "'-v GOAL=rfc2544': expected '-v GOAL:rfc2544'" in found.console, found.console
 
 
 def test_other_names_are_the_suites_own(tmp_path: Path):

@@ -23,28 +23,6 @@ def test_a_suite_without_an_open_testbed_fails_with_the_missing_lines(tmp_path: 
 
 
 @pytest.mark.slow
-def test_malformed_sentences_are_reported_with_file_and_line(tmp_path: Path):
-    suite = robot_run.write_suite(
-        tmp_path,
-        "Mine",
-        "64b  unidirectional ≥ 1 Mpps",
-        "imix unidirectional 70% line rate",
-        "Run Keyword And Expect Error    *    imxi ≥ 1 Mpps",
-        "64b Of Mine",
-    )
-    with suite.open("a", encoding="utf-8") as file:
-        file.write("*** Keywords ***\nMine\n    64b 1-flow ≥ 1 mpps\n64b Of Mine\n    No Operation\n")
-    found = robot_run.run(tmp_path, suite)
-    assert found.status == 1, found.console
-    assert f"{suite}:9: '64b  unidirectional ≥ 1 Mpps' has two spaces inside" in found.message
-    assert (
-        f"{suite}:10: 'imix unidirectional 70% line rate' looks like a sentence but compares nothing" in found.message
-    )
-    assert f"{suite}:15: '64b 1-flow ≥ 1 mpps': the unit 'mpps' is not known" in found.message
-    assert found.message.count(f"{suite}:") == 3
-
-
-@pytest.mark.slow
 def test_a_folder_of_suites_shares_one_testbed(tmp_path: Path):
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -148,24 +148,6 @@ class TestSimulatedTestbed:
         assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (["--platform", "netgate6100", "--testbed", "lab-example"], "is hardware and serves by itself"),
-        (["--platform", "netgate61000"], "did you mean 'netgate6100'"),
-        (["--platform", "netgate6100", "--software", "bird"], "no software 'bird' here; known: vpp"),
-    ],
-)
-def test_serve_refuses_wrong_arguments_with_a_sentence(
-    runtime: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], says: str
-) -> None:
-    monkeypatch.chdir(ROOT)
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ConfigError, match=says):
-        serve.main(argv)
-    assert signal.getsignal(signal.SIGINT) == before
-
-
 def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
