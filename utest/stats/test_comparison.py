@@ -68,12 +68,6 @@ def test_vitals_are_printed_as_by_ministat(name: str):
         assert columns == theirs
 
 
-def test_99_5_per_cent_uses_the_right_t_and_not_ministats():
-    reference, candidate = Moments(n=5, mean=10, stddev=1), Moments(n=5, mean=20, stddev=1)
-    found = compare(reference, candidate, 0.995, "pooled")
-    assert found.half_width / found.standard_error == pytest.approx(3.833)  # t of 8 degrees, 99.5 % on both sides
-
-
 def test_the_text_names_welchs_test_and_its_degrees_of_freedom():
     reference, candidate = Moments(n=6, mean=100, stddev=1), Moments(n=11, mean=110, stddev=5)
     lines = compare(reference, candidate).text().splitlines()
