@@ -186,24 +186,10 @@ def test_the_command_reads_a_suite_as_check_does(
 
 
 @pytest.mark.parametrize(
-    ("sentences", "says"),
-    [
-        (
-            {
-                "A": "64b unidirectional ≥ 5 Mppps",
-                "B": "64b unidirectional  ≥ 5 Mpps",
-                "C": "64b unidirectional ≥ 99 Gbit/s L1",
-            },
-            ["Mppps", "two spaces inside", "more than the ports can carry"],
-        ),
-        ({"A": "Log    nothing"}, ["has no sentence"]),
-    ],
+    ("step", "says"), [("64b unidirectional ≥ 5 Mppps", "Mppps"), ("Log    nothing", "has no sentence")]
 )
 def test_a_suite_with_something_wrong_is_not_judged(
-    run: tuple[Path, dict[str, str]], tmp_path: Path, sentences: dict[str, str], says: list[str]
+    run: tuple[Path, dict[str, str]], tmp_path: Path, step: str, says: str
 ) -> None:
-    suite = suite_of(tmp_path, sentences)
-    with pytest.raises(ConfigError) as caught:
-        main(["rejudge", str(run[0]), "--suite", str(suite)])
-    for words in (*says, str(suite)):
-        assert words in str(caught.value)
+    with pytest.raises(ConfigError, match=says):
+        main(["rejudge", str(run[0]), "--suite", str(suite_of(tmp_path, {"A": step}))])

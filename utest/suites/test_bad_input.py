@@ -37,18 +37,9 @@ def refused(found: robot_run.RobotRun, *says: str) -> None:
     assert robot_run.processes_of(found.folder) == []
 
 
-@pytest.mark.parametrize(
-    ("sentence", "says"),
-    [
-        ("imix unidirectional ≥ 95 mpps", "the unit 'mpps' is not known; did you mean 'Mpps'?"),
-        ("64b bidirectional ≥ 95% line rate", "'95% line rate each way'"),
-        ("64b unidirectional ≥ 101% line rate", "more than the ports can carry"),
-        ("imxi unidirectional ≥ 95% line rate", "did you mean 'imix'?"),
-    ],
-)
-def test_a_sentence_that_cannot_be(tmp_path: Path, sentence: str, says: str):
-    suite = robot_run.write_suite(tmp_path, "No Operation", sentence)
-    refused(robot_run.run(tmp_path, suite), f"{suite}:9: '{sentence}': ", says)
+def test_a_sentence_that_cannot_be(tmp_path: Path):
+    suite = robot_run.write_suite(tmp_path, "No Operation", "64b unidirectional ≥ 101% line rate")
+    refused(robot_run.run(tmp_path, suite), f"{suite}:9: ", "more than the ports can carry")
 
 
 @pytest.fixture(scope="module")

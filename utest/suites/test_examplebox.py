@@ -128,27 +128,3 @@ def test_the_sentences_at_the_top_of_the_readme(tmp_path: Path):
     assert len(shown) == 3
     for sentence in shown:
         plan.requirement(sentence)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "file", "right", "wrong"),
-    [
-        (0, PLATFORM, "rx_queues: 4", "rx_queue: 4"),
-        (1, SUITE, "imix bidirectional ≥ 95% line rate each way", "imix bidirectional ≥ 95% line rate"),
-    ],
-)
-def test_the_messages_that_the_walk_through_shows(tmp_path: Path, number: int, file: str, right: str, wrong: str):
-    shown = [fence.text.strip() for fence in fences(WALK) if fence.language == "text"]
-    assert len(shown) == 2
-    assert f"`{wrong}`" in WALK.read_text(encoding="utf-8")
-    project = walked(tmp_path)
-    text = (project / file).read_text(encoding="utf-8")
-    assert text.count(right) == 1
-    (project / file).write_text(text.replace(right, wrong), encoding="utf-8")
-    run = robot_run.run(tmp_path, project / SUITE)
-    assert run.status == 5, run.console
-    for status, message in run.tests.values():
-        assert status == "FAIL"
-        assert message == f"Parent suite setup failed:\n{project.resolve()}/{shown[number]}"
-    assert robot_run.processes_of(tmp_path) == []

@@ -7,7 +7,6 @@ matrix``) takes every case under every method.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -44,16 +43,6 @@ def test_what_becomes_of_a_fault(method: str, name: str, tmp_path: Path, monkeyp
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     result = faults.run(CASES[name], method, Project.find(ROOT))
     assert result.as_expected(CASES[name], method), result.text
-
-
-def test_the_documents_show_every_case() -> None:
-    text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| .* \|$", text, re.MULTILINE)
-    expected = [
-        faults.row(case, {name: case.expected_for(name)[0] for name in fault_cases.SENTENCES})
-        for case in fault_cases.CASES
-    ]
-    assert faults.table(expected).splitlines() == [row for row in rows if row.count("|") == 7]
 
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:

@@ -137,25 +137,6 @@ def evidence_in(output: Path) -> set[str]:
     return {value for suite in suites for name, value in suite.metadata.items() if "Evidence" in name}
 
 
-def test_a_coordinator_that_is_killed_takes_no_verdict_along(tmp_path: Path, alice: None) -> None:
-    with lab(tmp_path / "lab", ["bench1"]) as rig:
-        home = bench_project(tmp_path, ["bench1"], 'lab: {{coordinator: "' + rig.address + '", place: {name}}}\n', 10)
-        (suite,) = suites(tmp_path, 1).iterdir()
-        run = robot_run.start(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "GOAL:quick", "-v", "TESTBED:bench1")
-        console = tmp_path / "console.txt"
-        begun = lambda: any(path.stat().st_size for path in (tmp_path / "results").rglob("trials.jsonl"))  # noqa: E731
-        wait_until(begun)
-        rig.kill_coordinator()
-        assert run.wait(120) == 1, console.read_text()
-    (found,) = runs_in(tmp_path / "results")
-    assert [record.verdict for record in found.requirements] == ["PASS", "FAIL"]
-    words = "no longer answers; the run goes on with the place 'bench1'"
-    assert words in console.read_text(encoding="utf-8")
-    assert any(words in str(record.extra.get("recovery")) for record in found.requirements)
-    (story,) = (found.path / "telemetry").glob("*labgrid-log*")
-    assert words in story.read_text(encoding="utf-8") and "could not be given back" in story.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_ended_gives_its_place_back(tmp_path: Path, ending: signal.Signals, alice: None) -> None:
     with lab(tmp_path / "lab", ["bench1"]) as rig:
