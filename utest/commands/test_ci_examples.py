@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
 from pathlib import Path
@@ -14,7 +13,6 @@ from check_jsonschema.cli import main as check_jsonschema
 from click.testing import CliRunner
 
 from lineproof.commands.main import command_parser
-from lineproof.robot.run_variables import check_values
 from support.paths import ROOT
 
 GITHUB, GITLAB = (ROOT / "docs" / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml"))
@@ -53,19 +51,3 @@ def test_its_commands_are_ours(path: Path):
         arguments = command_parser(words[:1]).parse_args(words)
         if words[0] == "gate":
             assert (arguments.runs, arguments.baseline, arguments.allow) == (["out/results"], ["$BASELINE"], 0.01)
-
-
-@pytest.mark.parametrize("path", [GITHUB, GITLAB])
-def test_margins_are_measured_by_default(path: Path):
-    (line,) = (line for line in commands(path) if line.startswith("robot "))
-    words = shlex.split(line.partition("||")[0])
-    variables = dict(value.split(":", 1) for option, value in itertools.pairwise(words) if option == "-v")
-    check_values(variables)
-    assert variables["MARGIN"] == "on"
-
-
-@pytest.mark.parametrize("path", [GITHUB, GITLAB])
-def test_a_results_folder_is_fresh_and_kept(path: Path):
-    text = path.read_text(encoding="utf-8")
-    assert "-v RESULTS:out/results" in text
-    assert re.search(r"path(?:s:\n +-|:) out\n", text)

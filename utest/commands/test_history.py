@@ -17,7 +17,6 @@ from lineproof.errors import ConfigError
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.history.address import store_address
 from lineproof.evidence.history.store import HistoryStore
-from lineproof.evidence.history.tables import VIEWS
 from support.history_runs import SENTENCE, around, two_releases, write_run
 from support.paths import ROOT
 
@@ -166,15 +165,6 @@ def test_without_a_store_the_import_is_named(project: Path) -> None:
     with pytest.raises(ConfigError, match="lineproof history import RUN"):
         main(["history", "trend"])
     assert not (project / "results").exists()
-
-
-@pytest.mark.parametrize("name", ["runs", "sentences", "trials", *VIEWS])
-def test_the_page_names_every_column(name: str, tmp_path: Path) -> None:
-    store = HistoryStore.open(store_address(str(tmp_path / "h.db"), tmp_path), create=True)
-    columns = [row["name"] for row in store.query(f"SELECT name FROM pragma_table_info('{name}')")]
-    page = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
-    section = page.split(f"\n### `{name}`")[1].split("\n### ")[0].split("\n## ")[0]
-    assert [column for column in columns if f"`{column}`" not in section] == []
 
 
 def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,12 +76,6 @@ def test_small_losses_keep_their_digits(ratio, words):
     assert percent(ratio) == words
 
 
-def test_the_same_trials_give_the_same_plot():
-    trials = [trial(number=n, losses=(n, 0)) for n in range(4)]
-    first, second = (trials_plot(trials, SMALL, LINK, "64b", True, ThresholdLine(1e6)) for _ in range(2))
-    assert first == second
-
-
 def test_the_plot_labels_what_it_shows():
     trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0))]
     shown = words(trials_plot(trials, PROFILE, LINK, "64b bidirectional", True, ThresholdLine(9e5, "≥ 0.9 Mpps"), True))

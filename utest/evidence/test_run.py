@@ -113,12 +113,6 @@ def test_a_damaged_line_is_named(folder):
         read_run(folder.path)
 
 
-def test_each_trial_is_in_the_file_when_the_call_returns(folder):
-    for number in range(1, 4):
-        folder.add_trial(trial_record(number=number))
-        assert (folder.path / "trials.jsonl").read_text().count("\n") == number
-
-
 def test_two_runs_do_not_share_a_folder(folder):
     for number in (2, 3):
         with RunFolder.create(folder.path.parent, RUN) as another:
@@ -155,13 +149,6 @@ def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
 
 def alterations(folder: Path) -> set[str]:
     return set(map(str, check_integrity(folder).altered))
-
-
-def test_closing_twice_gives_the_same_sums(folder):
-    filled(folder).close()
-    first = [(folder.path / name).read_bytes() for name in ("manifest.json", "SHA256SUMS")]
-    folder.close()
-    assert [(folder.path / name).read_bytes() for name in ("manifest.json", "SHA256SUMS")] == first
 
 
 def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
@@ -206,10 +193,6 @@ def test_telemetry_files_have_safe_unique_names(folder):
     assert first.parent == second.parent == folder.path / "telemetry"
     assert first.name == "003-etc-passwd-show-int.txt"
     assert (first.read_text(), second.read_text()) == ("a", "ß\n")
-
-
-def test_requirements_are_numbered_from_one(folder):
-    assert [folder.next_requirement() for _ in range(3)] == [1, 2, 3]
 
 
 def test_the_environment_file_is_replaced_atomically(folder):

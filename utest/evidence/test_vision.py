@@ -16,12 +16,11 @@ from lineproof.evidence import drawing
 from lineproof.evidence.flame_graph import COLOURS
 from lineproof.evidence.history.trend_plot import trend_svg
 from lineproof.evidence.history.trends import Series, TrendPoint
-from lineproof.evidence.plot_frame import SERIES_COLOURS
 from lineproof.evidence.quantity_plots import sentence_plot
 from lineproof.evidence.signoff.pictures import sentence_plot as printed_plot
 from lineproof.evidence.signoff.pictures import testbed_drawing as drawn_testbed
 from lineproof.evidence.signoff.sheet import make_sheet
-from lineproof.evidence.svg import SHAPES, SvgPicture
+from lineproof.evidence.svg import SHAPES
 from support.signoff_runs import left_run
 from support.vision import confused, contrast, faint
 
@@ -107,16 +106,3 @@ def test_words_are_read_on_paper(colour: str) -> None:
 @pytest.mark.parametrize("colour", COLOURS)
 def test_names_are_read_on_the_boxes_of_a_flame_graph(colour: str) -> None:
     assert contrast(drawing.TEXT_COLOUR) / contrast(colour) >= 4.5
-
-
-def test_the_check_finds_what_only_colours_tell_apart() -> None:
-    picture = SvgPicture(100, 100, "red and green of one lightness")
-    picture.rectangle(0, 0, 10, 10, "#c03030")
-    picture.rectangle(20, 0, 10, 10, "#5a7a20")
-    assert "area: #5a7a20 and #c03030 with a black-and-white printer" in confused(picture.svg())
-    marks = SvgPicture(100, 100, "marks of two shapes")
-    for shape, colour in enumerate(SERIES_COLOURS):
-        marks.mark(10, 10, shape, colour)
-    assert confused(marks.svg()) == []
-    marks.mark(10, 10, 0, SERIES_COLOURS[1])
-    assert len(confused(marks.svg())) >= 1

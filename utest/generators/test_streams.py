@@ -54,11 +54,6 @@ def test_both_addresses_step_through_their_ranges() -> None:
     assert bytes.fromhex(stream.frame)[26:34].hex() == "3000000410000004"
 
 
-def test_a_constant_address_is_no_variable() -> None:
-    [stream] = profile_streams(CATALOGUE.profile(["64b", "var1"]), AHEAD)
-    assert [item.name for item in stream.variables] == ["src"]
-
-
 def test_a_mix_has_one_stream_per_size_and_shares_sum_to_1() -> None:
     mixed = profile_streams(CATALOGUE.profile(["imix"]), AHEAD)
     assert [len(item.frame) // 2 for item in mixed] == [60, 590, 1514]
@@ -101,12 +96,6 @@ def test_a_burst_has_the_exact_number_of_frames_in_the_shares_of_the_mix(word: s
     found = burst_streams(profile, AHEAD, frames)
     assert sum(item.burst or 0 for item in found) == frames
     assert all(abs((item.burst or 0) - item.share * frames) <= 1 + 1e-6 * frames for item in found)
-
-
-def test_stream_data_is_plain_data() -> None:
-    [stream] = profile_streams(CATALOGUE.profile(["64b"]), AHEAD)
-    data = stream.to_json()
-    assert data["variables"][0]["name"] == "src" and isinstance(data["frame"], str)
 
 
 # -- other headers -----------------------------------------------------------------------------------------------------
