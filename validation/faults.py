@@ -9,8 +9,7 @@ import argparse
 
 from lineproof.commands.ending import finish
 from lineproof.project import Project
-from support.fault_cases import CASES, SENTENCES
-from support.faults import row, run, table
+from support.faults import CASES, SENTENCES, row, run, table
 
 
 def main() -> int:
@@ -26,7 +25,7 @@ def main() -> int:
             good &= (fine := result.as_expected(case, method))
             outcomes[method] = result.verdict.ruling.value
             if not options.markdown:
-                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected_for(method)})"
+                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected[method]})"
                 print(f"{case.name}, {method}: {result.verdict.ruling.value}, {result.spoilt} spoilt{mark}")
                 print(f"    {result.text}", flush=True)
         rows.append(row(case, outcomes))

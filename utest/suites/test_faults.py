@@ -20,10 +20,10 @@ from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.testbed.facts import NO_ROUTER, TestbedFacts
 from lineproof.testbed.opening import OpenTestbed
-from support import fault_cases, faults, robot_run
+from support import faults, robot_run
 
 ROOT = robot_run.ROOT
-CASES = {case.name: case for case in fault_cases.CASES}
+CASES = {case.name: case for case in faults.CASES}
 METHODS = ("verify", "saturate", "latency")
 SLOW = ("server restart",)
 """Kinds that a limit of many seconds ends, hence under ``LINEPROOF_MATRIX`` only; test_reconnection.py has the like."""
@@ -33,7 +33,7 @@ def cells() -> list[tuple[str, str]]:
     """Method and fault: all of them, or the first of each kind."""
     if os.environ.get("LINEPROOF_MATRIX") == "whole":
         return [(method, name) for name in CASES for method in METHODS]
-    firsts = {case.kind: case.name for case in reversed(fault_cases.CASES) if case.kind not in SLOW}
+    firsts = {case.kind: case.name for case in reversed(faults.CASES) if case.kind not in SLOW}
     return [(METHODS[place % 3], name) for place, name in enumerate(firsts.values())]
 
 
