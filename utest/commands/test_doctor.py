@@ -19,7 +19,6 @@ from lineproof.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
 from support.command_line import lineproof
 from support.embedded_server import EmbeddedServer, embedded_server
-from support.ports import free_port
 from support.trex_host import trex_host_server
 
 pytestmark = pytest.mark.slow
@@ -217,7 +216,7 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
         assert each in facts, facts
     assert any("0000:81:00.0" in line and "runs at PCIe x4 8 GT/s and can x8 8 GT/s" in line for line in lines)
     warned = [line for line in lines if line.startswith("warning  cores: ")]
-    assert "one core sends for ports 0 and 1, which run at 10 Gbit/s; start it with: ./t-rex-64 -i -c 4" in warned[0]
+    assert "one core sends for ports 0 and 1, which run at 10 Gbit/s; start TRex with -c 4" in warned[0]
     assert "ports 0 and 1 are cards on the NUMA nodes 0 and 1" in warned[1]
     assert "ok       port 0: firmware 4.26 0x8000143f 0.0.0" in lines
 
@@ -228,23 +227,3 @@ def test_a_host_that_refuses_the_login_is_a_warning(tmp_path: Path, lab: OpenTes
     (line,) = [line for line in found.stdout.splitlines() if "generator host" in line]
     assert line.startswith("warning  generator host: what it is is not read: the generator's host at 127.0.0.1:")
     assert "refuses the login of 'nobody'" in line
-
-
-@pytest.mark.parametrize(
-    ("habits", "words"),
-    [
-        (("neighbours in linux",), "TRex was not started: Linux has 0000:03:00.2"),
-        (("in use",), "TRex was not started: Linux uses 0000:03:00.0"),
-        (("no huge pages in the kernel", "other server"), "read there before the start: its kernel has no huge pages"),
-    ],
-)
-def test_a_start_is_explained_before_it_is_tried_or_when_it_failed(
-    tmp_path: Path, lab: OpenTestbed, server: EmbeddedServer, habits: tuple[str, ...], words: str
-):
-    start = "  trex_home: /opt/trex\n  start: {interfaces: ['03:00.0', '03:00.1'], limit: 5}\n"
-    with trex_host_server(tmp_path, *habits) as host:
-        root = with_host(tmp_path, lab, server, host.ssh, start)
-        file = root / "variables" / "testbeds" / "lab.yaml"
-        file.write_text(file.read_text().replace(f"sync_port: {server.rpc}", f"sync_port: {free_port()}"))
-        (line,) = wrongs(of_lab(tmp_path, root))
-    assert line.startswith("testbed: ") and words in line

@@ -14,7 +14,6 @@ import yaml
 
 from lineproof.system.login import Login
 from lineproof.testbed.settings import SimulatedNic
-from lineproof.testbed.trex.config_file import interfaces_problem
 from support import robot_run
 from support.paths import ROOT
 from support.served_bench import ServedBench, served
@@ -157,9 +156,9 @@ def shorten(home: Path) -> None:
 
 def test_the_page_has_commands_and_the_configuration_of_trex_is_one() -> None:
     assert len(COMMANDS) >= 8 and COMMANDS[0] == "lineproof init mybox"
-    (config,) = [block for block in blocks("yaml", PAGE) if "port_info" in block]
+    page = (ROOT / "docs" / "trex-server.md").read_text(encoding="utf-8")
+    (config,) = [block for block in blocks("yaml", page) if "port_info" in block]
     (server,) = yaml.safe_load(config)
-    assert not interfaces_problem(tuple(server["interfaces"]))
     lab = yaml.safe_load((ROOT / "libraries/lineproof/commands/template/testbed.yaml").read_text(encoding="utf-8"))
     for port, side in zip(server["port_info"], lab["sides"], strict=True):
         assert (port["ip"], port["default_gw"]) == (side["peer"], side["address"].partition("/")[0])

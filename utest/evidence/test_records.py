@@ -23,7 +23,7 @@ from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.record_schemas import why_unfit
 from lineproof.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from lineproof.evidence.why_record import recorded_facts
-from lineproof.routers.host_reading import read_host_state
+from lineproof.routers.host_reading import read_host
 from lineproof.session.router_watch import Reading
 from lineproof.sla.requirement import Quantity, Scope
 from lineproof.units import Rate
@@ -216,7 +216,7 @@ def test_loss_alone_is_always_explained(sizes, data):
 
 def test_the_generators_machine_is_recorded_as_a_router_is(tmp_path):
     data = json.loads((written(tmp_path) / "environment.json").read_text())
-    host = read_host_state(shell_of("two nodes"), ["03:00.0", "81:00.0"]).facts
+    host = read_host(shell_of("two nodes"))
     data["extra"]["generator_host"] = json.loads(records.dumps(field_data(host)))
     assert why_unfit(data, records.ENVIRONMENT) == ""
     assert recorded_facts(data["extra"]["generator_host"]) == host

@@ -35,16 +35,13 @@ def test_speeds_that_do_not_contradict(router: float | None, generator: float, w
 
 
 @pytest.mark.parametrize(
-    ("router", "generator", "set_speed", "words"),
+    ("router", "generator", "words"),
     [
-        (25e9, 0.0, "", "port 0 runs at a speed that its driver does not report; fix 'port_speed' or the cabling"),
-        (1e9, 0.0, "", "eth1 runs at 1 Gbit/s ('ethtool'), and 'port_speed' of the platform 'box' says 10 Gbit/s"),
-        (1e9, 10e9, "", "port 0 runs at 10 Gbit/s"),
-        (25e9, 10e9, "10 Gbps", "port 0 reports the 10 Gbps that 'start.port_speed' sets"),
+        (25e9, 0.0, "port 0 runs at a speed that its driver does not report; fix 'port_speed' or the cabling"),
+        (1e9, 0.0, "eth1 runs at 1 Gbit/s ('ethtool'), and 'port_speed' of the platform 'box' says 10 Gbit/s"),
+        (1e9, 10e9, "port 0 runs at 10 Gbit/s"),
     ],
 )
-def test_a_contradiction_names_both_figures_and_who_says_them(
-    router: float, generator: float, set_speed: str, words: str
-) -> None:
+def test_a_contradiction_names_both_figures_and_who_says_them(router: float, generator: float, words: str) -> None:
     with pytest.raises(TestbedError, match=re.escape(words)):
-        check_line_rate(ends(router, generator), 10e9, "box", set_speed)
+        check_line_rate(ends(router, generator), 10e9, "box")

@@ -25,7 +25,7 @@ for needed in ("-i", "--stl", "--no-scapy-server"):
     assert needed in sys.argv, sys.argv
 (config,) = yaml.safe_load(open(value("--cfg")))
 with open("seen.json", "w") as seen:
-    json.dump({{"argv": sys.argv[1:], "config": config, "pid": os.getpid(), "cfg": value("--cfg")}}, seen)
+    json.dump({{"pid": os.getpid(), "cfg": value("--cfg")}}, seen)
 print("Starting  TRex v2.87 please wait  ...", flush=True)
 print("\\033[2J set driver name net_fake", flush=True)
 if kind == "dies":

@@ -1,4 +1,4 @@
-"""The part of ``lineproof doctor`` that is about the generator's host: facts, a start of TRex, cores, cards."""
+"""The part of ``lineproof doctor`` that is about the generator's host: facts, cores, cards."""
 
 from __future__ import annotations
 
@@ -25,12 +25,8 @@ def host_checks(session: Session) -> Iterator[Check]:
     if host.problem:
         yield warning("generator host", f"what it is is not read: {host.problem}")
         return
-    facts = host.state.facts
-    yield facts_check("generator host", facts)
-    for found in host.findings:
-        # it was started all the same: what would have stopped it did not
-        yield warning("start", found.text)
-    for nic in facts.nics:
+    yield facts_check("generator host", host.facts)
+    for nic in host.facts.nics:
         yield from pcie_checks("generator host", nic)
 
 
@@ -59,8 +55,7 @@ def place_checks(session: Session) -> Iterator[Check]:
     # neither a model nor frames from this machine say anything of cores
     if not isinstance(testbed, HardwareSettings) or testbed.trex is None or not any(port.cores for port in ports):
         return
-    host = session.testbed.host
-    found = list(place_findings(ports, host.state if host else None, testbed.trex.start, session.link_bps))
+    found = list(place_findings(ports, session.link_bps))
     for text in found:
         yield warning("cores", text)
     if not found:
@@ -85,17 +80,18 @@ def firmware_checks(session: Session) -> Iterator[Check]:
     if host is None or known is None or known.card_file is None:
         return
     card = known.card_file.card
+    nics = {nic.interface: nic for nic in host.facts.nics}
     for port in session.generator.ports:
-        held = host.state.cards.get(port.pci.lower())
+        held = nics.get(port.pci.lower())
         if held is None:
             continue
-        name, firmware = f"port {port.index}", held.nic.firmware
+        name, firmware = f"port {port.index}", held.firmware
         if firmware is None:
             if card.firmware:
                 yield ok(
                     name,
-                    f"the firmware of {held.address} is not read: {held.driver or 'no driver'} holds the card, and only"
-                    " Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
+                    f"the firmware of {held.interface} is not read: {held.driver or 'no driver'} holds the card, and"
+                    " only Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
                 )
             continue
         facts = card.firmware_facts(firmware, known.server)

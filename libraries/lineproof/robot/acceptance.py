@@ -146,7 +146,7 @@ class AcceptanceKeywords(Component):
             session.generator.ports,
             session.interfaces,
             None if session.router.is_black_box else session.router.facts,
-            None if (host := session.testbed.host) is None or host.problem else host.state.facts,
+            None if (host := session.testbed.host) is None or host.problem else host.facts,
         )
         if self.shared.labels is not None:
             self.shared.labels.show_router()

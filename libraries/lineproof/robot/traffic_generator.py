@@ -39,7 +39,7 @@ class GeneratorKeywords(Component):
             if host.problem:
                 logger.info(f"the generator's host is not read: {host.problem}")
             else:
-                logger.info(facts_fragment(host.state.facts, title="The generator's host"), html=True)
+                logger.info(facts_fragment(host.facts, title="The generator's host"), html=True)
         for port in generator.ports:
             logger.info(f"port {port.index}: {port.mac}, {port.speed_text}, {port.driver}")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers.link_state import LinkState
-from ..testbed.settings import HardwareSettings
 from ..units import si
 from .generator import GeneratorConnection
 from .links import LinkWait
@@ -16,18 +15,16 @@ LARGEST_DIFFERENCE = 0.01
 """The largest by which two figures of one speed may differ, as a ratio."""
 
 
-def check_line_rate(
-    cables: Sequence[tuple[LinkState, GeneratorPort | None]], link_bps: float, platform: str, set_speed: str = ""
-) -> str:
+def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None]], link_bps: float, platform: str) -> str:
     """What has to be known of *link_bps*, the line rate in bit/s that *platform* says; "": each link shows it.
 
-    *cables*: both ends of each, the generator's None where it is not known. *set_speed*: what the generator's ports
-    were told to report. Raises TestbedError where a router's interface certainly has another speed; a faster one behind
-    a generator's port that shows *link_bps* by itself is none: a switch is between, and sends no faster.
+    *cables*: both ends of each, the generator's None where it is not known. Raises TestbedError where a router's
+    interface certainly has another speed; a faster one behind a generator's port that shows *link_bps* by itself is
+    none: a switch is between, and sends no faster.
     """
     notes, unseen = [], []
     for state, port in cables:
-        own = port is not None and bool(port.speed_bps) and not set_speed
+        own = port is not None and bool(port.speed_bps)
         if state.speed_bps is None:
             if not own:
                 unseen.append(state.interface)
@@ -36,7 +33,7 @@ def check_line_rate(
             if not own or state.speed_bps < link_bps:
                 raise TestbedError(
                     f"{words}, and 'port_speed' of the platform '{platform}' says {si(link_bps, 'bit/s')}"
-                    f"{_generators_words(port, set_speed)}; fix 'port_speed' or the cabling"
+                    f"{_generators_words(port)}; fix 'port_speed' or the cabling"
                 )
             notes.append(f"{words}; line rate is that of the generator's port, {si(link_bps, 'bit/s')}")
     if unseen:
@@ -47,11 +44,9 @@ def check_line_rate(
     return "; ".join(notes)
 
 
-def _generators_words(port: GeneratorPort | None, set_speed: str) -> str:
+def _generators_words(port: GeneratorPort | None) -> str:
     if port is None:
         return ""
-    if set_speed:
-        return f"; the generator's port {port.index} reports the {set_speed} that 'start.port_speed' sets"
     return f"; the generator's port {port.index} runs at {port.speed_text}"
 
 
@@ -60,9 +55,7 @@ def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) 
     plan, facts = generator.plan, generator.testbed.facts
     ports = {port.index: port for port in generator.ports}
     ends = [(state, ports.get(index)) for state, index in zip(states, facts.generator.ports, strict=True)]
-    start = plan.testbed.trex.start if isinstance(plan.testbed, HardwareSettings) and plan.testbed.trex else None
-    set_speed = (start.port_speed or "") if start else ""
-    return check_line_rate(ends, facts.link_bps, plan.platform.platform, set_speed)
+    return check_line_rate(ends, facts.link_bps, plan.platform.platform)
 
 
 def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:

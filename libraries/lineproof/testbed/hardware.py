@@ -12,18 +12,13 @@ from ..platforms import Platform
 from ..routers.base import Side
 from ..system.login import Login
 from ..system.secrets import ENVIRONMENT, Secrets
-from ..units import parse_link_speed
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .settings import HardwareSettings, RouterSettings, SideSettings, next_hops
-from .trex.config_file import PortInfo, TrexConfig
+from .settings import HardwareSettings, RouterSettings, next_hops
 from .trex.server import ServerOrder
-from .trex.settings import PortSettings, StartSettings, TrexGeneratorSettings
+from .trex.settings import TrexGeneratorSettings
 from .trex.wrapper import trex_arguments
-
-UNUSED_PORT = PortInfo(dest_mac="02:00:00:00:00:00")
-"""A port that is not used; its destination is a locally administered MAC address that no port has."""
 
 
 def hardware_facts(
@@ -79,13 +74,13 @@ class HardwareSetup:
     ) -> None:
         if settings.trex is None:
             raise ConfigError(f"nothing is to be started for the generator '{settings.generator_type}'")
-        self._generator, self._sides, self._lease = settings.trex, settings.cabled_sides, lease
+        self._generator, self._lease = settings.trex, lease
         self._facts = replace(hardware_facts(settings, platform, software, secrets), runtime=lease.folder)
         self._secrets = secrets
 
     def plan(self) -> KeeperPlan:
         """One process, which holds the server, here or over SSH."""
-        process = server_order(self._generator, self._sides, self._secrets).process(self._lease.folder)
+        process = server_order(self._generator, self._secrets).process(self._lease.folder)
         return KeeperPlan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
 
     def facts(self, ready: Facts) -> TestbedFacts:
@@ -97,61 +92,25 @@ class HardwareSetup:
         return self._facts
 
 
-def server_order(
-    generator: TrexGeneratorSettings, sides: tuple[SideSettings, ...], secrets: Secrets = ENVIRONMENT
-) -> ServerOrder:
+def server_order(generator: TrexGeneratorSettings, secrets: Secrets = ENVIRONMENT) -> ServerOrder:
     """The server that the testbed's file asks for. Raises ConfigError."""
     start = generator.start
     if start is None or generator.trex_home is None:
         raise ConfigError("nothing is to be started; expected 'start' and 'trex_home' for the generator")
-    prefix = start.prefix or (f"lineproof-{generator.sync_port}" if start.on_linux_interfaces else "")
-    config = TrexConfig(
-        interfaces=start.interfaces,
-        ports=_port_infos(generator, start, sides),
-        rpc_port=generator.sync_port,
-        pub_port=generator.async_port,
-        low_end=start.is_low_end,
-        low_end_core=start.low_end_core,
-        threads=start.threads.threads() if start.threads else None,
-        prefix=prefix,
-        memory=start.memory,
-        port_speed=round(parse_link_speed(start.port_speed) / 1e6) if start.port_speed else None,
-        port_bandwidth_gb=start.port_bandwidth_gb,
-    )
     return ServerOrder(
         home=generator.trex_home,
-        arguments=trex_arguments(
-            start.cores, start.is_software, start.is_low_end, start.extra, mbuf_factor=start.mbuf_factor
-        ),
-        config=config.text() if start.interfaces else "",
-        linux=start.on_linux_interfaces,
+        arguments=trex_arguments(start.cores, start.extra),
+        config="",
+        linux=False,
         address=generator.address,
         rpc_port=generator.sync_port,
         pub_port=generator.async_port,
         limit=start.limit,
         grace=start.stop,
-        prefix="" if start.prefix else prefix,
         sudo=start.sudo,
         restarts=start.restarts,
         login=None if start.host == "local" else _host_login(generator, secrets),
     )
-
-
-def _port_infos(
-    generator: TrexGeneratorSettings, start: StartSettings, sides: tuple[SideSettings, ...]
-) -> tuple[PortInfo, ...]:
-    """One for every interface: from ``ports`` of the file, and for the ports in use from the sides' addresses."""
-    found = []
-    settings = start.ports or tuple(PortSettings() for _ in start.interfaces)
-    cabled = dict(zip(generator.ports, sides, strict=True))
-    for index, port in enumerate(settings):
-        side = cabled.get(index)
-        if side is None:
-            # TRex needs every port described
-            found.append(port.port_info("", "", "") if port.dest_mac or port.default_gw else UNUSED_PORT)
-        else:
-            found.append(port.port_info(side.peer, side.address.partition("/")[0], side.peer_mac or ""))
-    return tuple(found)
 
 
 def _host_login(generator: TrexGeneratorSettings, secrets: Secrets) -> Login | None:

@@ -19,7 +19,7 @@ from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .leases import Lease
 from .settings import NetnsSettings, next_hops
-from .trex.config_file import PortInfo, TrexConfig
+from .trex.config_file import PUB_PORT, RPC_PORT, PortInfo, config_text
 from .trex.server import PROCESS_NAME, ServerOrder
 from .trex.wrapper import trex_arguments
 
@@ -128,24 +128,20 @@ class NetnsSetup:
         if self._ssh is None:  # one cable from port to port of each pair
             far_macs = [cables[cable.index ^ 1].port_mac for cable in cables]
         prefix = f"lineproof-{tag}"
-        config = TrexConfig(
-            interfaces=tuple(cable.port for cable in cables),
-            ports=tuple(
-                PortInfo(src_mac=side.peer_mac, dest_mac=mac) for side, mac in zip(self._sides, far_macs, strict=True)
-            ),
-            low_end=True,
-            low_end_core=max(os.sched_getaffinity(0)),
-            prefix=prefix,
-            port_speed=round(self._link_bps / 1e6),
+        ports = tuple(
+            PortInfo(cable.port, side.peer_mac, mac)
+            for cable, side, mac in zip(cables, self._sides, far_macs, strict=True)
         )
+        # the watchdog ends a server whose threads had to wait on a busy machine
+        extra = ("--software", "--no-watchdog")
         return ServerOrder(
             home=str(home),
-            arguments=trex_arguments(None, software=True, low_end=True),
-            config=config.text(),
+            arguments=trex_arguments(None, extra),
+            config=config_text(ports, max(os.sched_getaffinity(0)), prefix, round(self._link_bps / 1e6)),
             linux=True,
             address=HOST,
-            rpc_port=config.rpc_port,
-            pub_port=config.pub_port,
+            rpc_port=RPC_PORT,
+            pub_port=PUB_PORT,
             grace=3,
             prefix=prefix,
             namespace=self._topology.generator,

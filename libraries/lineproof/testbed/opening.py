@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import ConfigError, TestbedError
+from ..errors import ConfigError
 from ..platforms import Platform, RouterSetup
 from ..routers.shell_output import plain_text
 from ..system.secrets import ENVIRONMENT, Secrets
@@ -152,8 +152,6 @@ def open_testbed(
             if not testbed.starts_generator:
                 failing.pop_all()
                 return OpenTestbed(facts, cleared=cleared, host=host, lab=lab, held=own, say=say)
-            if host is not None:
-                host.check_start()
         lease = create_lease()
         setup: TestbedSetup
         try:
@@ -171,7 +169,7 @@ def open_testbed(
                 from .netns import NetnsSetup
 
                 setup = NetnsSetup(testbed, platform, software, lease, rpc_port, pub_port, bypass=bypass)
-            keeper = _started(setup.plan(), host)
+            keeper = KeeperClient.start(setup.plan())
         except BaseException:
             release(lease.path)
             raise
@@ -179,13 +177,3 @@ def open_testbed(
         opened = OpenTestbed(setup.facts(keeper.facts), keeper, cleared, host, lab, own, say)
         failing.pop_all()
         return opened
-
-
-def _started(plan: KeeperPlan, host: GeneratorHost | None) -> KeeperClient:
-    """The plan's processes. Raises TestbedError, with what was read of *host* before if that may be the reason."""
-    try:
-        return KeeperClient.start(plan)
-    except TestbedError as error:
-        if host is None or not host.explanation:
-            raise
-        raise TestbedError(f"{error}; read there before the start: {host.explanation}") from error

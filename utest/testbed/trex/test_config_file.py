@@ -19,35 +19,10 @@ from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import server_order
 from lineproof.testbed.netns import home_of_trex
 from lineproof.testbed.settings import HardwareSettings
-from lineproof.testbed.trex.config_file import (
-    LINUX_NAME,
-    PCI_ADDRESS,
-    PortInfo,
-    Threads,
-    TrexConfig,
-    interfaces_problem,
-)
+from lineproof.testbed.trex.config_file import PortInfo, config_text
 from lineproof.testbed.trex.server import ServerOrder
 from lineproof.testbed.trex.settings import StartSettings
 from lineproof.testbed.trex.wrapper import RESERVED_ARGUMENTS, extra_problem, trex_arguments, wrapper_command
-
-# the manual's "Platform YAML configuration": what each key may hold
-SCHEMA = {
-    "version": int,
-    "port_limit": int,
-    "interfaces": list,
-    "zmq_rpc_port": int,
-    "zmq_pub_port": int,
-    "low_end": bool,
-    "low_end_core": int,
-    "prefix": str,
-    "limit_memory": str,
-    "port_speed": int,
-    "port_bandwidth_gb": int,
-    "port_info": list,
-    "platform": dict,
-}
-CARDS = ("0000:03:00.0", "0000:03:00.1")
 
 LAB = """\
 testbed: lab
@@ -71,143 +46,52 @@ def lab(folder: Path, start: str, **changed: str) -> HardwareSettings:
     return found
 
 
-def written(config: TrexConfig) -> dict[str, object]:
-    (found,) = yaml.safe_load(config.text())
-    for key, value in found.items():
-        assert isinstance(value, SCHEMA[key]), (key, value)
-    assert found["version"] == 2 and found["port_limit"] == len(found["interfaces"])
-    return found
-
-
-pci = st.from_regex(PCI_ADDRESS, fullmatch=True).filter(str.isascii)
-linux = st.from_regex(LINUX_NAME, fullmatch=True).filter(
-    lambda name: name.isascii() and not PCI_ADDRESS.fullmatch(name)
-)
-texts = st.one_of(pci, linux, st.just("dummy"), st.text(max_size=20))
-
-
-@given(st.lists(texts, max_size=6))
-def test_interfaces_are_refused_or_written_as_they_are(names: list[str]) -> None:
-    config = TrexConfig(tuple(names))
-    if interfaces_problem(tuple(names)):
-        with pytest.raises(ValueError, match=r"\w"):
-            config.text()
-        return
-    found = written(config)["interfaces"]
-    assert isinstance(found, list) and len(found) == len(names)
-    for name, item in zip(names, found, strict=True):
-        assert item == name or (item.startswith("--vdev=net_af_packet") and f",iface={name}," in item)
-
-
-@given(
-    st.builds(PortInfo, st.just("10.0.0.1"), st.just("10.0.0.2"), st.sampled_from(["", "10:20:30:40:50:55"])),
-    st.integers(1, 65535),
-    st.one_of(st.none(), st.integers(64, 9999)),
-)
-def test_addresses_and_numbers_are_written_unchanged(port: PortInfo, rpc: int, memory: int | None) -> None:
-    found = written(TrexConfig(CARDS, (port, port), rpc_port=rpc, memory=memory))
-    assert found["port_info"] == [port.data(), port.data()]
-    assert found["zmq_rpc_port"] == rpc
-    assert found.get("limit_memory") == (None if memory is None else str(memory))
-
-
-def test_cpus_are_written_as_trex_expects() -> None:
-    found = written(TrexConfig(CARDS, threads=Threads(0, 1, ((1, (2, 3)),))))
-    assert found["platform"] == {
-        "master_thread_id": 0,
-        "latency_thread_id": 1,
-        "dual_if": [{"socket": 1, "threads": [2, 3]}],
-    }
-
-
-@pytest.mark.parametrize(
-    ("threads", "says"),
-    [
-        (Threads(0, 1, ()), "0 pairs"),
-        (Threads(0, 1, ((0, (1, 2)),)), "stands twice"),
-        (Threads(0, 1, ((0, ()),)), "at least one"),
-    ],
-)
-def test_impossible_cpus_are_refused(threads: Threads, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        TrexConfig(CARDS, threads=threads).text()
+def test_a_server_on_linux_interfaces_gets_its_macs_and_one_cpu() -> None:
+    ports = (PortInfo("veth0", "02:00:00:00:00:01", "02:00:00:00:01:01"), PortInfo("veth1", "", ""))
+    (config,) = yaml.safe_load(config_text(ports, 3, "one", 10_000))
+    assert config["version"] == 2 and config["port_limit"] == 2
+    first, second = config["interfaces"]
+    assert first.startswith("--vdev=net_af_packet0,iface=veth0,") and ",iface=veth1," in second
+    assert config["port_info"][0] == {"src_mac": "02:00:00:00:00:01", "dest_mac": "02:00:00:00:01:01"}
+    assert (config["low_end"], config["low_end_core"], config["prefix"], config["port_speed"]) == (
+        True,
+        3,
+        "one",
+        10_000,
+    )
 
 
 def ordered(found: HardwareSettings) -> ServerOrder:
     assert found.trex is not None
-    return server_order(found.trex, found.cabled_sides)
+    return server_order(found.trex)
 
 
 def test_a_testbed_file_becomes_a_server_order(tmp_path: Path) -> None:
-    found = lab(tmp_path, "{interfaces: ['03:00.0', '03:00.1'], cores: 4, sudo: true, extra: [--prom]}")
-    made = ordered(found)
-    config = yaml.safe_load(made.config)[0]
-    assert config["port_info"] == [
-        {"ip": "100.65.1.2", "default_gw": "100.65.1.1"},
-        {"ip": "100.65.2.2", "default_gw": "100.65.2.1"},
-    ]
-    assert config["interfaces"] == ["03:00.0", "03:00.1"]
-    assert "--software" not in made.arguments and "low_end" not in config
-    assert made.arguments[-3:] == ("-c", "4", "--prom")
+    made = ordered(lab(tmp_path, "{cores: 4, sudo: true, extra: [--prom, --cfg, /etc/two.yaml]}"))
+    assert made.arguments[-5:] == ("-c", "4", "--prom", "--cfg", "/etc/two.yaml")
+    assert made.config == "" and not made.linux
     assert made.sudo and made.login == Login(
         "192.0.2.10", 22, "admin", tmp_path.resolve() / "keys/id", Path.home() / ".ssh/known_hosts"
     )
     assert ServerOrder.from_json(made.to_json()) == made
 
 
-def test_ports_in_use_get_the_addresses_of_their_sides(tmp_path: Path) -> None:
-    found = lab(
-        tmp_path,
-        "{interfaces: ['03:00.0', '03:00.1', '04:00.0', dummy], ports: [{}, {dest_mac: 02:00:00:00:00:09},"
-        " {default_gw: 10.1.1.1}, {}]}\n  ports: [2, 1]",
-    )
-    first, second, third, fourth = yaml.safe_load(ordered(found).config)[0]["port_info"]
-    assert third == {"ip": "100.65.1.2", "default_gw": "10.1.1.1"}
-    assert second == {"dest_mac": "02:00:00:00:00:09"}
-    assert first == fourth == {"dest_mac": "02:00:00:00:00:00"}
+def test_a_server_on_this_machine_needs_no_login(tmp_path: Path) -> None:
+    assert ordered(lab(tmp_path, "{host: local}", ssh="")).login is None
 
 
-def test_speed_and_memory_of_the_ports_are_three_keys(tmp_path: Path) -> None:
-    start = "{interfaces: ['03:00.0', '03:00.1'], port_speed: 2.5 Gbps, port_bandwidth_gb: 100, mbuf_factor: 0.5}"
-    found = lab(tmp_path, start)
-    made = ordered(found)
-    (config,) = yaml.safe_load(made.config)
-    assert (config["port_speed"], config["port_bandwidth_gb"]) == (2500, 100)  # Mbit/s, Gbit/s
-    assert made.arguments[-2:] == ("--mbuf-factor", "0.5")
-
-
-def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
-    found = lab(tmp_path, "{host: local, interfaces: [veth0, veth1]}", ssh="")
-    made = ordered(found)
-    assert made.login is None and made.linux and "--software" in made.arguments
-    config = yaml.safe_load(made.config)[0]
-    assert config["low_end"] is True and config["prefix"] == made.prefix == "lineproof-4501"
-
-
-def test_start_true_uses_the_hosts_own_configuration(tmp_path: Path) -> None:
-    found = lab(tmp_path, "true")
-    assert found.trex.start == StartSettings()
-    assert ordered(found).config == ""
+def test_start_true_is_the_default_way(tmp_path: Path) -> None:
+    assert lab(tmp_path, "true").trex.start == StartSettings()
     assert lab(tmp_path, "false").trex.start is None
 
 
 @pytest.mark.parametrize(
     ("start", "changed", "says"),
     [
-        ("{interfaces: [03:00.0]}", {}, "even number"),
-        ("{interfaces: ['03:00.0', eth1]}", {}, "not both"),
-        ("{interfaces: ['03:00.0', '03:00.0']}", {}, "stands twice"),
-        ("{interfaces: ['03:00.0', 'x,y']}", {}, "is no interface"),
-        ("{low_end: true}", {}, "'interfaces' too"),
-        ("{interfaces: ['03:00.0', dummy]}", {}, "port 1 is 'dummy'"),
-        ("{interfaces: ['03:00.0', '03:00.1'], extra: ['; reboot']}", {}, "no argument of TRex's"),
+        ("{extra: ['; reboot']}", {}, "no argument of TRex's"),
         ("{extra: [--astf]}", {}, "leave it out"),
-        ("{extra: [--cfg=/x]}", {}, "leave it out"),
-        ("{extra: [--mbuf-factor, '2']}", {}, "leave it out"),
-        ("{port_speed: 10 Gbps}", {}, "'interfaces' too"),
-        ("{interfaces: ['03:00.0', '03:00.1'], port_speed: 10}", {}, "port_speed"),
-        ("{interfaces: ['03:00.0', '03:00.1'], port_speed: 1 kbps}", {}, "whole number of Mbit/s"),
-        ("{prefix: '../x'}", {}, "prefix"),
+        ("{extra: [--emu=/x]}", {}, "leave it out"),
+        ("{interfaces: [eth1, eth2]}", {}, "interfaces"),
         ("true", {"ssh": ""}, "host: local"),
         ("true", {"trex_home": ""}, "needs 'trex_home'"),
     ],
@@ -224,7 +108,7 @@ def test_arguments_reach_trex_unsplit(argument: str) -> None:
         assert not set(argument) & set(" \t\n;|&$`'\"\\<>(){}*?!#~")
         assert argument not in RESERVED_ARGUMENTS
     # and what does pass is one word of an argv list, whatever it holds
-    argv = wrapper_command("/opt/$(touch x)", trex_arguments(1, True, True, (argument,)), linux=True, grace=1)
+    argv = wrapper_command("/opt/$(touch x)", trex_arguments(1, (argument,)), linux=True, grace=1)
     assert argv[-1] == argument
 
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,15 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.server_facts import ask_server
 from lineproof.platforms import Platform, Software
-from lineproof.routers.host_reading import read_host_state
-from lineproof.routers.local_shell import local_shell
 from lineproof.system.children import environment, find_program
 from lineproof.system.identity import runtime_folder
 from lineproof.testbed import leases, sshd
 from lineproof.testbed.files import read_testbed
+from lineproof.testbed.hardware import server_order
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings
+from lineproof.testbed.trex.server import start_server
+from lineproof.testbed.trex.wrapper import trex_arguments
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import fake_trex
 from support.paths import SUPPORT
@@ -56,7 +58,7 @@ generator:
   trex_home: {home}
   client: pypi
   {more}
-  start: {{{start}interfaces: ['03:00.0', '03:00.1'], limit: {limit}, stop: 2}}
+  start: {{{start}extra: [--cfg, {config}], limit: {limit}, stop: 2}}
 router: {{address: 192.0.2.20, user: admin, key: key}}
 """
 
@@ -69,7 +71,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     yield runtime_folder()
-    assert {path.name for path in (folder / "lineproof").iterdir()} - {"logs"} == {"lock"}
+    assert {path.name for path in (folder / "lineproof").iterdir()} <= {"lock", "logs"}
     assert within(30, lambda: left(tmp_path) == []), left(tmp_path)
 
 
@@ -79,7 +81,9 @@ def lab(tmp_path: Path) -> Lab:
         home = tmp_path / kind
         if not home.exists() and kind != "missing":
             fake_trex.install(tmp_path, kind)
-        text = TESTBED.format(sync=free_port(), pub=free_port(), home=home, limit=limit, start=start, more=more)
+        sync, pub, config = free_port(), free_port(), tmp_path / "trex_cfg.yaml"
+        config.write_text(f"- {{zmq_rpc_port: {sync}, zmq_pub_port: {pub}}}\n")
+        text = TESTBED.format(sync=sync, pub=pub, config=config, home=home, limit=limit, start=start, more=more)
         (tmp_path / "lab.yaml").write_text(text)
         return read_testbed(tmp_path, "lab")
 
@@ -96,7 +100,7 @@ def seen(home: str | Path | None) -> dict[str, Any]:
 
 
 def left(folder: Path) -> list[str]:
-    """Processes and files of servers that ran in *folder*."""
+    """Processes of servers that ran in *folder*."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -104,9 +108,6 @@ def left(folder: Path) -> list[str]:
                 found.append(" ".join(process.cmdline())[-200:])
         except (psutil.Error, OSError):
             continue
-    for home in folder.iterdir():
-        if (home / "seen.json").exists() and Path(seen(home)["cfg"]).parent.exists():
-            found.append(str(Path(seen(home)["cfg"]).parent))
     return found
 
 
@@ -117,31 +118,21 @@ class TestLocalServer:
             found = seen(settings.trex.trex_home)
             assert ask_server("127.0.0.1", settings.trex.sync_port).takes_pypi
             assert testbed.problems() == ()
-            assert found["config"]["interfaces"] == ["03:00.0", "03:00.1"]
-            assert found["config"]["zmq_rpc_port"] == settings.trex.sync_port
         assert testbed.failures == ()
         assert "TRex v2.87" in testbed.logs["trex"]
         assert not psutil.pid_exists(found["pid"])
 
-    def test_a_start_that_fails_is_explained_by_what_the_machine_shows(self, lab: Lab, tmp_path: Path) -> None:
-        with pytest.raises(TestbedError) as error:
-            opened(lab("dies"), tmp_path)
-        words = str(error.value)
-        assert "ended with status 255" in words and "read there before the start: " in words
-        if read_host_state(local_shell).cards:
-            assert "'0000:03:00.0' is no network card there; expected one of: 0000:" in words
-
-    def test_a_card_that_this_machine_uses_is_not_taken_from_it(self, lab: Lab, tmp_path: Path) -> None:
-        used = [card for card in read_host_state(local_shell).cards.values() if card.addresses]
-        if not used:
-            pytest.skip("no network card of this machine has an address")
-        settings = lab()
-        assert settings.trex.start is not None
-        start = settings.trex.start.model_copy(update={"interfaces": (used[0].address, "dummy")})
-        generator = settings.generator.model_copy(update={"start": start})
-        with pytest.raises(TestbedError, match=f"not started: Linux uses {used[0].address} .* ip addr flush dev"):
-            opened(settings.model_copy(update={"generator": generator}), tmp_path)
-        assert not (Path(str(settings.trex.trex_home)) / "seen.json").exists()
+    def test_a_configuration_that_is_written_for_it_goes_with_the_server(self, lab: Lab, tmp_path: Path) -> None:
+        generator = lab(start="host: local, ").trex
+        assert generator is not None
+        text = f"- {{zmq_rpc_port: {generator.sync_port}, zmq_pub_port: {generator.async_port}}}\n"
+        order = replace(server_order(generator), arguments=trex_arguments(None), config=text)
+        server = start_server(order)
+        assert within(30, lambda: reachable(order.rpc_port))
+        config = Path(seen(generator.trex_home)["cfg"])
+        assert config.read_text() == text
+        assert server.stop(20)
+        assert not config.parent.exists()
 
     def test_a_server_that_does_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab("deaf")

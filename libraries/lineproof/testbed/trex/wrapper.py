@@ -72,10 +72,9 @@ exit "$status"
 _EXTRA = re.compile(r"[A-Za-z0-9_.,:/=+@%-]{1,200}")
 
 RESERVED_ARGUMENTS = frozenset(
-    {"-i", "-f", "-c", "-d", "-m", "-l", "-h", "-?", "--help", "--cfg", "--prefix", "--software", "--stl", "--astf"}
+    {"-i", "-f", "-c", "-d", "-m", "-l", "-h", "-?", "--help", "--stl", "--astf"}
     | {"--ut", "--iom", "--scapy-server", "--no-scapy-server", "--no-termio", "--no-key", "--bird-server", "--emu"}
     | {"--dump-interfaces", "--close-at-end", "--client_cfg", "--client-cfg", "--rpc-logfile", "--limit-ports"}
-    | {"--mbuf-factor"}
 )
 """Arguments of TRex that are set here, belong to its other modes, or start programs that outlive it."""
 
@@ -89,26 +88,10 @@ def extra_problem(argument: str) -> str:
     return ""
 
 
-def trex_arguments(
-    cores: int | None,
-    software: bool,
-    low_end: bool,
-    extra: tuple[str, ...] = (),
-    *,
-    mbuf_factor: float | None = None,
-) -> tuple[str, ...]:
-    """TRex's own arguments: interactive, stateless, quiet, no programs that would outlive it.
-
-    *low_end*: without the watchdog, which ends a server whose threads had to wait on a busy machine.
-    """
-    return (
-        *("-i", "--stl", "--no-scapy-server", "--no-termio", "--iom", "0"),
-        *(("-c", str(cores)) if cores else ()),
-        *(("--software",) if software else ()),
-        *(("--mbuf-factor", f"{mbuf_factor:g}") if mbuf_factor else ()),
-        *(("--no-watchdog",) if low_end else ()),
-        *extra,
-    )
+def trex_arguments(cores: int | None, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return TRex's own arguments: interactive, stateless, quiet, no programs that would outlive it."""
+    threads = ("-c", str(cores)) if cores else ()
+    return ("-i", "--stl", "--no-scapy-server", "--no-termio", "--iom", "0", *threads, *extra)
 
 
 def wrapper_command(
