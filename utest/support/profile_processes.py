@@ -9,57 +9,37 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from lineproof.system import children
-from support.fork_server import ForkServer
+from support.fork_server import ForkedProcess, ForkServer
 
 
 class ProfileProcesses:
     """Starts those processes. Stands for :mod:`lineproof.system.children` in the loader; :meth:`close` it."""
 
-    PIPE = children.PIPE
+    DEVNULL = children.DEVNULL
     TimeoutExpired = children.TimeoutExpired
     python = staticmethod(children.python)
     environment = staticmethod(children.environment)
-    pipes = staticmethod(children.pipes)
-    send_line = staticmethod(children.send_line)
 
     def __init__(self) -> None:
         self.server = ForkServer(__name__)
 
-    def start(self, argv: Sequence[str], **options: Any) -> ProfileProcess | children.Child[bytes]:
+    def start(self, argv: Sequence[str], **options: Any) -> ForkedProcess | children.Child[bytes]:
         """As :func:`lineproof.system.children.start`; forked, unless the client is one that TRex ships."""
-        if len(argv) > len(children.python("")):
+        words = argv[len(children.python("")) :]
+        if len(words) > 1:
             return children.start(argv, **options)
-        return ProfileProcess(self.server, options)
+        with Path(os.devnull).open() as empty:
+            streams = [empty.fileno(), options["stdout"].fileno(), options["stderr"].fileno()]
+            return ForkedProcess(self.server, self.server.fork(words, options["env"], options["cwd"], streams))
 
     def close(self) -> None:
         """End the process from which they are forked."""
         self.server.close()
-
-
-class ProfileProcess:
-    """What the loader needs of :class:`subprocess.Popen`."""
-
-    def __init__(self, server: ForkServer, options: Mapping[str, Any]) -> None:
-        self._server = server
-        self.returncode: int | None = None
-        (far_in, near_in), (near_out, far_out) = os.pipe(), os.pipe()
-        self.stdin: IO[bytes] = os.fdopen(near_in, "wb", 0)
-        self.stdout: IO[bytes] = os.fdopen(near_out, "rb", 0)
-        self.pid = server.fork([], options["env"], options["cwd"], [far_in, far_out, options["stderr"].fileno()])
-        os.close(far_in)
-        os.close(far_out)
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit status, once it has ended; negative: by that signal. Raises TimeoutExpired."""
-        if self.returncode is None:
-            self.returncode = self._server.wait(timeout)
-        if self.returncode is None:
-            raise children.TimeoutExpired("a profile", timeout or 0.0)
-        return self.returncode
 
 
 def preload() -> None:
@@ -75,5 +55,5 @@ def main(argv: Sequence[str]) -> None:
     """Run the loader's program, which ends its process."""
     from lineproof.generators.trex.client import profile_program
 
-    sys.argv = [profile_program.__file__]
+    sys.argv = [profile_program.__file__, *argv]
     profile_program.main()

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The process that runs a user's profile, a module in TRex's format, and answers its streams as JSON. Sends nothing.
 
-Run as ``python -m lineproof.generators.trex.client.profile_program [FOLDER]``; FOLDER has the client that TRex ships.
-Standard input: one line, an object (see :func:`..profile_loader.run_profile`); its end ends the process. Standard
-output, in lines: ``{"begin": direction}`` before each direction; then ``{"client": …, "directions": […]}``, for each
-direction ``{"streams": […]}`` or ``{"error": …}``; or ``{"error": …}`` alone. An error has ``kind`` (``install``,
-``file``), ``message`` and ``line`` or None. If there is no answer, and always at the end, the line of
-:func:`.profile_guard.run_guarded`, which runs the profile in a process with limits.
+Run as ``python -m lineproof.generators.trex.client.profile_program REQUEST [FOLDER]``; FOLDER has the client that TRex
+ships, REQUEST is JSON (see :func:`..profile_loader.run_profile`). Standard output: ``{"client": …, "directions": …}``,
+for each of two directions ``{"streams": […]}`` or ``{"error": …}``; or ``{"error": …}`` alone. An error has ``kind``
+(``install``, ``file``), ``message`` and ``line`` or None.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.metadata
 import importlib.util
 import inspect
@@ -19,18 +18,18 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 from ..client_folders import client_folder
 from . import pypi, scapy_bridge, shipped
-from .profile_guard import run_guarded
 from .service import Refusal
 
 EXPECTED_NAMES = (
@@ -39,10 +38,10 @@ EXPECTED_NAMES = (
 )
 """Modules that ``from trex_stl_lib.api import *`` also imports in TRex's own client, and which profiles use."""
 
-Respond = Callable[[Mapping[str, Any]], NoReturn]
+MEMORY = 2 << 30
+"""Bytes of address space."""
 
-MAX_INTERRUPTS = 3
-"""How often a profile is interrupted after its time limit."""
+_DEATH_SIGNAL = 1
 
 
 class TimeLimitPassed(BaseException):
@@ -58,51 +57,41 @@ class ProfileError(Exception):
 
 
 def main() -> NoReturn:
-    """Read the request; answer it in a guarded process; end when nothing of that is left."""
-    line = sys.stdin.buffer.readline()
-    if not line:
-        os._exit(0)
-    run_guarded(lambda: answer_request(json.loads(line)))
-
-
-def answer_request(request: Mapping[str, Any]) -> NoReturn:
-    """Answer *request*, end the process."""
+    """Answer the request in the arguments; end the process."""
+    _limit_this_process()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of profiles is not part of the answer
-
-    def respond(answer: Mapping[str, Any]) -> NoReturn:
-        answers.write(json.dumps(answer) + "\n")
-        answers.close()
-        sys.stderr.flush()
-        os._exit(0)  # does not wait for threads of the profile
-
-    def begin(direction: int) -> None:
-        answers.write(json.dumps({"begin": direction}) + "\n")
-        answers.flush()
-
     try:
-        answer = run(request, begin, respond)
+        answer = run(json.loads(sys.argv[1]), "".join(sys.argv[2:]))
     except Refusal as error:
         answer = {"error": {"kind": "install", "message": str(error), "line": None}}
     except ProfileError as error:
         answer = {"error": _error_data(error)}
-    respond(answer)
+    answers.write(json.dumps(answer))
+    answers.close()
+    sys.stderr.flush()
+    os._exit(0)  # does not wait for threads of the profile
 
 
-def run(request: Mapping[str, Any], begin: Callable[[int], None], respond: Respond) -> dict[str, Any]:
-    """The answer to *request*; *begin* says which direction begins, *respond* sends an answer and ends the process.
+def _limit_this_process() -> None:
+    """Limit its memory, and let it end with the process that started it (prctl(2), Linux)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
-    Raises Refusal, ProfileError.
-    """
-    client = _import_client(sys.argv[1] if sys.argv[1:] else "")
+
+def run(request: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """The answer to *request*, with the client in *folder*; "": PyPI's. Raises Refusal, ProfileError."""
+    client = _import_client(folder)
     path = Path(request["file"])
     sys.argv, sys.dont_write_bytecode = [str(path)], True
     sys.path.append(str(path.parent))  # last: no module that the client uses may come from there
     directions: list[dict[str, Any]] = []
     for direction in (0, 1):
-        begin(direction)
         try:
-            with _time_limit(request["limit"], path, respond):
+            with _time_limit(request["limit"], path):
                 directions.append({"streams": _read_streams(path, direction, request["tunables"], request["named"])})
         except ProfileError as error:
             if not direction:
@@ -166,19 +155,10 @@ def _allow_load_without_loader() -> None:
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: float, path: Path, respond: Respond) -> Iterator[None]:
-    """Raise ProfileError with the current line of the profile if the block takes longer than *seconds*.
-
-    If the profile catches that as well, *respond* ends the process.
-    """
-    interrupts = 0
+def _time_limit(seconds: float, path: Path) -> Iterator[None]:
+    """Raise ProfileError with the current line of the profile if the block takes longer than *seconds*."""
 
     def interrupt(*_: object) -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts > MAX_INTERRUPTS:
-            error = ProfileError(f"did not end within {seconds:g} s, and cannot be interrupted")
-            respond({"error": _error_data(error)})
         raise TimeLimitPassed
 
     signal.signal(signal.SIGALRM, interrupt)
