@@ -124,6 +124,8 @@ def test_no_difference_says_how_wide_the_interval_is(tmp_path: Path, said: list[
     [
         (WIDE, 50, True),
         (WIDE, 5, False),
+        # what was measured and the half of the interval
+        ({**WIDE, "linux": [39.0, 49.0, 45.0, 43.0, 44.0]}, 20, False),
         # what the baseline drifts by may be the variant's difference
         ({"vpp": DRIFTING, "linux": [104.9, 105.0, 105.1, 105.0, 105.0]}, 5, False),
         ({"vpp": [100.0] * 10, "linux": [100.5] * 5}, 1.5, True),

@@ -23,10 +23,18 @@ from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
 from lineproof.studies.page import page
 from lineproof.studies.preparing import CODE, PreparedStudy
 from lineproof.studies.reading import read_results
+from lineproof.studies.results import StudyResults
 from lineproof.studies.runner import StudyRun
 from support.evidence_builders import RUN
 from support.study_builders import SMALL
 from support.study_runs import NAME, VERSIONS, kept, prepared_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> PreparedStudy:
+    return prepared_in(tmp_path)
 
 
 def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRun:
@@ -36,6 +44,11 @@ def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRu
     run._keep_inputs()
     carried.copy_to(run._recorder)
     return run
+
+
+def closed(run: StudyRun) -> StudyResults:
+    run._recorder.close()
+    return read_results(run._recorder.folder.path)
 
 
 def prepared_run(prepared: PreparedStudy, folder: Path) -> EnvironmentRecord:
@@ -51,64 +64,47 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
     return cast(Session, found)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "prints", "says"),
     [
-        ({"host": {"name": "elsewhere"}}, "host was 'elsewhere' and is '"),
-        ({"host": {"cpu": "Z80"}}, "; run the study again|CPU was 'Z80' and is '"),
-        ({"host": {"kernel": "2.4"}}, "kernel was '2.4' and is '"),
-        ({"code": {"version": "0.0"}}, None),
+        ({"host": {"name": "elsewhere"}}, {}, "host was 'elsewhere' and is '"),
+        ({"host": {"cpu": "Z80"}}, {}, "CPU was 'Z80' and is '"),
+        ({"host": {"kernel": "2.4"}}, {}, "kernel was '2.4' and is '"),
+        (
+            {"extra": {"goal": {"goal": "standard"}}},
+            {"goal file": "of another"},
+            "the run had goal 'standard', this one has 'quick'; go on with --goal standard",
+        ),
+        ({}, {"study file": "of another"}, "the study file has changed; run the study again"),
+        ({"code": {"version": "0.0", "commit": "abc"}}, {CODE: "0"}, "it was made by 'Lineproof 0.0, commit abc"),
+        ({}, {CODE: "0"}, "the code of Lineproof "),
     ],
 )
-def test_another_machine_adds_nothing(tmp_path: Path, changed: dict[str, Any], says: str | None) -> None:
-    prepared = prepared_in(tmp_path)
-    if says is None:
-        # a commit of something else is the same Lineproof
-        assert kept(prepared, tmp_path / "results", **changed).records
-        return
+def test_what_is_not_the_same_adds_nothing(
+    tmp_path: Path, prepared: PreparedStudy, changed: dict[str, Any], prints: dict[str, str], says: str
+) -> None:
+    extra = {**changed.get("extra", {}), FINGERPRINTS: {**prepared.fingerprints(), **prints}}
     with pytest.raises(TestbedError) as raised:
-        kept(prepared, tmp_path / "results", **changed)
-    assert f"run '{RUN}' cannot be resumed" in str(raised.value)
-    assert all(words in str(raised.value) for words in says.split("|"))
+        kept(prepared, tmp_path / "results", **{**changed, "extra": extra})
+    assert str(raised.value).startswith(f"run '{RUN}' cannot be resumed: {says}")
 
 
-@pytest.mark.slow
-def test_another_goal_or_testbed_is_named_with_its_option(tmp_path: Path) -> None:
-    prepared = prepared_in(tmp_path)
-    prints = {FINGERPRINTS: {**prepared.fingerprints(), "goal file": "of another"}}
-    with pytest.raises(TestbedError) as raised:
-        kept(prepared, tmp_path / "results", extra={"goal": {"goal": "standard"}, **prints})
-    assert str(raised.value) == (
-        f"run '{RUN}' cannot be resumed: the run had goal 'standard', this one has 'quick'; go on with --goal standard"
+def test_a_commit_of_something_else_is_the_same_lineproof(tmp_path: Path, prepared: PreparedStudy) -> None:
+    assert kept(prepared, tmp_path / "results", code={"version": "0.0"}).records
+
+
+@pytest.mark.parametrize(("options", "says"), [(COMMAND_OPTIONS, "--testbed lab"), (SUITE_OPTIONS, "-v TESTBED:lab")])
+def test_another_testbed_is_named_with_its_option(
+    tmp_path: Path, prepared: PreparedStudy, options: Mapping[str, str], says: str
+) -> None:
+    now = prepared_run(prepared, tmp_path)
+    assert given_otherwise(replace(now, testbed="lab"), now, options) == (
+        f"the run had testbed 'lab', this one has 'simulated'; go on with {says}"
     )
-    environment = replace(prepared_run(prepared, tmp_path), testbed="lab")
-    for options, says in ((COMMAND_OPTIONS, "--testbed lab"), (SUITE_OPTIONS, "-v TESTBED:lab")):
-        assert given_otherwise(environment, prepared_run(prepared, tmp_path), options) == (
-            f"the run had testbed 'lab', this one has 'simulated'; go on with {says}"
-        )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        ({"version": "0.0", "commit": "abc"}, "it was made by 'Lineproof 0.0, commit abc"),
-        ({}, "the code of Lineproof "),
-    ],
-)
-def test_another_lineproof_adds_nothing(tmp_path: Path, code: dict[str, str], says: str) -> None:
-    prepared = prepared_in(tmp_path)
-    prints = {**prepared.fingerprints(), CODE: "0"}
-    with pytest.raises(TestbedError) as raised:
-        kept(prepared, tmp_path / "results", code=code, extra={FINGERPRINTS: prints})
-    assert f"run '{RUN}' cannot be resumed: {says}" in str(raised.value)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["router.version", "generator.server"])
-def test_another_router_or_generator_adds_nothing(tmp_path: Path, name: str) -> None:
-    prepared = prepared_in(tmp_path)
+def test_another_router_or_generator_adds_nothing(tmp_path: Path, prepared: PreparedStudy, name: str) -> None:
     run = going_on(prepared, tmp_path / "results", kept(prepared, tmp_path / "results"))
     with pytest.raises(OtherTestbed) as raised:
         run._note(opened(prepared, {**VERSIONS, name: "v1"}))
@@ -120,9 +116,9 @@ def test_another_router_or_generator_adds_nothing(tmp_path: Path, name: str) -> 
         run._note(opened(prepared, VERSIONS))
 
 
-@pytest.mark.slow
-def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(tmp_path: Path) -> None:
-    prepared = prepared_in(tmp_path)
+def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(
+    tmp_path: Path, prepared: PreparedStudy
+) -> None:
     carried = kept(prepared, tmp_path / "results", extra={SESSIONS: {
         NAME: {"versions": VERSIONS, "configuration": {}},
         "netgate6100, linux": {"versions": {"router.version": "6.8"}, "configuration": {}},
@@ -133,16 +129,13 @@ def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(tmp_pat
     assert environment.versions["router.version"] == "v26.10"
     sessions = environment.extra[SESSIONS]
     assert sessions["netgate6100, linux"]["carried_from"] == RUN and "carried_from" not in sessions[NAME]
-    run._recorder.close()
-    found = read_results(run._recorder.folder.path)
-    words = f"2 of 2 measurements carried over from run {RUN}."
-    assert words in text(found) and words in page(found)
+    assert f"2 of 2 measurements carried over from run {RUN}." in text(closed(run))
 
 
-@pytest.mark.slow
-def test_a_session_that_another_router_answers_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_another_router_answers_ends_the_run(
+    tmp_path: Path, prepared: PreparedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is no gap, which the rest of the study would be measured after."""
-    prepared = prepared_in(tmp_path)
     run = StudyRun(prepared, tmp_path / "results")
 
     def other(_: object) -> Session:
@@ -154,45 +147,38 @@ def test_a_session_that_another_router_answers_ends_the_run(tmp_path: Path, monk
     assert run.measured == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("repeats", "word"), [(4, "raised"), (1, "lowered")])
-def test_another_number_of_blocks_is_said_for_good(tmp_path: Path, repeats: int, word: str) -> None:
+def test_another_number_of_blocks_is_said_for_good(
+    tmp_path: Path, prepared: PreparedStudy, repeats: int, word: str
+) -> None:
     """Who looks at a result and then measures more finds differences that are none more often than once in 20."""
     results = tmp_path / "results"
-    first = kept(prepared_in(tmp_path), results, (33.4, 33.6, 33.5, 33.3))
-    prepared = prepared_in(tmp_path, repeats)
-    carried = Carried.of(results / RUN, prepared)
-    assert not StudyRun(prepared_in(tmp_path), results, first)._history.keys() & {BLOCKS, GAPS_REPEATED}
+    first = kept(prepared, results, (33.4, 33.6, 33.5, 33.3))
+    assert not StudyRun(prepared, results, first)._history.keys() & {BLOCKS, GAPS_REPEATED}
+    other = prepared_in(tmp_path, repeats)
+    run = going_on(other, results, Carried.of(results / RUN, other))
     words = f"WARNING: blocks were {word} from 2 to {repeats} after the first 2 were read: 95 % no longer holds."
-    run = going_on(prepared, results, carried)
-    assert run.foreword()[-1] == words
-    run._recorder.close()
-    found = read_results(run._recorder.folder.path)
-    assert words in " ".join(text(found).split()) and words in page(found)
+    assert run.foreword()[-1] == words and words in " ".join(text(closed(run)).split())
     # the run that goes on with that one says so too
-    again = going_on(prepared, results, Carried.of(run._recorder.folder.path, prepared))
+    again = going_on(other, results, Carried.of(run._recorder.folder.path, other))
     assert again.foreword()[-1] == words
     again._recorder.close()
 
 
-@pytest.mark.slow
-def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path) -> None:
-    results, prepared = tmp_path / "results", prepared_in(tmp_path)
+def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path, prepared: PreparedStudy) -> None:
+    results = tmp_path / "results"
     run = going_on(prepared, results, kept(prepared, results, (33.4, None, 33.5, None)))
-    run._recorder.close()
     (first, second) = run._recorder.environment.extra[GAPS_REPEATED]
     assert first["measurement"] == "block 1, last: vpp, one flow" and "the link" in first["reason"]
     assert first["run"] == second["run"] == RUN
-    assert any(f"2 gaps of run {RUN} measured again" in words for words in run.foreword())
-    found = read_results(run._recorder.folder.path)
-    assert f"2 gaps of run {RUN} measured again" in page(found)
+    says = f"2 gaps of run {RUN} measured again"
+    assert any(says in words for words in run.foreword()) and says in page(closed(run))
 
 
-@pytest.mark.slow
-def test_another_tolerance_is_said_for_good(tmp_path: Path) -> None:
+def test_another_tolerance_is_said_for_good(tmp_path: Path, prepared: PreparedStudy) -> None:
     """Whatever is outside would be inside of a wider one, chosen after the figures were seen."""
     results, head = tmp_path / "results", "published:\n"
-    kept(prepared_in(tmp_path), results, (33.4, 33.6, 33.5, 33.3))
+    kept(prepared, results, (33.4, 33.6, 33.5, 33.3))
     wide = SMALL.replace(head, f"{head}  tolerance: {{percent: 40}}\n")
     wider = prepared_in(tmp_path, text=wide)
     run = going_on(wider, results, Carried.of(results / RUN, wider))
@@ -204,15 +190,13 @@ def test_another_tolerance_is_said_for_good(tmp_path: Path) -> None:
     again = going_on(other, results, Carried.of(run._recorder.folder.path, other))
     figures = "WARNING: the published figures were changed after 4 measurements."
     assert again.foreword()[-2:] == (words, figures)
-    again._recorder.close()
-    found = read_results(again._recorder.folder.path)
+    found = closed(again)
     for shown in (text(found), markdown(found), page(found)):
         folded = " ".join(html.unescape(shown).replace("\\", "").split())
         assert words in folded and figures in folded
 
 
-@pytest.mark.slow
-def test_other_titles_and_explanations_say_nothing(tmp_path: Path) -> None:
-    kept(prepared_in(tmp_path), tmp_path / "results")
+def test_other_titles_and_explanations_say_nothing(tmp_path: Path, prepared: PreparedStudy) -> None:
+    kept(prepared, tmp_path / "results")
     same = prepared_in(tmp_path, text=f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n")
     assert JUDGED not in StudyRun(same, tmp_path, Carried.of(tmp_path / "results" / RUN, same))._history

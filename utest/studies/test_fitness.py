@@ -37,78 +37,54 @@ def repeats(*shares: float, **more: float) -> list[dict[str, float]]:
     return [{**fixed, OFFERED: share * GIGABIT, RECEIVED: share * GIGABIT, **more} for share in shares]
 
 
-def test_the_interval_of_the_repeats_decides() -> None:
-    assert fit(repeats(1.2, 1.21, 1.19), 1e9).verdict is Fitness.FIT
-    assert fit(repeats(0.6, 0.61, 0.59), 1e9).verdict is Fitness.UNFIT
-    wide = fit(repeats(1.3, 0.7, 1.1), 1e9)
-    assert wide.verdict is Fitness.OPEN and "the interval at 95 % has the line rate in it" in str(wide)
+def lossy(*shares: float) -> list[dict[str, float]]:
+    """Repeats that fill the line, of which only *shares* arrive."""
+    return [{**row, RECEIVED: share * row[OFFERED]} for row, share in zip(repeats(1.2, 1.2, 1.2), shares, strict=True)]
 
 
-@pytest.mark.parametrize("share", [0.1, 5.0])
-def test_two_equal_measurements_decide_nothing(share: float) -> None:
-    assert str(fit(repeats(share), 1e9)) == "not decided: 1 measurement, a verdict needs 3"
-    assert str(fit(repeats(share, share), 1e9)) == "not decided: 2 measurements, a verdict needs 3"
-
-
-def test_what_does_not_arrive_fills_no_line() -> None:
-    rows = [
-        {**row, RECEIVED: share * row[OFFERED]} for row, share in zip(repeats(1.2, 1.2, 1.2), (1, 0.4, 1), strict=True)
-    ]
-    assert str(fit(rows, 1e9)) == "not decided: only 40 % of what was offered were received"
-    assert fit([{**row, RECEIVED: 0.991 * row[OFFERED]} for row in rows], 1e9).verdict is Fitness.FIT
+def unclocked(idle: float) -> list[dict[str, float]]:
+    """Repeats of a sender whose CPU time is not known."""
+    return [{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6, **{IDLE: idle})]
 
 
 @pytest.mark.parametrize(
-    ("more", "verdict"),
+    ("rows", "link", "verdict", "reason"),
     [
-        ({CORE_SHARE: 0.5}, Fitness.OPEN),
-        # with the whole core it would not have been enough
-        ({CORE_SHARE: 0.8}, Fitness.UNFIT),
-        ({STEAL: 45.0}, Fitness.OPEN),
-        ({STEAL: 5.0}, Fitness.UNFIT),
+        # the interval of the repeats decides
+        (repeats(1.2, 1.21, 1.19), 1e9, Fitness.FIT, ""),
+        (repeats(0.6, 0.61, 0.59), 1e9, Fitness.UNFIT, ""),
+        (repeats(1.3, 0.7, 1.1), 1e9, Fitness.OPEN, "the interval at 95 % has the line rate in it"),
+        (repeats(0.1), 1e9, Fitness.OPEN, "1 measurement, a verdict needs 3"),
+        (repeats(5.0, 5.0), 1e9, Fitness.OPEN, "2 measurements, a verdict needs 3"),
+        (lossy(1, 0.4, 1), 1e9, Fitness.OPEN, "only 40 % of what was offered were received"),
+        (lossy(0.991, 0.991, 0.991), 1e9, Fitness.FIT, ""),
+        # without its CPU it is not called unfit, unless the whole core would not have been enough
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, Fitness.OPEN, "it got"),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, Fitness.UNFIT, ""),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, Fitness.OPEN, "it got"),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, Fitness.UNFIT, ""),
+        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, Fitness.OPEN, "it got 30 % of its core"),
+        (unclocked(0.1), 1e9, Fitness.OPEN, "no CPU was idle"),
+        (unclocked(1.0), 1e9, Fitness.UNFIT, ""),
+        # one that filled the line needs no more
+        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, Fitness.FIT, ""),
+        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, Fitness.OPEN, "its port has 1 Gbit/s"),
     ],
 )
-def test_a_sender_without_its_cpu_is_not_called_unfit(more: dict[str, float], verdict: Fitness) -> None:
-    found = fit(repeats(0.6, 0.6, 0.6, **more), 1e9)
-    assert found.verdict is verdict
-    assert ("it got" in found.reason) is (verdict is Fitness.OPEN)
-
-
-def test_one_starved_repeat_leaves_it_open() -> None:
-    rows = [*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})]
-    assert str(fit(rows, 1e9)) == "not decided: it got 30 % of its core"
-
-
-def test_a_sender_that_filled_the_line_needs_no_more_cpu() -> None:
-    assert fit(repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9).verdict is Fitness.FIT
-
-
-@pytest.mark.parametrize(("idle", "verdict"), [(0.1, Fitness.OPEN), (1.0, Fitness.UNFIT)])
-def test_a_sender_whose_cpu_time_is_not_known_needs_idle_cpus(idle: float, verdict: Fitness) -> None:
-    rows = repeats(0.6, 0.6, 0.6, **{IDLE: idle})
-    for row in rows:
-        del row[CORE_SHARE]
-    assert fit(rows, 1e9).verdict is verdict
-
-
-def test_a_slower_port_says_nothing_of_a_faster_line() -> None:
-    assert str(fit(repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9)) == "not decided: its port has 1 Gbit/s"
+def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
+    rows: list[dict[str, float]], link: float, verdict: Fitness, reason: str
+) -> None:
+    found = fit(rows, link)
+    assert found.verdict is verdict and (
+        reason in str(found) if reason else "it got" not in found.reason or rows == unclocked(0.1)
+    )
 
 
 @pytest.mark.parametrize(("directions", "way"), [(1.0, ""), (2.0, " each way")])
 def test_all_rates_of_the_table_are_of_the_worse_direction(directions: float, way: str) -> None:
-    study = Study.model_validate(
-        {
-            "study": "senders",
-            "title": "A sender",
-            "platform": "linux_router",
-            "bypass": True,
-            "measures": {
-                "64b": {"sends": "64b 1-flow bidirectional" if directions > 1 else "64b 1-flow unidirectional"}
-            },
-            "variants": {"own": {}},
-        }
-    )
+    sends = f"64b 1-flow {'bi' if directions > 1 else 'uni'}directional"
+    names = {"study": "senders", "title": "A sender", "platform": "linux_router", "bypass": True}
+    study = Study.model_validate({**names, "measures": {"64b": {"sends": sends}}, "variants": {"own": {}}})
     figures = {FRAME: 64.0, LINK: 10e9, DIRECTIONS: directions, OFFERED: 1e6, RECEIVED: 1e6, L1: 1.7e9, L2: 1.3e9}
     found = results_of(study, measurements(study, {"own": [2e3] * 5}, "64b", figures=figures))
     (sender,) = senders_of(found)

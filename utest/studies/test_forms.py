@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lineproof.evidence.measurement import MeasurementRecord
 from lineproof.studies.forms import csv_text, headline, markdown, text
 from lineproof.studies.page import page
 from lineproof.studies.pictures import pictures_of
@@ -151,12 +150,6 @@ def test_nothing_measured_is_shown_as_well(tmp_path: Path) -> None:
     found = results_of(study, [], planned=8)
     assert headline(found).startswith("0 of 2 published figures inside; INCOMPLETE: 0 of 8 measurements")
     assert "no value" in page(found) or "–" in text(found)
-
-
-def test_a_record_is_read_back(tmp_path: Path) -> None:
-    study = study_of(tmp_path)
-    (record, *_) = measurements(study, {"vpp": [33.0]}, "ramp", curve=((1.0, 1.0),), figures={"a": 1.0})
-    assert MeasurementRecord.from_json(record.to_json()) == record
 
 
 def test_a_proven_drift_is_noted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.errors import LineproofError
 from lineproof.evidence.derived import derived_note
 from lineproof.evidence.run_files import DERIVED_SUMS, STUDY_FORMS, sha256_of
 from lineproof.studies.keeping import check_forms, write_results
@@ -34,7 +35,6 @@ def edit(run: Path, name: str, before: str, after: str) -> None:
     ("name", "before", "after"),
     [
         ("study.html", "SIMULATED", "MEASURED"),
-        ("study.html", "33.45", "35.45"),
         ("study.txt", "33.45", "35.45"),
         ("study.csv", ",true,", ",false,"),
         ("study.md", "INCOMPLETE", "COMPLETE"),
@@ -63,6 +63,16 @@ def test_what_is_no_page_of_the_run_is_named(tmp_path: Path) -> None:
     (run / "measurements.jsonl").unlink()
     assert {item.file for item in check_forms(run)[0]} == {*STUDY_FORMS}
     assert main(["verify", str(run)]) == 1
+
+
+@pytest.mark.slow
+def test_altered_records_have_no_results(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    records = run / "measurements.jsonl"
+    records.write_text(records.read_text(encoding="utf-8").replace('"value": 33.4', '"value": 35.4'), encoding="utf-8")
+    assert main(["verify", str(run)]) == 1
+    with pytest.raises(LineproofError, match=r"measurements\.jsonl"):
+        read_results(run)
 
 
 @pytest.mark.slow

@@ -7,9 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.studies.forms import markdown, text
+from lineproof.studies.forms import text
 from lineproof.studies.order import Step, left_of, mean_places, visits_of
-from lineproof.studies.page import page
 from lineproof.studies.results import results_of
 from lineproof.studies.study import Study
 from support.study_builders import SMALL, study_of
@@ -42,12 +41,6 @@ def test_a_row_is_measured_as_often_as_it_says() -> None:
     assert sum(step.row == "short" for step in steps) == 4 * 7
 
 
-@given(st.integers(min_value=0, max_value=2**32 - 1))
-def test_the_order_is_that_of_the_seed(seed: int) -> None:
-    study = MANY.model_copy(update={"seed": seed})
-    assert visits_of(study) == visits_of(study)
-
-
 def test_blocks_and_seeds_have_orders_of_their_own() -> None:
     orders = {
         tuple(visit.variant for visit in visits_of(MANY.model_copy(update={"seed": seed})) if visit.block == block)
@@ -72,17 +65,11 @@ def test_a_study_without_a_baseline_has_all_variants_once(tmp_path: Path) -> Non
 
 
 def test_the_mean_place_of_each_variant_is_said(tmp_path: Path) -> None:
-    """A seed that always has one variant first is seen, in every form."""
-    study = study_of(
-        tmp_path, SMALL.replace("  linux: {software: linux}", "  linux: {software: linux}\n  again: {software: vpp}")
-    )
-    places = {}
-    for seed in range(20):
-        one = study.model_copy(update={"seed": seed})
-        places[seed] = mean_places(one)
-        assert set(places[seed]) == {"linux", "again"} and sum(places[seed].values()) == 3
-    seed = next(seed for seed, found in places.items() if found["linux"] == 1)
-    results = results_of(study.model_copy(update={"seed": seed}), [])
-    says = f"Order by seed {seed}; mean place in the blocks: linux 1, again 2."
-    for shown in (text(results), markdown(results), page(results)):
-        assert says in " ".join(shown.split())
+    """A seed that always has one variant first is seen."""
+    again = "  linux: {software: linux}\n  again: {software: vpp}"
+    study = study_of(tmp_path, SMALL.replace("  linux: {software: linux}", again))
+    seeds = [study.model_copy(update={"seed": seed}) for seed in range(20)]
+    assert all(sum(mean_places(one).values()) == 3 for one in seeds)
+    first = next(one for one in seeds if mean_places(one)["linux"] == 1)
+    says = f"Order by seed {first.seed}; mean place in the blocks: linux 1, again 2."
+    assert says in " ".join(text(results_of(first, [])).split())

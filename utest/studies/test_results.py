@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,33 +25,6 @@ A_A = Study.model_validate(
         "variants": {f"v{number}": {} for number in range(8)},
     }
 )
-
-
-def noisy(chance: random.Random, mean: float = 5e6, spread: float = 0.01) -> list[float]:
-    return [chance.gauss(mean, spread * mean) for _ in range(10)]
-
-
-def test_the_same_router_differs_from_itself_in_one_study_of_twenty() -> None:
-    """A/A: the seed is fixed, so that the test is the same on each machine; the bound holds for most seeds."""
-    chance = random.Random("A/A")
-    wrong = 0
-    for _ in range(20):
-        values = {name: noisy(chance) for name in A_A.variants}
-        found = results_of(A_A, measurements(A_A, values))
-        wrong += any(cell.compared is not None and cell.compared.proven for cell in found.cells.values())
-    assert wrong <= 2
-
-
-def test_a_real_difference_is_proven_beside_many_others() -> None:
-    chance = random.Random("A/B")
-    values = {name: noisy(chance) for name in A_A.variants} | {"v3": noisy(chance, 4.5e6)}
-    found = results_of(A_A, measurements(A_A, values))
-    proven = [name for (_, name), cell in found.cells.items() if cell.compared is not None and cell.compared.proven]
-    assert proven == ["v3"]
-    compared = found.cells["one flow", "v3"].compared
-    assert compared is not None and str(compared).startswith("-")
-    other = found.cells["one flow", "v1"].compared
-    assert re.fullmatch(r"no difference proven at 95 %; measured [+-][\d.]+ % ± [\d.]+ %", str(other))
 
 
 def test_one_comparison_is_ministats() -> None:
@@ -96,7 +67,7 @@ def test_a_row_outside_says_why(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     inside, outside = (
         results_of(study, measurements(study, {"linux": values})).cells["one flow", "linux"]
-        for values in ([4.3, 4.35], [5.4, 5.5])
+        for values in ([4.3, 4.35], [4.7, 4.9])
     )
     assert (inside.outside_words, outside.outside_words) == ("", "outside, not explained")
     assert replace(outside, explanation="the reason").outside_words == "outside: the reason"

@@ -7,19 +7,12 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.project import Project
 from lineproof.session.session import Session
 from lineproof.studies import runner
 from lineproof.studies.order import visits_of
-from lineproof.studies.preparing import PreparedStudy, prepare_study
 from lineproof.studies.runner import StudyRun
 from support.study_builders import SMALL
-
-
-def prepared_in(folder: Path, text: str = SMALL) -> PreparedStudy:
-    (folder / "variables" / "studies").mkdir(parents=True)
-    (folder / "variables" / "studies" / "small.yaml").write_text(text, encoding="utf-8")
-    return prepare_study(Project(folder), "small", "simulated", "quick")
+from support.study_runs import prepared_in
 
 
 @pytest.mark.slow
@@ -48,7 +41,7 @@ def test_the_error_of_a_testbed_is_not_its_own_cause(
 def test_a_study_that_takes_as_long_as_foreseen_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The session that the first variant opened, and the second uses, makes nothing look slow."""
     text = SMALL.replace("  linux: {software: linux}", "  linux: {software: vpp}")
-    prepared = prepared_in(tmp_path, text)
+    prepared = prepared_in(tmp_path, text=text)
     visits, clock = visits_of(prepared.study), [0.0]
     said: list[float] = []
     monkeypatch.setattr("lineproof.studies.runner.time.monotonic", lambda: clock[0])

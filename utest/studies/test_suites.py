@@ -5,14 +5,12 @@ A dry run of all suites is that of ``lineproof check`` (utest/commands/test_chec
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 from lineproof.studies.study import load_study
-from support import robot_run
 from support.model_bench import PROJECT
 from support.paths import ROOT
 
@@ -44,10 +42,3 @@ def test_a_suite_on_a_real_kernel_names_its_testbed() -> None:
     for suite in SUITES.glob("*.robot"):
         own = load_study(PROJECT.studies / f"{suite.stem}.yaml").testbed
         assert bool(own) == bool(re.search(rf"^\$\{{TESTBED\}} +{own}$", suite.read_text(), re.MULTILINE))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("LINEPROOF_STUDIES" not in os.environ, reason="a minute: LINEPROOF_STUDIES=1 runs it")
-def test_a_suite_of_freebsd_runs(tmp_path: Path) -> None:
-    ran = robot_run.run(tmp_path, SUITES / "freebsd_tables.robot", "-v", "REPEATS:1")
-    assert {status for status, _ in ran.tests.values()} == {"PASS"}, ran.console

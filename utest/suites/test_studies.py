@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -84,39 +83,6 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     again = lineproof(tmp_path, "study", "report", str(elsewhere / second.name))
     assert again.returncode == 0
     assert (elsewhere / second.name / "study.csv").read_text() == (second / "study.csv").read_text()
-
-    # nor can another goal, which is named
-    refused = lineproof(tmp_path, "study", "run", "small", "--resume", second.name)
-    assert "the run had goal 'quick', this one has 'standard'; go on with --goal quick" in refused.stderr
-
-    # another study cannot go on with it
-    project(tmp_path, SMALL.replace("seed: 7", "seed: 8"))
-    refused = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", second.name)
-    assert refused.returncode == 2 and "the study file has changed" in refused.stderr
-
-
-def test_an_altered_measurement_is_found(tmp_path: Path) -> None:
-    ramp = "  ramp: {ramp: 64b 1-flow unidirectional, steps: 5, repeats: 1}\n"
-    project(tmp_path, SMALL.replace(ramp, ""))
-    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--repeats", "1")
-    assert ran.returncode == 0, ran.stderr + ran.stdout
-    (run,) = runs(tmp_path)
-    shown = run / "study.html"
-    own = shown.read_text()
-    for before, after in (("4.3", "5.3"), ("SIMULATED", "MEASURED")):
-        assert before in own
-        shown.write_text(own.replace(before, after))
-        found = lineproof(tmp_path, "verify", str(run))
-        assert found.returncode == 1 and "study.html" in found.stdout
-    assert lineproof(tmp_path, "study", "report", str(run)).returncode == 0
-    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
-    path = run / "measurements.jsonl"
-    lines = path.read_text().splitlines()
-    assert json.loads(lines[0])["schema"] == "lineproof.measurement/1"
-    path.write_text(path.read_text().replace('"value": 4.3', '"value": 5.3'))
-    assert lineproof(tmp_path, "verify", str(run)).returncode == 1
-    refused = lineproof(tmp_path, "study", "report", str(run))
-    assert refused.returncode == 2 and "measurements.jsonl" in refused.stderr
 
 
 def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_option(tmp_path: Path) -> None:
