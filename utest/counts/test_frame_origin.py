@@ -1,4 +1,4 @@
-"""Who talks on a cable: frames that nobody asked for, by their bytes."""
+"""Frames that nobody asked for are named by their bytes, and odd sizes by their cause."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.counts.frame_origin import origin, origins
+from lineproof.counts.frame_sizes import frame_sizes
+from lineproof.counts.trial import DirectionCount
 
 SENDER = "02:00:00:00:00:fe"
 FROM = bytes.fromhex(SENDER.replace(":", ""))
@@ -52,3 +54,20 @@ def test_the_most_frequent_comes_first_with_its_period() -> None:
     assert found == f"ARP from {SENDER}, every 1 s; LLDP from {SENDER}, once in 10 s"
     assert origins([arp] * 250, 10.0) == f"ARP from {SENDER}, 25 a second"
     assert origins([], 10.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "size", "explained", "words"),
+    [
+        (100, 64.0, True, "which lost frames do not explain"),
+        (90, 64.0, True, "which lost frames do not explain"),
+        (100, 60.0, False, "4 fewer: the generator's card counts no FCS of what it receives (net_ixgbe does not)"),
+        (90, 60.0, False, "4 fewer: the generator's card counts no FCS"),
+        (100, 61.0, False, "which lost frames do not explain: other frames were counted too"),
+        (100, 68.0, False, "which lost frames do not explain: other frames were counted too"),
+    ],
+)
+def test_a_card_that_leaves_the_fcs_out_is_named(forwarded: int, size: float, explained: bool, words: str) -> None:
+    counted = DirectionCount(0, 1, 100, 100, forwarded, 6400, int(forwarded * size))
+    (found,) = frame_sizes((counted,), 64, 64)
+    assert (found.explained, words in str(found)) == (explained, True)

@@ -138,25 +138,38 @@ SHORT: Samples = [8.0] * 1000
 SOME_LATE: Samples = [1.5e6 if place % 10 == 5 else 8.0 for place in range(1000)]
 
 
-def test_fast_frames_in_order_are_known_to_be_fast():
-    assert bounds(Generator().count(SHORT), "max") == LatencyBounds(0, 10)
-    assert bounds(Generator(most_short=5000).count(SHORT), "max") == LatencyBounds(0, 10)
+def of(histogram: dict[int, int], received: int = 1000, maximum: float = 50.0, **more: int) -> LatencyCount:
+    """A thousand probe frames, of which so many came back."""
+    return LatencyCount(0, 1, 1000, received, 50.0, maximum, histogram=histogram, **more)
 
 
-def test_few_frames_out_of_order_leave_only_so_many_in_doubt():
-    found = replace(Generator().count(SHORT), out_of_order=10)
-    assert bounds(found, "p99") == LatencyBounds(0, 10)
-    assert bounds(found, "max") == LatencyBounds(0, math.inf)
+VARIED = of({50: 900, 400: 100}, maximum=500.0)
+EXACT = [
+    (Generator().count(SHORT), "max", LatencyBounds(0, 10)),
+    (Generator(most_short=5000).count(SHORT), "max", LatencyBounds(0, 10)),
+    # so many out of order may be late
+    (replace(Generator().count(SHORT), out_of_order=10), "p99", LatencyBounds(0, 10)),
+    (replace(Generator().count(SHORT), out_of_order=10), "max", LatencyBounds(0, math.inf)),
+    # the bucket 0 is of an earlier trial
+    (Generator(1000).count([8.0] * 300 + [50.0] * 700), "max", LatencyBounds(50, 60)),
+    (Generator(1000).count([8.0] * 300 + [50.0] * 700), "p50", LatencyBounds(50, 60)),
+    (Generator(1000).count([8.0] * 300 + [50.0] * 700), "p10", LatencyBounds(0, 10)),
+    # frames missing in the histogram prove nothing alone
+    (of({10: 990}, maximum=8.0), "max", LatencyBounds(10, math.inf)),
+    (of({10: 990}, maximum=8.0), "p98", LatencyBounds(10, 20)),
+    # the maximum is of an earlier trial
+    (of({50: 1000}, maximum=3e6), "max", LatencyBounds(50, 60)),
+    (of({900_000: 1000}, maximum=1.0), "max", LatencyBounds(900_000, 1_000_000)),
+    # more frames in the histogram than were received are a contradiction
+    (of({50: 1001}), "p50", None),
+    (VARIED, Statistic("p99.9", variation=True), LatencyBounds(340, 450)),
+    (VARIED, Statistic("p50", variation=True), LatencyBounds(0, 10)),
+]
 
 
-def test_a_bucket_0_of_an_earlier_trial_changes_nothing():
-    generator = Generator()
-    generator.count(SHORT)
-    later = generator.count([8.0] * 300 + [50.0] * 700)
-    assert later.histogram == {0: 1000, 50: 700}
-    assert bounds(later, "max") == LatencyBounds(50, 60)
-    assert bounds(later, "p50") == LatencyBounds(50, 60)
-    assert bounds(later, "p10") == LatencyBounds(0, 10)
+@pytest.mark.parametrize(("count", "statistic", "expected"), EXACT)
+def test_the_bounds_are_these(count: LatencyCount, statistic: Statistic | str, expected: LatencyBounds | None):
+    assert bounds(count, statistic) == expected
 
 
 def test_frames_later_than_1_s_are_late_though_no_bucket_has_them():
@@ -176,26 +189,8 @@ def test_a_sum_that_fits_by_chance_hides_no_late_frame():
         assert known is not None and math.isinf(known.high)
 
 
-def test_frames_missing_in_the_histogram_prove_nothing_alone():
-    found = bounds(LatencyCount(0, 1, 1000, 1000, 8.0, 8.0, histogram={10: 990}), "max")
-    assert found == LatencyBounds(10, math.inf)
-    most = bounds(LatencyCount(0, 1, 1000, 1000, 8.0, 8.0, histogram={10: 990}), "p98")
-    assert most == LatencyBounds(10, 20)
-
-
-def test_a_maximum_of_an_earlier_trial_neither_passes_nor_fails():
-    slow = LatencyCount(0, 1, 1000, 1000, 50.0, 3e6, histogram={50: 1000})
-    assert bounds(slow, "max") == LatencyBounds(50, 60)
-    low = replace(slow, maximum=1.0, histogram={900_000: 1000})
-    assert bounds(low, "max") == LatencyBounds(900_000, 1_000_000)
-
-
-def test_more_frames_in_the_histogram_than_received_are_a_contradiction():
-    assert bounds(LatencyCount(0, 1, 1000, 1000, 50.0, 50.0, histogram={50: 1001}), "p50") is None
-
-
 def test_frames_at_another_port_are_in_the_histogram_too():
-    count = LatencyCount(0, 1, 1000, 990, 50.0, 50.0, histogram={50: 990, 5000: 10}, elsewhere=10)
+    count = of({50: 990, 5000: 10}, 990, elsewhere=10)
     spread = count.spread(SECONDS, 0)
     assert spread is not None
     assert sum(spread.best.values()) == sum(spread.worst.values()) == 1000
@@ -203,7 +198,7 @@ def test_frames_at_another_port_are_in_the_histogram_too():
 
 
 def test_a_frame_that_came_twice_does_not_replace_a_lost_one():
-    count = LatencyCount(0, 1, 1000, 1000, 50.0, 50.0, histogram={50: 1000}, duplicates=5)
+    count = of({50: 1000}, duplicates=5)
     assert count.lost == 5
     found = bounds(count, "max")
     assert found is not None and math.isinf(found.low)
@@ -211,19 +206,12 @@ def test_a_frame_that_came_twice_does_not_replace_a_lost_one():
 
 
 def test_lost_frames_are_beyond_any_limit_only_where_the_router_lost_them():
-    count = LatencyCount(0, 1, 1000, 900, 50.0, 50.0, histogram={50: 900})
+    count = of({50: 900}, 900)
     certain, unknown = count.spread(SECONDS, 100), count.spread(SECONDS, 0)
     assert certain is not None and unknown is not None
     assert certain.bounds(Statistic("p95")) == LatencyBounds(math.inf, math.inf)
     assert unknown.bounds(Statistic("p95")) == LatencyBounds(50, math.inf)
     assert certain.bounds(Statistic("p50")) == unknown.bounds(Statistic("p90")) == LatencyBounds(50, 60)
-
-
-def test_delay_variation_is_what_a_frame_took_longer_than_the_fastest():
-    count = LatencyCount(0, 1, 1000, 1000, 50.0, 500.0, histogram={50: 900, 400: 100})
-    assert bounds(count, Statistic("p99.9", variation=True)) == LatencyBounds(340, 450)
-    assert bounds(count, Statistic("p50", variation=True)) == LatencyBounds(0, 10)
-    assert str(Statistic("p99.9", variation=True)) == "packet delay variation p99.9"
 
 
 @given(SAMPLES, SAMPLES)

@@ -25,7 +25,6 @@ from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
 INTERFACES = {0: "eth1", 1: "eth2"}
-FULL = "its card's queue was full"
 COUNT = st.integers(0, 10**12)
 
 
@@ -46,7 +45,7 @@ def unexplained(found: Ledger | DirectionAccount) -> tuple[Any, ...]:
 
 
 def missed(count: int) -> Cause:
-    return Cause(Stage.ARRIVING, "rx-miss", "eth1", count, Role.LOSS, FULL)
+    return Cause(Stage.ARRIVING, "rx-miss", "eth1", count, Role.LOSS)
 
 
 CAUSES = st.lists(
@@ -64,10 +63,7 @@ CAUSES = st.lists(
 
 
 @given(
-    st.lists(st.tuples(COUNT, COUNT), min_size=1, max_size=2),
-    st.tuples(COUNT, COUNT),
-    st.tuples(COUNT, COUNT),
-    CAUSES,
+    st.lists(st.tuples(COUNT, COUNT), min_size=1, max_size=2), st.tuples(COUNT, COUNT), st.tuples(COUNT, COUNT), CAUSES
 )
 def test_the_sums_balance_whatever_was_counted(
     directions: list[tuple[int, int]], rx: tuple[int, int], tx: tuple[int, int], causes: list[Cause]
@@ -90,44 +86,16 @@ def test_an_overload_is_explained_by_the_card_that_missed_the_frames() -> None:
     (direction,) = found.directions
     assert (direction.lost, direction.explained, direction.unexplained) == (400, 393, 7)
     assert unexplained(direction) == (7, 0, 0)
-    assert where_lost(found) == f"of 400 lost frames the router counts 393 rx-miss at eth1 ({FULL}); 7 unexplained"
-
-
-def test_loss_that_no_counter_shows_points_at_the_cables() -> None:
-    behind = make_ledger([trial((1000, 900))], reading(), reading((1000, 0), (0, 1000)), INTERFACES)
-    assert where_lost(behind) == (
-        "the router's counters show none of 100 lost frames: it counts them as sent; look at cables and the"
-        " generator's ports"
-    )
-    before = make_ledger([trial((1000, 900))], reading(), reading((900, 0), (0, 900)), INTERFACES)
-    assert "never counted them as received" in where_lost(before)
-    inside = make_ledger([trial((1000, 900))], reading(), reading((1000, 0), (0, 900)), INTERFACES)
-    assert "received them and did not send them; look at its filters" in where_lost(inside)
-    mostly = make_ledger([trial((1000, 900))], reading(), reading((990, 0), (0, 990), missed(10)), INTERFACES)
-    assert where_lost(mostly).endswith(
-        "90 unexplained: it counts them as sent; look at cables and the generator's ports"
-    )
 
 
 @pytest.mark.parametrize(
-    ("rx", "tx", "counted"),
-    [
-        (0, 0, "no frame"),
-        (7, 7, "only 7 frames"),
-        (1000, 0, "no frame as sent"),
-        (449, 900, "only 449 frames as received"),
-    ],
+    ("rx", "tx", "known"), [(0, 0, False), (1000, 0, False), (449, 900, False), (450, 900, True), (1000, 450, True)]
 )
 def test_counters_that_do_not_move_while_frames_come_back_are_not_these_interfaces(
-    rx: int, tx: int, counted: str
+    rx: int, tx: int, known: bool
 ) -> None:
     found = make_ledger([trial((1000, 900))], reading((5, 5), (5, 5)), reading((5 + rx, 5), (5, 5 + tx)), INTERFACES)
-    assert where_lost(found).startswith(
-        f"where 100 frames were lost is not known: the router counted {counted}, and 900 came back: these are not the"
-        " counters of these interfaces"
-    )
-    none_back = make_ledger([trial((1000, 0))], reading(), reading(), INTERFACES)
-    assert "look at cables" in where_lost(none_back)
+    assert ("lost is not known" not in where_lost(found)) is known
 
 
 def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None:
@@ -163,14 +131,12 @@ def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
         "eth2-tx: no slots at eth2": 5,
     }
     assert found.unexplained == 0
-    assert "60 drops at eth1 (mostly null-node: blackholed packets)" in where_lost(found)
     assert lost_at_router(reading(), reading((0, 0), (0, 0), *causes), ["eth1"]) == {"drops at eth1": 60}
 
 
 def test_more_drops_than_losses_are_reported_as_such() -> None:
     found = make_ledger([trial((1000, 990))], reading(), reading((1000, 0), (0, 1000), missed(25)), INTERFACES)
     assert found.unexplained == -15
-    assert "15 more than were lost, of other traffic or counted twice" in where_lost(found)
 
 
 def test_counters_that_were_reset_explain_nothing() -> None:

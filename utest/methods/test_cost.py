@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lineproof.counts.packet_cost import cost_figures, packet_costs, together
 from lineproof.counts.telemetry import NodeRuntime, Telemetry
-from lineproof.counts.trial import DURING_READING, DirectionCount, During, Fault, Load, Outcome, Problem
-from lineproof.errors import SentenceError, TestbedError
+from lineproof.counts.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from lineproof.errors import TestbedError
 from lineproof.methods.cost import RuntimeCounters, cost
 from lineproof.methods.sequential import TrialConditions
 from lineproof.routers.vpp_output import parse_runtime
@@ -53,16 +53,10 @@ def worker(packets: int, cycles: float, thread: str = "vpp_wk_0") -> tuple[NodeR
 
 @dataclass
 class Bench:
-    """A polling worker and a generator, on a clock that only the commands and the trials move.
-
-    ``command``: s that each of the router's commands takes; ``faults``: those of every trial.
-    """
+    """A polling worker and a generator, on a clock that only trials and commands move, which take *command* s each."""
 
     clock_hz: float = 299e6
     command: float = 0.0
-    faults: tuple[Fault, ...] = ()
-    cleared_by_others: bool = False
-    clears: bool = True
     now: float = 100.0
     cleared: float = 0.0
     sending: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -70,15 +64,17 @@ class Bench:
 
     def clear(self) -> None:
         self.now += self.command
-        self.cleared = self.now if self.clears else self.cleared
+        self.cleared = self.now
 
     def read(self) -> Telemetry:
         self.now += self.command
         begin, end, pps = self.sending
-        since = self.now - 0.2 if self.cleared_by_others else self.cleared
-        packets = round(pps * max(0.0, min(self.now, end) - max(since, begin)))
-        cycles = self.clock_hz * (self.now - since) / packets if packets else 0.0
-        return Telemetry(self.now, {}, runtime=worker(packets, cycles), since_clear=self.now - since)
+        packets, since_clear = (
+            round(pps * max(0.0, min(self.now, end) - max(self.cleared, begin))),
+            self.now - self.cleared,
+        )
+        cycles = self.clock_hz * since_clear / packets if packets else 0.0
+        return Telemetry(self.now, {}, runtime=worker(packets, cycles), since_clear=since_clear)
 
     def measure(self, load: Load, duration: float, during: During) -> Outcome:
         begin, self.sending = self.now, (self.now, self.now + duration, load.pps)
@@ -87,9 +83,8 @@ class Bench:
         during(self.wait)
         took, self.now = self.now - begin, max(self.now, begin + duration) + 2.0
         frames = round(load.pps * duration)
-        problems = tuple(Problem(fault, "for a test") for fault in self.faults)
         counts = (DirectionCount(0, 1, frames, frames, frames // 2),)
-        return Outcome(load, duration, duration, 0.0, counts, problems, {DURING_READING: took})
+        return Outcome(load, duration, duration, 0.0, counts, readings={DURING_READING: took})
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -113,18 +108,6 @@ def test_polling_before_and_after_the_frames_is_in_no_reading(command: float) ->
     assert Bench(clock_hz=301e6, command=command).judged().ruling is Ruling.FAIL
 
 
-def test_a_reading_that_came_after_the_last_frame_proves_nothing_and_the_next_trial_is_longer() -> None:
-    bench = Bench(command=3.0)
-    verdict = bench.judged()
-    first, *others = verdict.trials
-    assert verdict.ruling is Ruling.PASS and [str(item) for item in first.problems] == [
-        "what is read while frames flow was not: 'show runtime' was answered 7.1 s after the start of 1.5 s of"
-        " traffic, perhaps after its end"
-    ]
-    assert all(trial.valid for trial in others) and "set aside: trial 1" in verdict.reason
-    assert bench.sent[1] >= 7.1 and len(bench.sent) == 5
-
-
 def test_a_late_answer_does_not_lengthen_every_later_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(command=3.0)
     measure = bench.measure
@@ -143,36 +126,6 @@ def test_a_trial_counts_for_the_goals_duration_however_long_it_sends() -> None:
     verdict = bench.judged()
     assert verdict.ruling is Ruling.PASS
     assert len(verdict.trials) == 4 and min(bench.sent) >= 1.5
-
-
-@pytest.mark.parametrize("how", [{"cleared_by_others": True}, {"clears": False}])
-def test_counters_of_another_time_prove_nothing(how: dict[str, bool]) -> None:
-    verdict = Bench(**how).judged()  # type: ignore[arg-type]
-    assert verdict.ruling is Ruling.INCONCLUSIVE
-    assert "somebody else clears it, or the router's clock is wrong" in verdict.reason
-
-
-def test_a_router_that_sees_no_packets_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench()
-
-    def read() -> Telemetry:
-        return replace(Bench.read(bench), runtime=worker(0, 0.0))
-
-    monkeypatch.setattr(bench, "read", read)
-    verdict = bench.judged()
-    assert verdict.ruling is Ruling.INCONCLUSIVE
-    assert "'show runtime' shows no packets on any thread" in verdict.reason
-
-
-def test_a_port_that_sends_nothing_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench()
-
-    def measure(load: Load, duration: float, during: During) -> Outcome:
-        return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, round(load.pps * duration), 0, 0),))
-
-    monkeypatch.setattr(bench, "measure", measure)
-    verdict = bench.judged()
-    assert verdict.ruling is Ruling.INCONCLUSIVE and "a port of the generator sent no frame" in verdict.reason
 
 
 @pytest.mark.parametrize("command", ["clear", "read"])
@@ -200,50 +153,6 @@ def test_an_error_of_the_router_passes_the_generator_as_it_is(command: str, monk
 
 
 # -- the verdict
-
-
-def test_loss_does_not_matter_and_the_figures_say_what_was_found() -> None:
-    verdict = Bench().judged()
-    assert (
-        "299 cycles per packet (179.4 without the input node, 64 vectors per call; trials from 299 to 299) at 500 kpps"
-        " forwarded, 1 Mpps offered" in verdict.message
-    )
-    names = ("cycles_per_packet", "cycles_per_packet_without_input", "vectors_per_call")
-    for name, value in zip(names, (299, 179.4, 64), strict=True):
-        assert verdict.figures[name] == verdict.figures[f"{name}_vpp_wk_0"] == pytest.approx(value)
-
-
-@pytest.mark.parametrize(
-    ("bound", "words"),
-    [
-        (
-            "costs ≤ 300 cycles/packet without input",
-            "179.4 cycles per packet without input (299 with it, 64 vectors per call; trials from 179.4 to 179.4) at",
-        ),
-        (
-            "gathers ≥ 60 vectors/call",
-            "64 vectors per call (299 cycles per packet, 179.4 without the input node; trials from 64 to 64) at",
-        ),
-    ],
-)
-def test_the_message_leads_with_the_judged_figure(bound: str, words: str) -> None:
-    verdict = Bench().judged(f"64b 1-flow unidirectional {bound} at 1 Mpps")
-    assert verdict.ruling is Ruling.PASS and words in verdict.message
-
-
-@pytest.mark.parametrize(
-    ("fault", "sentence", "clock_hz", "ruling"),
-    [
-        # at a lower load a packet costs more, so a cheap one proves something unless the load is named
-        (Fault.STRETCHED, NAMED, 299e6, Ruling.INCONCLUSIVE),
-        (Fault.STRETCHED, SENTENCE, 299e6, Ruling.PASS),
-        (Fault.STRETCHED, SENTENCE, 301e6, Ruling.INCONCLUSIVE),
-        (Fault.UNDER_OFFERED, NAMED, 301e6, Ruling.INCONCLUSIVE),
-        (Fault.LINK_DOWN, SENTENCE, 299e6, Ruling.INCONCLUSIVE),
-    ],
-)
-def test_a_trial_that_did_not_send_the_load(fault: Fault, sentence: str, clock_hz: float, ruling: Ruling) -> None:
-    assert Bench(clock_hz=clock_hz, faults=(fault,)).judged(sentence).ruling is ruling
 
 
 Rows = list[tuple[int, float]]
@@ -285,20 +194,11 @@ def test_dearer_packets_never_make_a_verdict_better(rows: Rows, goal: str, data:
     assert ORDER[judged(dearer, goal)[0].ruling] <= ORDER[judged(rows, goal)[0].ruling]
 
 
-def test_few_dear_packets_are_forgiven_and_many_are_not() -> None:
-    assert judged([(1000, 400.0), (1_000_000, 299.0)], "standard")[0].ruling is Ruling.PASS
-    verdict = judged([(1_000_000, 400.0), (1_000_000, 299.0)], "standard")[0]
-    assert verdict.ruling is Ruling.FAIL
-    assert "the goal forgives bad trials, but not a mean over all packets beyond the threshold" in verdict.reason
-
-
 # -- what a reading says
 
 
-@pytest.mark.parametrize(("path", "seconds"), [("w1_polling_50k", 253364 / 5.0156e4), ("w0_polling_max", 5.0674)])
-def test_time_of_show_runtime_is_exact_to_more_than_a_decimal(path: str, seconds: float) -> None:
-    block = parse_runtime(sample(f"vpp/{path}/show_runtime.txt"))[-1]
-    assert block.seconds == pytest.approx(seconds, rel=1e-4)
+def test_time_of_show_runtime_is_its_decimal_where_the_rate_contradicts_it() -> None:
+    block = parse_runtime(sample("vpp/w1_polling_50k/show_runtime.txt"))[-1]
     assert replace(block, rate_in=1.0).seconds == block.time
 
 
@@ -351,28 +251,3 @@ def test_a_packet_that_is_handed_over_counts_once_with_the_cycles_of_both_thread
 
 
 # -- what a sentence may bound
-
-
-@pytest.mark.parametrize(
-    ("sentence", "ruling"),
-    [  # 299 cycles per packet, three fifths of them in the graph's node, in vectors of 64
-        ("costs ≤ 180 cycles/packet without input at 1 Mpps", Ruling.PASS),
-        ("costs ≤ 178 cycles per packet without input at 1 Mpps", Ruling.FAIL),
-        ("gathers ≥ 63.9 vectors/call at 1 Mpps", Ruling.PASS),
-        ("gathers >= 65 vectors per call at 1 Mpps", Ruling.FAIL),
-    ],
-)
-def test_the_graph_alone_and_the_vectors_can_be_bounded(sentence: str, ruling: Ruling) -> None:
-    verdict = Bench().judged(f"64b 1-flow unidirectional {sentence}")
-    assert verdict.ruling is ruling, verdict.message
-    assert all(trial.valid for trial in verdict.trials)
-
-
-def test_the_units_are_not_mixed_up() -> None:
-    for words, expected in (
-        ("costs ≤ 20 vectors/call", "does not fit 'costs'"),
-        ("gathers ≥ 20 cycles/packet", "does not fit 'gathers'"),
-        ("gathers ≤ 20 vectors/call", "'gathers' takes ≥"),
-    ):
-        with pytest.raises(SentenceError, match=expected):
-            parse(f"64b 1-flow unidirectional {words}", CATALOGUE)

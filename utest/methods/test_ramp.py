@@ -1,7 +1,7 @@
 """A ramp finds where a router falls behind; its JSON is what the published visualiser reads."""
 
 import json
-import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -108,27 +108,11 @@ def test_loadtest_json_numbers_ports_0_and_1():
     class Renumbered(PureRouter):
         def __call__(self, load, duration):
             outcome = super().__call__(load, duration)
-            directions = tuple(
-                type(direction)(
-                    direction.tx_port + 6,
-                    direction.rx_port + 6,
-                    direction.intended,
-                    direction.offered,
-                    direction.forwarded,
-                )
-                for direction in outcome.directions
-            )
-            return type(outcome)(load, duration, duration, outcome.started, directions)
+            rows = (replace(row, tx_port=row.tx_port + 6, rx_port=row.rx_port + 6) for row in outcome.directions)
+            return replace(outcome, directions=tuple(rows))
 
     data = loadtest_data(ramp(Renumbered(directions=2), PLAN, CharacterisationTerms()), TRAFFIC, True)
     assert all({"0", "1"} <= set(second) for second in data["stats"].values())
-
-
-def test_loadtest_json_splits_long_steps_into_seconds():
-    plan = RampPlan(LINE, steps=4, step=3.0, warm_up=0, hold=0)
-    data = loadtest_data(ramp(PureRouter(), plan, CharacterisationTerms()), TRAFFIC, False)
-    assert len(data["stats"]) == 12
-    assert not any(math.isnan(second["0"]["tx_pps"]) for second in data["stats"].values())
 
 
 def test_loadtest_json_resamples_steps_to_seconds():
@@ -150,11 +134,6 @@ def test_last_step_that_kept_up_is_named():
     result = ramp(PureRouter(5e6, directions=2), PLAN, CharacterisationTerms())
     assert result.kept_up.load.pps == pytest.approx(LINE * 16 / 50)
     assert "between 4.762 Mpps (the last step that kept up) and 5.06 Mpps" in str(result)
-    assert "came back (the worse direction)" in str(result)
-    one_direction = ramp(PureRouter(100.0), PLAN, CharacterisationTerms())
-    assert (
-        one_direction.kept_up is None
-        and "no step kept up" in str(one_direction)
-        and "direction" not in one_direction.found
-    )
+    none = ramp(PureRouter(100.0), PLAN, CharacterisationTerms())
+    assert none.kept_up is None and "no step kept up" in str(none)
     assert ramp(PureRouter(LINE), PLAN, CharacterisationTerms()).kept_up is None

@@ -1,4 +1,4 @@
-"""RFC 2544 tests of routers that are functions: each finds the figures of the function."""
+"""RFC 2544's tests of routers that are functions find the figures of the function."""
 
 from itertools import pairwise
 
@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.counts.live_traffic import Sample
 from lineproof.counts.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.rfc2544.latency import latency
 from lineproof.methods.rfc2544.loss_rate import loss_curve
+from lineproof.methods.rfc2544.reset import SampleInterval, reset
 from lineproof.methods.rfc2544.throughput import throughput
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
@@ -44,13 +46,6 @@ def test_worse_direction_limits_throughput():
     assert result.throughput.pps == pytest.approx(5e6, rel=0.004)
 
 
-def test_deviations_from_the_rfc_are_declared():
-    whole = throughput(PureRouter(), 64, LINE, CharacterisationTerms())
-    short = throughput(PureRouter(), 64, LINE, CharacterisationTerms(), highest=Load(0.97 * LINE), duration=2.0)
-    assert "learning frames" in deviations_text(whole) and "trials of" not in deviations_text(whole)
-    assert "trials of 2 s" in str(short) and "at most 97 %" in str(short)
-
-
 def test_throughput_that_ends_early_keeps_its_loads():
     result = throughput(PureRouter(5e6), 64, LINE, CharacterisationTerms(deadline=Deadline(traffic=300)))
     assert result.ended.startswith("deadline: ") and len(result.trials) == 5
@@ -63,6 +58,7 @@ def test_throughput_that_ends_early_keeps_its_loads():
 def test_loss_curve_ends_with_two_trials_without_loss():
     result = loss_curve(PureRouter(LINE * 0.55), 64, LINE, CharacterisationTerms())
     assert [point.asked for point in result.points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
+    assert "40 %: 0 %" in str(result)
     for point in result.points:
         assert point.loss_ratio == pytest.approx(max(0.0, 1 - 55 / point.asked), abs=1e-6)
 
@@ -153,12 +149,80 @@ def test_bursts_that_end_early_keep_the_repetitions():
     )
 
 
-def test_results_of_bidirectional_traffic_are_each_way():
-    two, one = ((PureRouter(5e6, directions=directions)) for directions in (2, 1))
-    assert "Mpps each way (" in throughput(two, 64, LINE, CharacterisationTerms()).found
-    assert "each way, in the worse direction: " in loss_curve(two, 64, LINE, CharacterisationTerms()).found
-    assert (
-        "each way"
-        not in throughput(one, 64, LINE, CharacterisationTerms()).found
-        + loss_curve(one, 64, LINE, CharacterisationTerms()).found
-    )
+class LiveRouter:
+    """Forwards 5 Mpps; silent in *outage*."""
+
+    def __init__(self, outage=None, breaks_at=None):
+        self.capacity, self.outage, self.breaks_at = 5e6, outage, breaks_at
+        self.time = self.offered = self.forwarded = 0.0
+        self.load = 0.0
+        self.loads, self.stopped = [], 0
+        self.reset_at = None
+
+    def start(self, load):
+        self.load = load.pps
+        self.loads.append(load.pps)
+        return self.sample()
+
+    def sample(self):
+        if self.breaks_at is not None and self.time >= self.breaks_at:
+            raise TestbedError("the generator went away")
+        return Sample(self.time, int(self.offered), int(self.forwarded))
+
+    def wait(self, seconds):
+        # in small steps, so that what happens within an interval is seen as such
+        for _ in range(100):
+            step = seconds / 100
+            rate = min(self.load, self.capacity)
+            if self.reset_at is not None and self.outage:
+                first, last = self.outage
+                if first <= self.time - self.reset_at < last:
+                    rate = 0.0
+            self.offered += self.load * step
+            self.forwarded += rate * step
+            self.time += step
+
+    def change(self, load):
+        raise NotImplementedError
+
+    def stop(self):
+        self.load = 0.0
+        self.stopped += 1
+
+    def cause(self):
+        self.reset_at = self.time
+
+
+def test_traffic_stops_when_the_generator_breaks_down():
+    live = LiveRouter(breaks_at=3.0)
+    assert "went away" in str(reset(live, live.cause, "power", 64, Load(5e6)))
+    assert live.stopped == 1
+
+
+@pytest.mark.parametrize("outage", [(0.0, 0.02), (0.5, 3.5), (0.0, 47.0)])
+def test_reset_time_by_loss_is_exact_and_by_time_to_the_interval(outage):
+    live = LiveRouter(outage=outage)
+    result = reset(live, live.cause, "software", 64, Load(4e6))
+    length = outage[1] - outage[0]
+    assert result.recovered
+    assert result.by_loss == pytest.approx(length, abs=0.003)
+    if length > 0.1:
+        assert result.by_time == pytest.approx(length, abs=0.21)
+    else:
+        assert result.by_time is None and "too short" in str(result)
+
+
+def test_router_that_stays_down_or_never_resets_has_no_time():
+    live = LiveRouter(outage=(0.0, 1e9))
+    result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
+    assert not result.recovered and result.by_loss is None
+    assert "did not forward again" in str(result)
+    live = LiveRouter()
+    result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
+    assert "the reset had no effect" in str(result)
+
+
+def test_draining_buffer_is_no_loss():
+    assert not SampleInterval(Sample(0, 0, 0), Sample(1, 100, 150)).loses(0.0)
+    with pytest.raises(ValueError, match="not negative"):
+        Sample(0, -1, 0)

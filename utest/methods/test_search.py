@@ -1,4 +1,4 @@
-"""The capacity search: its bounds enclose the capacity, and are kept when it ends early."""
+"""Bounds of a capacity search enclose the capacity, for each varied value, and outlast an early end."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.counts.trial import Load
+from lineproof.errors import TestbedError
+from lineproof.methods.scaling import ScalingSetup, scale
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms, Deadline, ending_text
 from lineproof.sla.goals import Goal
@@ -53,7 +55,7 @@ def test_router_that_carries_no_load_has_no_lower_bound():
 
 def test_worse_direction_decides_unless_in_total():
     weaker = PureRouter(6e6, directions=2, weaker=0.5)
-    assert found(weaker)["NDR"].upper.pps == pytest.approx(3e6, rel=0.01)
+    assert found(weaker)["NDR"].upper.pps == pytest.approx(3e6, rel=0.01) and "each way" in str(found(weaker))
     # of two at 6.03 M, 12.06 M, half a per cent is 60 300 frames; the worse direction loses half of its own
     together = search(
         PureRouter(6e6, directions=2, weaker=0.999),
@@ -178,14 +180,52 @@ def test_deadline_in_the_second_search_keeps_the_first_bounds():
     assert result["NDR"].lower == short["NDR"].lower
 
 
-def test_loads_of_bidirectional_traffic_are_each_way():
-    assert "; loads are each way; " in str(found(PureRouter(5e6, directions=2)))
-    assert "each way" not in str(found(PureRouter(5e6)))
-
-
 def test_search_without_a_trial_is_inconclusive():
     nothing, some = (found(PureRouter(5e6), deadline=Deadline(traffic=seconds)) for seconds in (0.5, 5))
     assert ending_text(nothing.ended, nothing.trials).startswith(
         "inconclusive: nothing was tried; deadline: 0 of 0.5 s"
     )
     assert ending_text(some.ended, some.trials) == some.ended and some.trials
+
+
+SHORT = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
+
+
+def setting(queues):
+    return ScalingSetup(PureRouter(min(LINE, 4e6 * queues)), Load(LINE))
+
+
+def test_each_value_has_its_own_bounds():
+    result = scale("queues", [1, 2, 3, 4], setting, SHORT, CharacterisationTerms())
+    assert not result.unfinished
+    lower = [point.result["NDR"].lower.pps for point in result.points]
+    assert lower == pytest.approx([4e6, 8e6, 12e6, LINE], rel=0.006)
+
+
+def test_value_that_cannot_be_set_up_has_no_result():
+    def prepare(value):
+        if value == 2:
+            raise TestbedError("the router has no second queue")
+        return setting(value)
+
+    result = scale("queues", [1, 2, 3], prepare, SHORT, CharacterisationTerms())
+    assert result.unfinished == (2,)
+    assert "no second queue" in str(result)
+    assert result.points[2].result is not None
+
+
+def test_deadline_is_for_all_values_together():
+    whole = scale("queues", [1, 2, 3], setting, SHORT, CharacterisationTerms())
+    first = whole.points[0].result.traffic
+    result = scale("queues", [1, 2, 3], setting, SHORT, CharacterisationTerms(deadline=Deadline(traffic=first + 3)))
+    assert not result.points[0].result.unfinished
+    assert result.points[1].result.ended.startswith("deadline: ")
+    assert set(result.unfinished) == {2, 3}
+    late = scale("queues", [1, 2], setting, SHORT, CharacterisationTerms(deadline=Deadline(traffic=first)))
+    assert late.points[1].result is None or late.points[1].result.unfinished
+
+
+def test_values_must_be_different():
+    for values in ([], [1, 1]):
+        with pytest.raises(ValueError, match="each once"):
+            scale("flows", values, setting, SHORT, CharacterisationTerms())

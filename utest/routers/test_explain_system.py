@@ -5,22 +5,24 @@ What a Linux router shows of itself is made here, as the kernel prints it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
+from lineproof.counts.causes import Stage
 from lineproof.counts.explanation import Confidence, Explanation
-from lineproof.counts.ledger import Ledger, make_ledger
+from lineproof.counts.ledger import DirectionAccount, Drop, Ledger, make_ledger
 from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.counts.telemetry import InterfaceCounters, Telemetry
-from lineproof.counts.under_load import UnderLoad
+from lineproof.counts.under_load import CpuLoad, UnderLoad
 from lineproof.routers.explain import explain
 from lineproof.routers.explain_evidence import TriedLoad
 from lineproof.routers.linux_facts import steered
 from lineproof.routers.linux_load import cpu_loads
-from lineproof.routers.linux_losses import linux_causes, parse_qdiscs
+from lineproof.routers.linux_losses import BACKLOG_FULL, linux_causes, parse_qdiscs
 from support.ceilings import failed
+from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load
 
 SENT = 100_000
 NAMES = {0: "eth0", 1: "eth1"}
@@ -72,39 +74,28 @@ def explained(
     return explain(tried, ledger, replace(RouterFacts(nics=nics), **facts), load)  # type: ignore[arg-type]
 
 
+def as_shown(rows: Sequence[tuple[int, int, int, int, int, float]]) -> tuple[CpuLoad, ...]:
+    """Of 100 ticks those in programs, the system, hardware and software interrupts, and steal; frames/s."""
+    before = "".join(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n" for cpu, _ in enumerate(rows))
+    after = "".join(
+        f"cpu{cpu} {user} 0 {system} {100 - user - system - irq - softirq - steal} 0 {irq} {softirq} {steal} 0 0\n"
+        for cpu, (user, system, irq, softirq, steal, _) in enumerate(rows)
+    )
+    return cpu_loads(before, after, {cpu: row[5] for cpu, row in enumerate(rows)})
+
+
 def processors(*shares: tuple[int, int, int, float], **more: object) -> UnderLoad:
     """By processor: ticks of 100 in programs, in the system and in software interrupts, and frames/s."""
-    rows = enumerate(shares)
-    before = "".join(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n" for cpu, _ in rows)
-    after = "".join(
-        f"cpu{cpu} {user} 0 {system} {100 - user - system - softirq} 0 0 {softirq} 0 0 0\n"
-        for cpu, (user, system, softirq, _) in enumerate(shares)
-    )
-    frames = {cpu: row[3] for cpu, row in enumerate(shares)}
-    return replace(UnderLoad(SENT, SENT, SENT / 2, cpus=cpu_loads(before, after, frames)), **more)  # type: ignore[arg-type]
+    cpus = as_shown([(user, system, 0, softirq, 0, frames) for user, system, softirq, frames in shares])
+    return replace(UnderLoad(SENT, SENT, SENT / 2, cpus=cpus), **more)  # type: ignore[arg-type]
 
 
 MQ = qdisc("mq 0: dev eth1 root", 0)
 DISCIPLINES: Mapping[str, tuple[str, Confidence, str]] = {
-    "tbf 8001: dev eth1 root refcnt 3 rate 4Mbit burst 10Kb lat 20.5ms ": (
-        "shaper",
-        Confidence.CERTAIN,
-        "eth1, tbf rate 4Mbit burst 10Kb lat 20.5ms",
-    ),
-    "htb 1: dev eth1 root refcnt 3 r2q 10 default 0x1": (
-        "shaper",
-        Confidence.CERTAIN,
-        "eth1, htb,",
-    ),
+    "htb 1: dev eth1 root refcnt 3 r2q 10 default 0x1": ("shaper", Confidence.CERTAIN, "eth1, htb,"),
     "cake 8003: dev eth1 root refcnt 2 bandwidth 4Mbit diffserv3": ("shaper", Confidence.CERTAIN, "bandwidth 4Mbit"),
     "fq 8003: dev eth1 root refcnt 2 limit 10000p maxrate 4Mbit": ("shaper", Confidence.CERTAIN, "maxrate 4Mbit"),
-    "netem 8003: dev eth1 root refcnt 2 limit 1000 loss 30%": (
-        "shaper",
-        Confidence.CERTAIN,
-        "netem limit 1000 loss 30%",
-    ),
     "netem 8003: dev eth1 root refcnt 2 limit 10 delay 10ms": ("shaper", Confidence.CERTAIN, "netem limit 10 delay"),
-    "pfifo 8003: dev eth1 root refcnt 2 limit 5p": ("short queue", Confidence.LIKELY, "eth1, pfifo limit 5p"),
     "red 8003: dev eth1 root refcnt 2 limit 60Kb min 3Kb max 9Kb": ("short queue", Confidence.LIKELY, "eth1, red"),
     # those that a system sets by itself are full because the card below is slow
     "pfifo_fast 0: dev eth1 root refcnt 2 bands 3 priomap 1 2": ("tx slots", Confidence.LIKELY, "sending ring"),
@@ -169,8 +160,7 @@ FIFO = "pfifo_fast 0: dev eth1 root refcnt 2 bands 3"
 
 
 @pytest.mark.parametrize(
-    ("words", "rule"),
-    [(INGRESS, "filter"), (TBF, "shaper"), (HTB, "shaper"), (RED, "short queue"), (FIFO, "tx slots")],
+    ("words", "rule"), [(INGRESS, "filter"), (TBF, "shaper"), (HTB, "shaper"), (RED, "short queue"), (FIFO, "tx slots")]
 )
 @pytest.mark.parametrize(
     ("missed", "dropped", "said"),
@@ -226,26 +216,19 @@ ONE = tuple(replace(nic, steered_to={0: "1"}) for nic in CARDS)
 FULL = {"softnet backlog full CPU 1": 40_000.0}
 
 
-def test_a_full_backlog_is_named_with_the_processor_that_is_late() -> None:
+def test_a_full_backlog_is_named_with_the_steering_or_the_flow_behind_it() -> None:
     alone = processors((1, 2, 3, 0.0), (0, 1, 99, 60_000.0), counters=FULL)
     found = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, alone, threads_per_core=1)[0]
     assert (found.rule, found.confidence) == ("backlog", Confidence.CERTAIN)
-    assert "frames wait for CPU 1 (softnet" in found.words and "all packets are steered to CPU 1 (RPS)" in found.words
+    assert "all packets are steered to CPU 1 (RPS)" in found.words
     flow = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, alone, flows=1)[0]
     assert "one flow enters by one receive queue" in flow.words
-    idle = waiting(ONE, processors((1, 2, 3, 0.0), (0, 1, 40, 60_000.0), counters=FULL))
-    assert idle.confidence is Confidence.LIKELY and "too short for moments" in idle.words
     # only processors that handle packets count
     beside = waiting(ONE, processors((70, 30, 0, 0.0), (0, 1, 40, 60_000.0), counters=FULL))
     assert beside.confidence is Confidence.LIKELY and "the busiest is 41% busy: it is too short" in beside.words
-    assert "how busy it was with them is not clear" in waiting().words
 
 
-def test_a_backlog_is_too_short_where_packets_take_little_of_a_time_that_programs_fill() -> None:
-    """Software interrupts go before programs: with 9 % of the time on packets it is not time that these lack."""
-    found = waiting(ONE, processors((90, 5, 5, 0.0), (81, 10, 9, 60_000.0), counters=FULL))
-    assert found.confidence is Confidence.POSSIBLE and "too short for moments" in found.words
-    assert "at most 9% of a processor's time" in found.words and "netdev_max_backlog" in found.remedy
+def test_a_backlog_is_not_too_short_where_the_time_on_packets_is_not_known() -> None:
     unknown = processors((90, 5, 5, 0.0), (81, 10, 9, 60_000.0), counters=FULL)
     unknown = replace(unknown, cpus=tuple(replace(cpu, softirq=None) for cpu in unknown.cpus))
     assert "too short" not in waiting(ONE, unknown).words
@@ -308,13 +291,6 @@ def test_steering_to_several_processors_is_no_lack_of_queues() -> None:
     assert explained(missed, ONE, processors((0, 0, 5, 0.0), (0, 0, 100, 6e4)))[0].rule == "one processor"
 
 
-def test_a_ring_that_overruns_for_moments_is_no_card() -> None:
-    missed = linux_ledger(200, taken=SENT - 200, rx_missed=200)
-    nics = tuple(replace(nic, ring_rx=64) for nic in CARDS)
-    (found,) = explained(missed, nics, processors((0, 0, 40, 6e4), (0, 0, 10, 1e4)))
-    assert (found.rule, found.confidence) == ("late worker", Confidence.POSSIBLE) and "ring of 64 frames" in found.words
-
-
 def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
     text = "".join(
         f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus:{mask}\n"
@@ -322,3 +298,97 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
     )
     assert steered(text) == {0: "1,2", 3: "32"}
     assert steered("") == {}
+
+
+ON_CPUS = tuple(Placement("a", queue, f"CPU {queue}") for queue in range(2))
+
+Processor = tuple[int, int, int, int, float]
+"""Per cent of its time in programs, hardware interrupts, software interrupts and steal; frames/s."""
+
+
+def why(*rows: Processor, lost: float = 0.4, backlog: bool = False, **more: object) -> tuple[Explanation, ...]:
+    """Of *lost* frames on arrival, while each processor's time goes as /proc/stat shows it."""
+    forwarded = round(OFFERED * (1 - lost))
+    cpus = as_shown([(user, 0, irq, softirq, steal, frames) for user, irq, softirq, steal, frames in rows])
+    seen = UnderLoad(OFFERED, OFFERED, forwarded, cpus=cpus)
+    counted = ledger(forwarded=forwarded)
+    if backlog:
+        missed = OFFERED - forwarded
+        drops = (Drop(Stage.ARRIVING, "rx_dropped", "a", missed),)
+        row = DirectionAccount(0, 1, "a", "b", OFFERED, forwarded, OFFERED, forwarded, drops)
+        counted = Ledger(1, 1, (row,), reasons=(Drop(Stage.ARRIVING, BACKLOG_FULL, "", missed),))
+    known = facts(ON_CPUS[: len(rows)], threads_per_core=1, **more)
+    return explain(replace(TRIED, forwarded_pps=float(forwarded)), counted, known, seen)
+
+
+def said(*rows: Processor, lost: float = 0.4, **more: object) -> list[tuple[str, Confidence]]:
+    return [(found.rule, found.confidence) for found in why(*rows, lost=lost, **more)]  # type: ignore[arg-type]
+
+
+STEAL, SOME = ("steal", Confidence.LIKELY), ("steal", Confidence.POSSIBLE)
+
+
+@pytest.mark.parametrize(
+    ("softirq", "steal", "lost", "rules"),
+    [
+        (38, 62, 0.4, [STEAL]),
+        (80, 20, 0.4, [STEAL]),
+        # too little to explain the loss: the processor is slow as well
+        (86, 14, 0.4, [("all workers", Confidence.LIKELY), SOME]),
+        (98, 2, 0.4, [("all workers", Confidence.LIKELY), SOME]),
+        # as much as was lost
+        (86, 14, 0.1, [STEAL]),
+        (100, 0, 0.4, [("all workers", Confidence.CERTAIN)]),
+        # it has time left, but came late
+        (40, 30, 0.2, [SOME]),
+        (30, 5, 0.002, [SOME]),
+        (30, 0, 0.002, [("late worker", Confidence.POSSIBLE)]),
+    ],
+)
+def test_what_a_hypervisor_withheld_is_neither_work_nor_programs(
+    softirq: int, steal: int, lost: float, rules: list[tuple[str, Confidence]]
+) -> None:
+    assert said((0, 0, softirq, steal, 1e6), lost=lost) == rules
+    for found in why((0, 0, softirq, steal, 1e6), lost=lost):
+        assert "program" not in f"{found.words} {found.remedy}"
+        assert found.rule != "steal" or "host's cores" in found.remedy
+
+
+@pytest.mark.parametrize("steal", [1, 5, 14, 15, 40, 62, 95])
+@pytest.mark.parametrize("idle", [0, 100])
+@pytest.mark.parametrize("backlog", [False, True])
+def test_nothing_is_certain_of_a_processor_whose_time_was_withheld(steal: int, idle: int, backlog: bool) -> None:
+    for others in ([], [(0, 0, 100 - idle, 0, 1e6 * (1 - idle / 100))]):
+        found = why((0, 0, 100 - steal, steal, 1e6), *others, backlog=backlog)
+        assert Confidence.CERTAIN not in [item.confidence for item in found], found
+        assert "steal" in str(found)
+
+
+def test_a_backlog_is_not_too_short_where_a_hypervisor_withheld_the_time() -> None:
+    (found,) = why((0, 0, 9, 91, 1e6), backlog=True)
+    assert (found.rule, found.confidence) == ("backlog", Confidence.LIKELY)
+    assert "(steal)" in found.words and "too short" not in found.words and "program" not in found.words
+
+
+def test_what_was_withheld_of_a_processor_without_packets_is_no_reason() -> None:
+    busy = (0, 0, 100, 0, 1e6)
+    for steal in (0, 60, 90):
+        assert said(busy, (10, 0, 0, steal, 0.0)) == [("uneven workers", Confidence.POSSIBLE)]
+
+
+@pytest.mark.parametrize(("irq", "softirq"), [(40, 60), (100, 0), (0, 100), (90, 10)])
+def test_hardware_interrupts_are_work_on_packets(irq: int, softirq: int) -> None:
+    assert said((0, irq, softirq, 0, 1e6)) == [("all workers", Confidence.CERTAIN)]
+    # not too short for moments: packets have all of the time
+    found = why((0, irq, softirq, 0, 1e6), backlog=True)[0]
+    assert found.rule == "backlog" and "too slow" in found.words
+
+
+def test_steal_that_cannot_be_read_in_a_virtual_machine_makes_nothing_certain() -> None:
+    """FreeBSD counts none, and of VPP's workers the processor is not read."""
+    freebsd = UnderLoad(OFFERED, OFFERED, TRIED.forwarded_pps, cpus=(CpuLoad(0, 1.0, 1.0), CpuLoad(1, 1.0, 1.0)))
+    for placed, seen in ((ON_CPUS, freebsd), (SPREAD, load(1.0, 1.0, 1.0))):
+        for machine, sure in ((None, Confidence.CERTAIN), ("bhyve", Confidence.LIKELY)):
+            other = {"hypervisor": machine} if machine else {}
+            found = explain(TRIED, ledger(), facts(placed, os="FreeBSD 14.1-RELEASE", other=other), seen)[0]
+            assert (found.rule, found.confidence) == ("all workers", sure)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.counts.router_facts import NicFacts, RouterFacts
 from lineproof.evidence.facts_table import facts_fragment
 from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.vpp_output import strip_banner
-from support.fake_router import sample, shell_of, simulated
+from support.fake_router import sample
 from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
 
 READERS = re.compile(
@@ -65,53 +65,13 @@ def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
 # -- VPP ---------------------------------------------------------------------------------------------------------------
 
 
-def test_vpps_real_outputs_give_threads_queues_routes_and_buffers() -> None:
-    shown = {
-        f"vppctl show {name}": (sample(f"vpp/misc_w1/show_{file}.txt"), 0)
-        for name, file in (
-            ("version", "version"),
-            ("cpu", "cpu"),
-            ("threads", "threads"),
-            ("interface rx-placement", "interface_rx-placement"),
-            ("hardware-interfaces", "hardware-interfaces"),
-            ("ip fib summary", "ip_fib_summary"),
-            ("buffers", "buffers"),
-        )
-    }
-    facts = vpp_facts.read_vpp_facts(asking(shown), ("host-p1", "host-p2"))
-    assert facts.version is not None and facts.version.startswith("v26.10-rc0")
-    assert facts.cpu == "Intel(R) Xeon(R) Processor @ 2.50GHz"
-    assert (facts.workers, facts.routes) == (1, 17)
-    # the other interface has no name in that version's list: it is not guessed
-    assert facts.placement == (Placement("host-p1", 0, "vpp_wk_0"),)
-    assert [(nic.interface, nic.rx_queues, nic.model) for nic in facts.nics] == [
-        ("host-p1", 1, "Linux PACKET socket interface v3"),
-        ("host-p2", None, "Linux PACKET socket interface v3"),
-    ]
-    assert facts.other == {"TSC": "2.5000 GHz", "buffers": "default-numa-0: 16383 of 2048 B"}
-    assert facts.cores is None and facts.kernel is None and facts.irqbalance is None
-    assert facts.unread["lscpu"] == "no output, status 127"
-
-
 def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
-    block = vpp_facts.parse_hardware(DPDK)["TenGigabitEthernet3/0/0"]
-    assert vpp_facts.pci_address(block) == "0000:03:00.0"
-    link = {
-        "current_link_width": "4",
-        "max_link_width": "8",
-        "current_link_speed": "5.0 GT/s PCIe",
-        "max_link_speed": "8.0 GT/s PCIe",
-        "numa_node": "-1",
-    }
-    found = vpp_facts.parse_card("TenGigabitEthernet3/0/0", block, link)
-    assert (found.driver, found.ring_rx, found.ring_tx, found.numa_node) == ("ixgbe", 1024, 512, None)
-    assert (found.pcie_width, found.pcie_width_max, found.pcie_speed, found.pcie_speed_max) == (4, 8, 5.0, 8.0)
-    assert found.rss_fields is not None and found.rss_fields[-3:] == ("ipv6-udp", "ipv6-ex", "ipv6")
-    assert found.offloads == ("ipv4-cksum", "scatter")
-    assert vpp_facts.parse_card("x", block, {}).numa_node == 0
-    assert (
-        vpp_facts.parse_card("x", DPDK.replace("rss active:        ipv4-tcp", "rss active:   none#"), {}).model is None
-    )
+    name = "TenGigabitEthernet3/0/0"
+    block = vpp_facts.parse_hardware(DPDK)[name]
+    link = {"current_link_width": "4", "max_link_speed": "8.0 GT/s PCIe", "numa_node": "-1"}
+    found = vpp_facts.parse_card(name, block, link)
+    assert (found.pcie_width, found.pcie_speed_max, found.numa_node) == (4, 8.0, None)
+    assert vpp_facts.parse_card(name, block, {}).numa_node == 0
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------
@@ -188,10 +148,7 @@ def test_rss_fields_none_and_unknown_differ() -> None:
         ({"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("", 1)}, "off"),
         ({"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0)}, None),
         (
-            {
-                "grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0),
-                "nft list chains": ("", 0),
-            },
+            {"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0), "nft list chains": ("", 0)},
             "off",
         ),
         (
@@ -211,39 +168,6 @@ def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
 
 
-def test_freebsds_real_outputs_give_machine_card_and_firewall() -> None:
-    outputs = {
-        " ".join(freebsd_facts._ASKED): (sample("freebsd/sysctl.host.txt"), 0),
-        "sysctl dev.em.0": (sample("freebsd/sysctl.dev.em.0.txt"), 0),
-        "sysctl dev.ix.0": (sample("freebsd/sysctl.dev.ix.0.mac_stats.txt"), 0),
-        "pfctl -s info": (sample("freebsd/pfctl-si.txt"), 0),
-        "sh -c netstat -rn -f inet | wc -l": ("      14\n", 0),
-    }
-    facts = freebsd_facts.read_freebsd_facts(asking(outputs), ("em0", "ix0"))
-    assert (facts.os, facts.kernel, facts.workers) == ("FreeBSD 12.1-RELEASE", "12.1-RELEASE", 1)
-    assert facts.cpu == "Intel(R) Core(TM) i5-8279U CPU @ 2.40GHz"
-    assert (facts.firewall, facts.routes, facts.cores, facts.irqbalance) == ("on: pf", 10, None, None)
-    em, ix = facts.nics
-    assert (em.rx_queues, ix.rx_queues) == (1, None)
-    assert (em.pci_address, ix.pci_address) == ("0000:02:01.0", None)
-    assert ix.firmware == "eTrack 0x800003e2 PHY FW V286"
-
-
-def test_queues_of_freebsds_drivers_and_the_link_of_pciconf() -> None:
-    found = freebsd_facts.parse_card("ix0", sample("freebsd/sysctl.dev.ix.queues.txt"), "")
-    assert found.rx_queues == 4
-    text = (
-        "ix0@pci0:3:0:0:\tclass=0x020000 rev=0x11\n    vendor     = 'Intel Corporation'\n"
-        "    device     = 'Ethernet Connection X553 10 GbE SFP+'\n"
-        "    cap 10[a0] = PCI-Express 2 endpoint max data 256(512) FLR RO NS\n"
-        "                 max read 512\n                 link x4(x8) speed 2.5(5.0) ASPM disabled(L0s/L1)\n"
-    )
-    found = freebsd_facts.parse_card("ix0", "dev.ix.0.iflib.rxq0.cpu: 2\ndev.ix.0.iflib.rxq1.cpu: 3\n", text)
-    assert found.model == "Ethernet Connection X553 10 GbE SFP+" and found.driver == "ix"
-    assert (found.pcie_width, found.pcie_width_max, found.pcie_speed, found.pcie_speed_max) == (4, 8, 2.5, 5.0)
-    assert found.cpus_of_queue == {0: "2", 1: "3"} and found.rx_queues == 2
-
-
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -260,40 +184,14 @@ def test_addresses_of_freebsd_are_written_as_linux_does(text: str, address: str 
     assert freebsd_facts.pci_address(text) == address
 
 
+def test_a_card_without_ethtool_has_the_address_of_its_device() -> None:
+    devices = {"eth1": "../../../0000:04:00.0\n", "eth2": "../../../virtio2\n"}
+    linux = asking({f"readlink /sys/class/net/{name}/device": (path, 0) for name, path in devices.items()})
+    found = linux_facts.read_linux_facts(linux, (*devices, "veth0"))
+    assert [nic.pci_address for nic in found.nics] == ["0000:04:00.0", None, None]
+
+
 # -- all ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_card_has_its_address_whatever_the_system() -> None:
-    two = DPDK + DPDK.replace("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1").replace("03:00.00", "03:00.01")
-    vpp = asking({"vppctl show hardware-interfaces": (two, 0)})
-    names = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1", "local0")
-    found = vpp_facts.read_vpp_facts(vpp, names)
-    assert [nic.pci_address for nic in found.nics] == ["0000:03:00.0", "0000:03:00.1", None]
-    linux = asking(
-        {
-            "ethtool -i eth0": ("driver: ixgbe\nbus-info: 0000:03:00.1\n", 0),
-            "readlink /sys/class/net/eth1/device": ("../../../0000:04:00.0\n", 0),
-            "readlink /sys/class/net/eth2/device": ("../../../virtio2\n", 0),
-        }
-    )
-    found = linux_facts.read_linux_facts(linux, ("eth0", "eth1", "eth2", "veth0"))
-    assert [nic.pci_address for nic in found.nics] == ["0000:03:00.1", "0000:04:00.0", None, None]
-    freebsd = asking({"pciconf -lvc ix0": ("ix0@pci0:3:0:1:\tclass=0x020000\n", 0), "sysctl dev.ix.0": ("x\n", 0)})
-    found = freebsd_facts.read_freebsd_facts(freebsd, ("ix0", "lo0"))
-    assert [nic.pci_address for nic in found.nics] == ["0000:03:00.1", None]
-
-
-@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_a_simulated_router_reports_its_workers_and_their_queues(kind: str) -> None:
-    machine, _ = simulated(kind)
-    facts = make_router(kind, shell_of(machine), ("eth1", "eth2")).facts()  # type: ignore[arg-type]
-    assert facts.workers == 1
-    assert [nic.rx_queues for nic in facts.nics] == [1, 1]
-    assert {(row.interface, row.queue) for row in facts.placement} == {("eth1", 0), ("eth2", 0)}
-    assert facts.cpu == "SIMULATED by a forwarding model"
-    assert all(nic.driver for nic in facts.nics)
-    assert facts.routes == (1 if kind == "vpp" else 0)
-    assert facts.irqbalance is None and facts.nics[0].pcie_width is None and facts.nics[0].ring_rx is None
 
 
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])

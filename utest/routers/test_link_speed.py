@@ -1,4 +1,4 @@
-"""The speed of the router's links, as its own commands show it; figures by convention are none."""
+"""A link's state and speed are those that the router's own commands show, and no conventions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.routers.base import Result
 from lineproof.routers.command_file import read_command_file
-from lineproof.routers.link_state import LinkState, parse_hardware, parse_ifconfig, read_link_states, with_sysfs_speed
+from lineproof.routers.link_state import (
+    LinkState,
+    parse_hardware,
+    parse_ifconfig,
+    parse_ip_link,
+    read_link_states,
+    with_sysfs_speed,
+)
 from support.paths import ROOT
+from support.scripted_shells import broken
 
 STATE = LinkState("eth1")
 
@@ -73,20 +81,20 @@ def test_vpp_shows_it_with_its_hardware(rows: str, expected: float | None) -> No
     assert found.speed_bps == expected
 
 
-@pytest.mark.parametrize("name", ["ios", "junos", "routeros", "vyos"])
-def test_a_described_router_is_asked_by_its_file(name: str) -> None:
-    file = read_command_file(Project.find(ROOT).shells, name)
-    query = file.commands.link_speed
-    assert query is not None
-    answers = {query.run.replace("{interface}", "one"): query.example}
-
-    def shell(command: str, limit: float) -> Result:
-        return Result(answers.get(command, "?"), "", 0 if command in answers else 1, 0.0)
-
-    one, two = read_link_states("generic", shell, ("one", "two"), file=file)
-    assert one.speed_bps == query.expected["speed"] and one.speed_from in answers
-    assert two == LinkState("two")
+def test_a_described_router_that_refuses_has_no_speed() -> None:
+    file = read_command_file(Project.find(ROOT).shells, "ios")
+    assert read_link_states("generic", broken, ("one",), file=file) == (LinkState("one"),)
 
 
 def test_nothing_is_asked_of_a_router_whose_file_does_not_say_how(tmp_path: Path) -> None:
     assert read_link_states("generic", None, ("one",)) == (LinkState("one"),)  # type: ignore[arg-type]
+
+
+def test_interfaces_of_a_linux_router():
+    up = "2: eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 state UP\n    link/ether 02:00:00:00:AA:01 brd ff:ff\n"
+    assert parse_ip_link(up, "eth1") == LinkState("eth1", "02:00:00:00:aa:01", True, True)
+    unplugged = "2: eth1: <NO-CARRIER,BROADCAST,UP> mtu 1500\n    link/ether 02:00:00:00:aa:01 brd ff:ff\n"
+    assert parse_ip_link(unplugged, "eth1").carrier is False
+    assert parse_ip_link("2: eth1: <BROADCAST,MULTICAST> mtu 1500", "eth1") == LinkState("eth1", "", False, None)
+    with pytest.raises(TestbedError, match="was not understood: 'what'"):
+        parse_ip_link("what", "eth1")

@@ -1,47 +1,64 @@
-"""Routers that refuse commands at restore, and routers that restarted."""
+"""Undoing a router's configuration loses no undo, and takes one limit for all of it."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lineproof.counts.telemetry import Telemetry
 from lineproof.errors import TestbedError
-from lineproof.routers.base import Result
+from lineproof.project import Project
+from lineproof.routers import changing_commands
+from lineproof.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
 from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.routers.ssh_shell import CLOSE_LIMIT
+from lineproof.session import router
+from lineproof.session.plan import Plan
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
+from lineproof.session.session import Session
+from lineproof.testbed.leases import Lease
+from support.paths import ROOT
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
 DONE = Result("", "", 0, 0.01)
 
 
 class Shell:
-    """Gives the same answer to every command."""
+    """Keeps what it runs, and gives ``answer`` to every command; *before* may raise."""
 
-    def __init__(self) -> None:
-        self.answer = DONE
+    def __init__(self, answer: Result = DONE) -> None:
+        self.ran, self.answer = list[str](), answer
+        self.before: Callable[[str, float], None] = lambda command, limit: None
 
     def __call__(self, command: str, limit: float) -> Result:
+        self.ran.append(command)
+        self.before(command, limit)
         return self.answer
 
 
-def changed(*names: str) -> tuple[Shell, ChangingCommands]:
+def changed(names: str = "abcdefgh") -> tuple[Shell, ChangingCommands]:
     shell = Shell()
-    commands = ChangingCommands(shell, 5.0, False)
+    commands = ChangingCommands(shell, 10.0)
     for name in names:
-        commands.change(("vppctl", "set", name), ("vppctl", "unset", name), silent=True)
+        commands.change(("set", name), ("unset", name), silent=True)
+    shell.ran.clear()
     return shell, commands
 
 
-def test_failed_undos_with_the_same_cause_are_reported_together():
-    shell, commands = changed("a", "b")
+def test_failed_undos_with_the_same_cause_are_reported_together() -> None:
+    shell, commands = changed("ab")
     shell.answer = GONE
     with pytest.raises(TestbedError) as caught:
         commands.restore()
     assert str(caught.value) == (
         "the router's former configuration could not be restored in full; what is left there is undone by these"
-        " commands on the router, in this order: 'vppctl unset b', 'vppctl unset a' (VPP does not answer:"
+        " commands on the router, in this order: 'unset b', 'unset a' (status 1:"
         " clib_socket_init: connect: Connection refused)"
     )
     commands.restore()  # may be repeated
@@ -78,15 +95,13 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
 
 
 def test_a_stopped_vpp_is_reported_as_not_answering():
-    shell = Shell()
-    shell.answer = GONE
+    shell = Shell(GONE)
     with pytest.raises(TestbedError, match=r"'sudo -n vppctl show clock': VPP does not answer: .*check that it runs"):
         ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
 def test_a_sudo_password_prompt_is_reported_as_missing_rights():
-    shell = Shell()
-    shell.answer = Result("", "sudo: a password is required\n", 1, 0.01)
+    shell = Shell(Result("", "sudo: a password is required\n", 1, 0.01))
     with pytest.raises(TestbedError, match=r"the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
         ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
 
@@ -119,3 +134,85 @@ def test_an_undo_whose_answer_is_cut_is_reported() -> None:
         commands.restore()
     with pytest.raises(TestbedError, match=r"answer to 'sysctl -n net\.a' is not complete: 'net\.a ='; run again"):
         commands.run("sysctl", "-n", "net.a")
+
+
+def listed(names: str) -> str:
+    return ", ".join(f"'unset {name}'" for name in names)
+
+
+def test_all_undos_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell, commands = changed()
+    now = [0.0]
+    monkeypatch.setattr("lineproof.routers.changing_commands.time.monotonic", lambda: now[0])
+
+    def hang(command: str, limit: float) -> None:
+        now[0] += limit
+        raise TestbedError("it did not answer")
+
+    shell.before = hang
+    with pytest.raises(TestbedError) as caught:
+        commands.restore()
+    assert now[0] == RESTORE_LIMIT == 30.0
+    assert str(caught.value) == (
+        "the router's former configuration could not be restored in full; what is left there is undone by these"
+        f" commands on the router, in this order: {listed('hgf')} (it did not answer); {listed('edcba')} (not within"
+        " the 30 s for all of them)"
+    )
+
+
+def test_the_first_login_that_fails_ends_it() -> None:
+    shell, commands = changed()
+
+    def refuse(command: str, limit: float) -> None:
+        if command == "unset g":
+            raise RouterUnreachable("no SSH login to the router at 192.0.2.20:22")
+
+    shell.before = refuse
+    with pytest.raises(TestbedError, match=f"in this order: {listed('gfedcba')} .no SSH login"):
+        commands.restore()
+    assert shell.ran == ["unset h", "unset g"]
+    commands.restore()  # may be repeated
+    assert len(shell.ran) == 2
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, RuntimeError])
+def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
+    shell, commands = changed()
+
+    def stop(command: str, limit: float) -> None:
+        if command in ("unset e", "set i"):
+            raise interrupt
+
+    shell.before = stop
+    with pytest.raises(interrupt):
+        commands.change(("set", "i"), ("unset", "i"))
+    with pytest.raises(interrupt):
+        commands.restore()
+    shell.before = lambda command, limit: None
+    shell.ran.clear()
+    commands.restore()
+    assert shell.ran == [f"unset {name}" for name in "edcba"]
+
+
+@pytest.mark.slow
+def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = float(os.environ.get("LINEPROOF_RESTORE_LIMIT", "1.5"))
+    monkeypatch.setattr(changing_commands, "RESTORE_LIMIT", limit)
+    monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
+    session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
+    lease = Lease.read(next(runtime.glob("*.lease")))
+    shells = lease.processes[1].pid
+    try:
+        session.generator.connect()
+        session.router.connect()
+        session.router.configure()
+        os.kill(shells, signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(TestbedError) as caught:
+            session.router.restore()
+        assert time.monotonic() - began < limit + 2 * CLOSE_LIMIT
+    finally:
+        os.kill(shells, signal.SIGCONT)
+        session.close()
+    undos = ("ip route del 48.", "ip route del 16.", "set interface ip address del", "set interface state")
+    assert all(f"'sudo -n vppctl {words}" in str(caught.value) for words in undos), str(caught.value)

@@ -13,17 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.routers import RouterKind, make_router, stacks
+from lineproof.routers import make_router, stacks
 from lineproof.routers.base import Result, Shell
-from support.fake_router import sample, shell_of, simulated
-
-
-def test_stacks_of_perf_begin_with_the_thread() -> None:
-    text = sample("linux/perf-script.txt")
-    found, cpus = stacks.fold_perf(text)
-    assert sum(found.values()) == text.count("[00") and cpus == 2
-    (stack,) = (stack for stack in found if stack.endswith(";fib_lookup_good_nhc"))
-    assert stack.startswith("python;[unknown];__libc_sendto;entry_SYSCALL_64_after_hwframe;do_syscall_64;")
+from support.fake_router import sample
 
 
 def test_unknown_frames_in_a_row_are_one() -> None:
@@ -36,17 +28,6 @@ def test_a_name_of_perf_is_one_frame_whatever_is_in_it() -> None:
     text = "tmux: ;server [003] \n\t  55aa Q<int, char>::f(x; y) const\n\n:-1 [011] ffff0 idle_loop\nswapper [011] \n\n"
     found, cpus = stacks.fold_perf(text)
     assert found == {"tmux: :server;Q<int, char>::f(x: y) const": 1, ":-1;idle_loop": 1, "swapper": 1} and cpus == 2
-
-
-def test_samples_of_a_real_callgraph_are_counted_once() -> None:
-    text = sample("freebsd/pmcstat-G.callgraph.apu2.txt")
-    found, _ = stacks.fold_callgraph(text)
-    ran = [line.split("[")[1].split("]")[0] for line in text.splitlines() if line[:1].isdigit()]
-    assert sum(found.values()) == sum(map(int, ran))
-    assert found["fork_exit;sched_idletd;cpu_idle;cpu_idle_acpi;acpi_cpu_idle;acpi_cpu_c1"] == 5894
-    (forwarding,) = (stack for stack in found if stack.endswith("ip_findroute;fib4_lookup_nh_basic;rn_match"))
-    assert forwarding.startswith("fork_exit;ithread_loop;intr_event_execute_handlers;igb_msix_que;igb_rxeof;")
-    assert found[forwarding] == 81
 
 
 def test_samples_without_a_further_caller_stay() -> None:
@@ -76,20 +57,6 @@ def test_freebsd_is_sampled_through_a_pipe() -> None:
     assert asked[1] == (
         "sh -c 'sudo -n pmcstat -S unhalted-cycles -O - sleep 2 | sudo -n pmcstat -R - -z 127 -G - | head -c 8000000'"
     )
-
-
-@pytest.mark.parametrize(("kind", "said"), [("linux", "perf --version"), ("freebsd", "kldstat -q -m hwpmc")])
-def test_what_is_not_there_is_said_in_a_line_and_not_run(kind: RouterKind, said: str) -> None:
-    shell, asked = _answering(Result("@@lineproof 0 127\n", "", 0, 0.0))
-    found = make_router(kind, shell, ("eth1",)).sample_stacks(2.0)
-    assert found.why == f"'{said}' has status 127: it is not there" and not found.stacks and len(asked) == 1
-
-
-@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_a_simulated_router_has_no_sampler(kind: RouterKind) -> None:
-    machine, _ = simulated(kind)
-    found = make_router(kind, shell_of(machine), ("eth1",)).sample_stacks(2.0)
-    assert not found.stacks and "is not there" in found.why
 
 
 def test_a_refusal_is_given_in_its_own_words() -> None:

@@ -1,4 +1,4 @@
-"""Frames of a new kind are sent slowly before the first trial: what the router is not set up for is not lost."""
+"""Frames of a new kind are sent slowly before the first trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lineproof.counts.reachability import NONE_RATIO, check_arrival
 from lineproof.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
 from lineproof.generators.abilities import Abilities
-from lineproof.generators.base import Direction, Probe
+from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.session.traffic import Traffic
 from lineproof.testbed.settings import default_side
@@ -165,15 +165,7 @@ def test_each_kind_is_sent_slowly_once():
     for words in ("64b", "64b 1-flow", "64b 10k-flows"):
         put(traffic, words, bidirectional=True)
     assert driver.slow == []
-    for words in (
-        "1514b",
-        "imix",
-        "512b",
-        "128b ipv6 1-flow",
-        "128b ipv6",
-        "66b ipv6",
-        "64b tcp",
-    ):
+    for words in ("1514b", "imix", "512b", "128b ipv6 1-flow", "128b ipv6", "66b ipv6", "64b tcp"):
         put(traffic, words)
         put(traffic, words)
     assert driver.slow == ["1514b", "128b ipv6 1-flow", "64b tcp"]
@@ -256,3 +248,34 @@ def test_a_generator_that_cannot_send_them_is_named():
     outcome = Outcome(Load(1000.0), 0.5, 0.5, 0.0, (DirectionCount(0, 1, 500, 0, 0),))
     with pytest.raises(TestbedError, match=r"port 0 sends no frames of '9000b'.* the MTU of that port"):
         check_arrival("9000b", outcome, "why")
+
+
+PROFILE = Catalogue.read(robot_run.ROOT / "variables" / "profiles").profile(["64b"])
+
+
+def session(*measures: frozenset[str] | None) -> Traffic:
+    ports = tuple(
+        GeneratorPort(index, f"02:00:00:00:00:0{index}", 10e9, True, "net_x", measures=found)
+        for index, found in enumerate(measures)
+    )
+    nothing: Any = None
+    generator: Any = SimpleNamespace(ports=ports)
+    return Traffic(nothing, nothing, generator, nothing)
+
+
+LATENCY, OTHER = frozenset({"latency", "flow_stats"}), frozenset({"flow_stats"})
+
+
+@pytest.mark.parametrize("measures", [(LATENCY, LATENCY), (None, None), (OTHER, LATENCY)])
+def test_the_receiving_port_measures(measures: tuple[frozenset[str] | None, ...]):
+    session(*measures)._refuse_latency(PROFILE, directions_of((0, 1), bidirectional=False))
+
+
+@pytest.mark.parametrize(
+    ("measures", "port"), [((LATENCY, OTHER), 1), ((OTHER, LATENCY), 0), ((LATENCY, frozenset()), 1)]
+)
+def test_a_port_that_measures_no_latency_is_named(measures: tuple[frozenset[str], ...], port: int):
+    with pytest.raises(
+        TestbedError, match=rf"'64b' was not sent: TRex reports that its port {port} \(driver net_x\) measures"
+    ):
+        session(*measures)._refuse_latency(PROFILE, directions_of((0, 1), bidirectional=True))

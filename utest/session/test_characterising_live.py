@@ -25,12 +25,6 @@ Suite Setup    Open Testbed For    netgate6100    software=vpp
 Suite Teardown    Close Testbed
 
 *** Test Cases ***
-Recovers
-    64b 1-flow recovers in ≤ 5 s at 5.5 Mpps
-
-Nothing To Recover From
-    1514b unidirectional recovers in ≤ 5 s
-
 By RFC 2544
     ${{found}} =    RFC 2544 Throughput Of    1-flow unidirectional    64    duration=1    resolution=0.02
     Back To Back Of    1-flow unidirectional    ${{found}}    repeats=2    longest=20000    resolution=200
@@ -71,11 +65,6 @@ def test_a_router_that_keeps_losing_frames_does_not_recover(slower: Session) -> 
     assert 2 < found.figures["recovery_low_s"] < 6
 
 
-def test_a_router_without_overload_is_not_judged(slower: Session) -> None:
-    found = judged(slower, "1514b unidirectional recovers in ≤ 2 s")
-    assert found.ruling is Ruling.INCONCLUSIVE and "was not overloaded" in found.reason
-
-
 def test_rfc_2544_back_to_back_recovery_and_reset(session: Session) -> None:
     seen: list[int] = []
     work = LiveCharacteriser(session, on_trial=lambda traffic, trial: seen.append(trial.number))
@@ -112,20 +101,15 @@ def test_a_login_that_a_restart_interrupts_is_repeated(session: Session, monkeyp
     shell.close()
 
 
-def test_recovery_and_reset_in_a_suite(tmp_path: Path) -> None:
+def test_bursts_recovery_and_reset_in_a_suite(tmp_path: Path) -> None:
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
     # a busy machine must have the time to read the counts after a change of load
     testbed = robot_run.project(tmp_path) / "variables" / "testbeds" / "simulated.yaml"
     testbed.write_text(testbed.read_text(encoding="utf-8").replace("clock_speed: 50", "clock_speed: 20"))
     done = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
-    assert done.tests["Recovers"][0] == "PASS", done.console
-    # Robot's own message is the verdict's, with the departures from the RFC
-    assert "RFC 2544 26.5 asks for 60 s" in done.tests["Recovers"][1]
-    status, message = done.tests["Nothing To Recover From"]
-    assert status == "FAIL" and message.startswith("INCONCLUSIVE: ") and "was not overloaded" in message
     status, message = done.tests["By RFC 2544"]
-    assert status == "PASS", message
+    assert status == "PASS", done.console
     for words in ("back-to-back", "system recovery", "software reset"):
         assert words in message.lower()
     names = {path.name.partition("-")[2] for path in tmp_path.glob("results/*/characterisation/*.html")}

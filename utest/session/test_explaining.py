@@ -51,16 +51,6 @@ def verdict(ruling: Ruling = Ruling.FAIL, stage: Stage = Stage.ARRIVING) -> Verd
     return replace(found, ledgers=(Ledger(1, 1, (row,)),))
 
 
-def test_the_message_of_a_fail_says_why_behind_where() -> None:
-    plain, found = verdict(), explained(verdict(), FACTS, LOAD)
-    assert [item.rule for item in found.why.explanations] == ["one flow"]
-    where, _, rest = found.message.partition("; why: ")
-    assert rest.startswith("vpp_wk_0 is 100% busy, 2 of 3 workers are idle: one flow enters by one receive queue")
-    assert "rx-miss at eth0" in where and plain.message.startswith(where)
-    assert found.message.endswith(plain.message.removeprefix(where))
-    assert replace(found, why=plain.why) == plain
-
-
 def test_without_telemetry_only_rules_that_need_none_speak() -> None:
     assert explained(verdict(), None, None).message == verdict().message
     assert explained(verdict(), FACTS, None).message == verdict().message

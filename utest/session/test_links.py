@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -19,13 +21,16 @@ from lineproof.project import Project
 from lineproof.routers.changes import Change
 from lineproof.routers.link_state import LinkState, moves_link
 from lineproof.session.generator import connect_generator
+from lineproof.session.judging import Judge
 from lineproof.session.links import LinkWait
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import RouterHabits
-from lineproof.sla.verdict import Ruling
+from lineproof.sla.verdict import Ruling, Verdict
+from support.kernel_router import configured, run_in_router
 from support.paths import ROOT
+from support.patience import undisturbed
 from support.simulated_session import judged
 
 CABLES = {0: "eth1", 1: "eth2"}
@@ -219,3 +224,50 @@ def test_links_that_come_up_late_are_awaited_where_nothing_is_configured_too(tmp
         with pytest.raises(TestbedError, match="neighbour"):  # nobody has set up this router
             found.router.configure()
         assert "the generator's port 0 after " in found.router.links.noted_words
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[Session]:
+    with configured(tmp_path) as found:
+        yield found  # afterwards, that a route went with the link is no failure
+
+
+@pytest.mark.netns
+def test_routes_lost_with_a_link_are_restored(kernel: Session) -> None:
+    run = partial(run_in_router, kernel)
+    name = kernel.testbed.facts.sides[1].interface
+    forwarded = Path("/sys/class/net") / name / "statistics" / "tx_packets"
+
+    def flap() -> None:
+        # in the first trial, however long the router takes to be read before it
+        until = time.monotonic() + 60
+        while int(run("cat", str(forwarded))) < before + 500 and time.monotonic() < until:
+            time.sleep(0.02)
+        run("ip", "link", "set", "dev", name, "down")
+        time.sleep(0.6)  # links are looked at every 0.5 s of a trial
+        run("ip", "link", "set", "dev", name, "up")
+
+    requirement = kernel.plan.requirement("64b unidirectional ≥ 5 kpps")
+    before = 0
+
+    def attempt() -> Verdict:
+        nonlocal before
+        kernel.traffic.put_for(requirement)
+        before = int(run("cat", str(forwarded)))
+        flapping = threading.Thread(target=flap)
+        flapping.start()
+        verdict = Judge(kernel).judge(requirement)
+        flapping.join()
+        return verdict
+
+    def lacks(verdict: Verdict) -> str:
+        """A look at the links while one was down, or the time to send."""
+        problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
+        seen = any("a link was down" in problem for problem in problems)
+        return "" if seen and verdict.ruling is not Ruling.INCONCLUSIVE else f"{verdict.message} {problems}"
+
+    verdict = undisturbed(attempt, lacks, tries=6)
+    invalid = [trial for trial in verdict.trials if not trial.valid]
+    assert any("a link was down" in str(problem) for trial in invalid for problem in trial.problems)
+    assert verdict.ruling is Ruling.PASS, verdict.message
+    assert "48.0.0.0/8" in run("ip", "route")

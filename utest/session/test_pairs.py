@@ -16,11 +16,11 @@ from lineproof.counts.trial import DirectionCount, Load, Outcome, Tolerance, Tri
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.streams import profile_streams
-from lineproof.methods.phrases import forwarded_by_pair, pair_figures
+from lineproof.methods.phrases import pair_figures
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.sla.requirement import Requirement, Scope
-from lineproof.sla.sentence import parse, parse_traffic
+from lineproof.sla.sentence import parse
 from lineproof.testbed.settings import default_side
 from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.profiles import PAIRS
@@ -55,41 +55,12 @@ def test_a_sentence_names_its_number_of_pairs(sentence: str, pairs: int, scope: 
     assert read(f"{found.traffic} ≥ 1 kpps in total").pairs == pairs
 
 
-def test_a_load_in_total_is_shared_by_all_ports():
-    found = read("64b bidirectional on 2 pairs loses ≤ 1% at 8 Mpps in total")
-    assert found.named_load(TEN_GIG).pps == 2e6
-
-
-@pytest.mark.parametrize(
-    ("sentence", "says"),
-    [
-        ("64b unidirectional on 2 pairs ≥ 10 Mpps", "10 Mpps each way' (the worst direction) or '10 Mpps in total'"),
-        ("64b unidirectional ≥ 10 Mpps each way", "fits a bidirectional sentence only, or one on several port pairs"),
-        ("64b bidirectional on two pairs ≥ 10 Mpps in total", "'on two pairs': expected 'on 1 pair' to 'on 16"),
-        ("64b bidirectional on 0 pairs ≥ 10 Mpps in total", "'on 0 pairs': expected"),
-        ("64b bidirectional on 17 pairs ≥ 10 Mpps in total", "'on 17 pairs': expected"),
-        ("64b on 2 pairs bidirectional on 2 pairs ≥ 1 Mpps in total", "says the number of port pairs twice"),
-        ("64b bidirectional on 2 ≥ 10 Mpps in total", "'on' is not understood"),
-        ("64b unidirectional on 2 pairs loses ≤ 1% at 1 Mpps", "must say how they count"),
-        ("64b unidirectional on 2 pairs loses ≤ 1%", "'at 5 Mpps each way'"),
-    ],
-)
-def test_a_wrong_sentence_is_refused_with_the_reason(sentence: str, says: str):
-    with pytest.raises(SentenceError) as caught:
-        read(sentence)
-    assert says in str(caught.value)
-
-
 def test_the_highest_total_rate_counts_the_ports_of_all_pairs():
     read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
     with pytest.raises(SentenceError, match=r"at most 400% line rate in total \(59.52 Mpps\)"):
         read("64b bidirectional on 2 pairs ≥ 401% line rate in total").check(TEN_GIG)
     with pytest.raises(SentenceError, match="at most 100% line rate each way"):
         read("64b unidirectional on 2 pairs ≥ 101% line rate each way").check(TEN_GIG)
-
-
-def test_traffic_words_name_their_number_of_pairs():
-    assert parse_traffic("64b bidirectional on 2 pairs", CATALOGUE).pairs == 2
 
 
 # -- addresses
@@ -169,11 +140,6 @@ def test_reports_show_the_sums_and_each_pair():
     assert found["pair_1_forwarded_pps"] == 1900 and found["pair_2_forwarded_pps"] == 2000
     assert found["pair_1_lost_frames"] == 100 and found["pair_2_lost_frames"] == 0
     assert found["all_pairs_offered_pps"] == 4000 and found["all_pairs_forwarded_pps"] == 3900
-    assert forwarded_by_pair(requirement, [trial]) == (
-        "; forwarded per pair: ports 0 and 1 1.9 kpps (100 lost), ports 2 and 3 2 kpps (0 lost); by all pairs together"
-        " 3.9 kpps"
-    )
-    assert forwarded_by_pair(read("64b bidirectional ≥ 4 kpps in total"), [trial_of((0, 1, 1, 1), (1, 0, 1, 1))]) == ""
 
 
 # -- testbeds

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.counts.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
-from lineproof.methods.budget import Budget, duration_text, sum_of_budgets
+from lineproof.methods.budget import Budget, sum_of_budgets
 from lineproof.methods.energy import energy
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
@@ -106,14 +106,6 @@ def test_budgets_add_up():
     one = Budget.of(GOALS[1], 2.0)
     assert sum_of_budgets([one, one, one]).until_pass == pytest.approx(3 * one.until_pass)
     assert one.wall_seconds(50.0) < one.wall_seconds(1.0)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.4, "0 s"), (59, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (7500, "2 h 5 min")],
-)
-def test_durations_are_shown_in_readable_units(seconds: float, words: str):
-    assert duration_text(seconds) == words
 
 
 def one_trial(lost: int = 0) -> Trial:

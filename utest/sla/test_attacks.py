@@ -5,20 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from lineproof.methods.saturate import saturate
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Ruling, Verdict
-from lineproof.traffic.catalogue import Catalogue
-from support.model_bench import PROJECT
+from support.known_router import run
 
-LINK = 10e9
-CATALOGUE = Catalogue.read(PROJECT.profiles)
 PPS = 1_000_000
 ONE, BOTH = "64b unidirectional ≥ 1 Mpps", "64b bidirectional ≥ 1 Mpps each way"
-FORWARDS = "64b unidirectional forwards ≥ 1 Mpps"
+FORWARDS = "64b unidirectional forwards ≥ 1 Mpps at 1 Mpps"
 
 
 def trial(
@@ -42,7 +34,7 @@ GOOD, BOTH_GOOD = trial((PPS, PPS)), trial((PPS, PPS), (PPS, PPS))
 
 def judged(sentence: str, *rows: Outcome, goal: str = "standard", again: int = 0) -> Verdict:
     """The verdict where the trials are *rows*; the last *again* of them repeat in turn, or the last one."""
-    requirement, left = parse(sentence, CATALOGUE), list(rows)
+    left = list(rows)
     circle = left[-(again or 1) :]
 
     def measure(load: Load, duration: float) -> Outcome:
@@ -50,8 +42,7 @@ def judged(sentence: str, *rows: Outcome, goal: str = "standard", again: int = 0
         circle.append(circle.pop(0))
         return Outcome(row.load, duration, row.elapsed * duration, 0.0, row.directions, row.problems)
 
-    method = saturate if requirement.quantity.value == "forwards" else verify
-    return method(requirement, Load(PPS), read_goal(PROJECT.goals, goal), measure, LINK, TrialConditions())
+    return run(sentence, measure, goal)
 
 
 def test_a_generator_that_stalls_fails_no_router() -> None:
@@ -60,7 +51,7 @@ def test_a_generator_that_stalls_fails_no_router() -> None:
 
 
 def test_a_stray_frame_hides_no_outage() -> None:
-    sentence = "64b bidirectional forwards ≥ 1 Mpps each way"
+    sentence = "64b bidirectional forwards ≥ 1 Mpps each way at 1 Mpps each way"
     assert judged(sentence, trial((PPS, 0), (PPS, PPS)), BOTH_GOOD).ruling is Ruling.FAIL
     assert judged(sentence, trial((PPS, 0), (PPS, PPS + 1)), BOTH_GOOD).ruling is Ruling.FAIL
 

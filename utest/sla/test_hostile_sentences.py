@@ -28,36 +28,12 @@ SENTENCES = (
 )
 WORDS = (
     *("≥", "≤", ">=", "<=", "=", "<", "٣", "٣b", "９", "9" * 30, "9" * 400, "1e999", "inf", "nan", "-5", "0", "0.0"),
-    *(
-        "1,5",
-        "0x10",
-        "1_000",
-        ".",
-        "..",
-        "on",
-        "pairs",
-        "on ٣ pairs",
-        "on 0 pairs",
-        "on 9999999999 pairs",
-        "on two pairs",
-    ),
-    *("for", "for ٣ min", "for 1e5 h", "at", "at at", "each way", "in total", "p", "p101", "p-1", "p99.9.9", "p٣"),
-    *("p" + "9" * 50, "genome:", "genome:" + "a" * 200, "genome:Z", "0b", "63b", "99999b", "9" * 300 + "b"),
-    *(
-        "1k-flows",
-        "9M-flows",
-        "9" * 300 + "-flows",
-        "${x}",
-        "%{HOME}",
-        "\x00",
-        "\x1b[31m",
-        "\n",
-        "\t",
-        "\u2028",
-        "\u202e",
-    ),
-    *("\ud800", "\xa0", "'", '"', "{}", "%s", "x" * 3000, " " * 500, "1," * 200, ">=" * 50, "b", "pps", "Gbps", "%"),
-    *("line rate", "jitter", "costs", "in"),
+    *("1,5", "0x10", "1_000", ".", "..", "on", "pairs", "on ٣ pairs", "on 0 pairs", "on 9999999999 pairs"),
+    *("on two pairs", "for", "for ٣ min", "for 1e5 h", "at", "at at", "each way", "in total", "p", "p101", "p-1"),
+    *("p99.9.9", "p٣", "p" + "9" * 50, "genome:", "genome:" + "a" * 200, "genome:Z", "0b", "63b", "99999b"),
+    *("9" * 300 + "b", "1k-flows", "9M-flows", "9" * 300 + "-flows", "${x}", "%{HOME}", "\x00", "\x1b[31m", "\n", "\t"),
+    *("\u2028", "\u202e", "\ud800", "\xa0", "'", '"', "{}", "%s", "x" * 3000, " " * 500, "1," * 200, ">=" * 50, "b"),
+    *("pps", "Gbps", "%", "line rate", "jitter", "costs", "in"),
 )
 
 

@@ -17,11 +17,8 @@ from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
-
 GOAL = read_goal(ROOT / "variables" / "goals", "standard")
-
 LINK, LINE = 10e9, 10e9 / (84 * 8)
-
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -76,8 +73,6 @@ def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: fl
 
 
 FAILING = "64b unidirectional ≥ 50% line rate"
-
-
 FILES = read_cards(ROOT / "variables" / "generators")
 
 
@@ -87,6 +82,3 @@ def ports(
     return tuple(
         GeneratorPort(n, f"02:00:00:00:00:0{n}", gbps * 1e9, True, driver, pci[n], description) for n in range(2)
     )
-
-
-# -- files

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from lineproof.counts.trial import DirectionCount, Load, Measure, Outcome
+from lineproof.methods.latency import latency
 from lineproof.methods.saturate import saturate
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
-from lineproof.sla.goals import read_goal
+from lineproof.sla.goals import Goal, read_goal
+from lineproof.sla.requirement import Quantity
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Verdict
 from lineproof.traffic.catalogue import Catalogue
@@ -17,14 +19,20 @@ GOALS = ROOT / "variables" / "goals"
 LINK = 10e9
 
 
-def run(sentence: str, measure: Measure, goal: str = "quick") -> Verdict:
+def run(sentence: str, measure: Measure, goal: Goal | str = "quick") -> Verdict:
     """The verdict on *sentence* of what *measure* measures, at 10 Gbit/s."""
     requirement = parse(sentence, CATALOGUE)
-    chosen = read_goal(GOALS, goal)
-    if requirement.quantity.value == "forwards":
-        load = Load(requirement.profile.line_rate_pps(LINK))
-        return saturate(requirement, load, chosen, measure, LINK, TrialConditions())
-    return verify(requirement, requirement.threshold_load(LINK), chosen, measure, LINK, TrialConditions())
+    terms = read_goal(GOALS, goal) if isinstance(goal, str) else goal
+    if requirement.duration_sum is not None:
+        terms = terms.as_soak(requirement.duration_sum)
+    load, method = requirement.named_load(LINK), verify
+    if requirement.quantity is Quantity.FORWARDING_RATE:
+        load, method = load or Load(requirement.profile.line_rate_pps(LINK)), saturate
+    elif requirement.quantity in (Quantity.LATENCY, Quantity.DELAY_VARIATION):
+        method = latency
+    elif requirement.quantity is Quantity.LOSS:
+        terms = terms.with_loss_ratio(requirement.threshold.number / 100)
+    return method(requirement, load or requirement.threshold_load(LINK), terms, measure, LINK, TrialConditions())
 
 
 def router(capacity: float, ceiling: float = 1e9, directions: int = 1) -> Measure:

@@ -57,11 +57,7 @@ def test_a_burst_that_ends_starts_again_one_frame_time_later() -> None:
 
 
 def test_a_chain_keeps_the_order_and_the_ratio_of_its_streams() -> None:
-    chain = [
-        single(10, delay=1e-5, after=1),
-        single(20, begins=False, after=2),
-        single(30, begins=False, after=0),
-    ]
+    chain = [single(10, delay=1e-5, after=1), single(20, begins=False, after=2), single(30, begins=False, after=0)]
     found = make_pattern(chain, FILE)
     assert not found.ends and found.after == (1, 2, 0)
     assert [found.rate(place) / found.pps for place in range(3)] == pytest.approx([1 / 6, 1 / 3, 1 / 2])

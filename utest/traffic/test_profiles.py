@@ -61,20 +61,6 @@ def test_mean_size_and_rates_at_line_rate(words: str, mean: float, pps: float, g
     assert rate * found.bits(Layer.L1) == pytest.approx(TEN_GIG)
 
 
-def test_the_mixes_in_their_ratio() -> None:
-    def frames(words: str) -> list[tuple[int, float]]:
-        return [(item.size, item.weight) for item in profile(words).frames]
-
-    assert frames("imix") == [(64, 28), (594, 16), (1518, 4)]
-    # 40, 576 and 1500 bytes of IP and 18 of Ethernet; 58 is padded to 64
-    assert frames("imix-simple") == [(64, 7), (594, 4), (1518, 1)]
-    assert frames("imix-csit") == [(64, 28), (570, 16), (1518, 4)]
-    assert frames("genome:aaaaddg") == [(64, 4), (512, 2), (1518, 1)]
-    # each letter's size, RFC 6985
-    sizes = [64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000]
-    assert frames("genome:abcdefghi") == [(size, 1) for size in sizes]
-
-
 @given(st.text("abcdefghiz", min_size=1, max_size=60))
 def test_any_genome_has_the_mean_of_its_letters(letters: str) -> None:
     sizes = dict(zip("abcdefghiz", (64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000, 1518), strict=True))
@@ -166,13 +152,6 @@ def test_wrong_words_are_refused_with_what_is_expected(words: str, says: str) ->
     with pytest.raises(SentenceError) as caught:
         profile(words)
     assert says in str(caught.value)
-
-
-def test_traffic_words_are_understood_in_sentences() -> None:
-    found = parse("128b ipv6 vlan 10k-flows bidirectional ≥ 50% line rate each way", CATALOGUE)
-    assert found.profile.name == "128b ipv6 vlan 10k-flows" and found.profile.flows.count == 10_000
-    assert parse("genome:aaaaddg unidirectional ≥ 1 Mpps", CATALOGUE).profile.mean_size == pytest.approx(2798 / 7)
-    assert not parse("64b mpls 1-flow ≥ 1 Mpps", CATALOGUE).bidirectional
 
 
 @given(st.lists(st.sampled_from([*CATALOGUE.words(), "genome:abz", "5k-flows", "900b"]), max_size=5))
@@ -306,16 +285,6 @@ def test_a_capture_that_cannot_be_sent_is_refused(
     with pytest.raises(ConfigError) as caught:
         own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"])
     assert says in str(caught.value) and "ours.pcap" in str(caught.value)
-
-
-@given(st.binary(max_size=200))
-def test_a_file_that_is_no_capture_is_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    from lineproof.traffic.captures import read_capture
-
-    path = tmp_path_factory.mktemp("capture") / "x.pcap"
-    path.write_bytes(data)
-    with pytest.raises(ConfigError, match=r"x\.pcap"):
-        read_capture(path)
 
 
 def test_a_missing_capture_is_refused(own: Project) -> None:
