@@ -24,7 +24,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def no_folder() -> Iterator[None]:
     def remove() -> None:
-        if FOLDER.is_symlink():
+        if FOLDER.is_symlink() or FOLDER.is_file():
             FOLDER.unlink()
         shutil.rmtree(FOLDER, ignore_errors=True)
 
