@@ -12,8 +12,9 @@ its operators, one of that operator's mutants, each with equal chances and none 
 Tests: those of ``pytest --quick`` (without STUDIES) whose ``coverage`` context has the line; a line that only an import
 runs gets those of the whole file. At most LIMIT: the file's own (``test_NAME*.py``) first, then one in turn of those
 that run the same lines of the file, beginning with the share of it in what they run of the heart. Hypothesis draws the
-same examples each time. A mutant is a fork of the collected session: the code of its functions is exchanged, or, where
-an import runs the line, product and tests are imported again. Without a mutant, every test used must pass both ways.
+same examples each time, and makes no failure smaller. A mutant is a fork of the collected session: the code of its
+functions is exchanged, or, where an import runs the line, product and tests are imported again. Without a mutant, every
+test used must pass both ways, else all ends in error.
 """
 
 from __future__ import annotations
@@ -145,7 +146,9 @@ def session(arguments: list[str], loop: Callable[[pytest.Session], bool | None],
     class Hooks:
         @pytest.hookimpl(trylast=True)
         def pytest_configure(self) -> None:
-            hypothesis.settings.register_profile("same", hypothesis.settings(), derandomize=True, database=None)
+            phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]  # a failure is not made smaller
+            same = hypothesis.settings(hypothesis.settings(), phases=phases, derandomize=True, database=None)
+            hypothesis.settings.register_profile("same", same)
             hypothesis.settings.load_profile("same")
 
         @pytest.hookimpl(tryfirst=True)
