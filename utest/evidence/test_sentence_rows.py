@@ -94,6 +94,14 @@ def test_a_throughput_that_passed_has_a_margin_only_from_a_search(tmp_path: Path
     assert str(found.search) == "carries 108 % to 109 % of it"
 
 
+@pytest.mark.parametrize("sample", [(-2e-3, -1e-3), (1e-3, 2e-3), (-1e-3, 2e-3)])
+def test_an_interval_holds_its_mean(tmp_path: Path, sample: tuple[float, ...]) -> None:
+    made = row(tmp_path, "64b unidirectional costs ≤ 1 µJ/packet above idle at 1 Mpps", [])
+    found = replace(made, sample=sample).measured
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low <= found.estimate <= found.high
+
+
 def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> None:
     found = row(tmp_path, "64b unidirectional ≥ 1 Mpps", [trial(1, 600_000)], "FAIL")
     assert found.margin == pytest.approx((-0.4, -0.4))

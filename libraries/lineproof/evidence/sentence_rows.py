@@ -59,11 +59,14 @@ class SentenceRow:
     def measured(self) -> Interval | None:
         """The mean of the finite figures of ``sample`` with its interval; None without one.
 
-        No quantity of a sentence is below 0, so neither is the interval: Student's t of two trials does not know that.
+        A quantity whose mean is not below 0 (as energy above idle may be) never is, so neither is the interval:
+        Student's t of two trials does not know that.
         """
         values = [value for value in self.sample if math.isfinite(value)]
         found = self.method(values, self.confidence) if values else None
-        return found if found is None or found.low is None else replace(found, low=max(0.0, found.low))
+        if found is None or found.low is None or found.estimate < 0:
+            return found
+        return replace(found, low=max(0.0, found.low))
 
     @property
     def margin(self) -> tuple[float, float | None] | None:
