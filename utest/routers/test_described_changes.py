@@ -44,7 +44,7 @@ def command_line(shell: Shell, file: CommandFile) -> CommandLineShell:
 
 
 class Refusing:
-    """*machine*, which refuses its line number *at* (from 0) with *words*, or *line* always."""
+    """*machine*, which refuses its line number *at* (from 0) with *words*, or *line* always; without words: Ctrl-C."""
 
     def __init__(self, machine: CommandLine, at: int = -1, words: str = "% Not now", line: str = "") -> None:
         self.machine, self.at, self.words, self.line = machine, at, words, line
@@ -54,18 +54,26 @@ class Refusing:
     def __call__(self, command: str, limit: float) -> Result:
         refused, self.count = self.count == self.at, self.count + 1
         self.ran.append(command)
+        if refused and not self.words:
+            self.machine(command, limit)
+            raise KeyboardInterrupt
         if refused or command == self.line:
             return Result(f"{self.words}\n", "", 0, 0.0)
         return self.machine(command, limit)
 
 
+def journalled(file: CommandFile, shell: Shell) -> tuple[ChangeJournal, Router]:
+    """A router whose changes are kept in a journal, as a run does."""
+    journal, router = ChangeJournal.claim(ROUTER, file), described(shell, file)
+    journal.begin(occasion(kind="generic"))
+    router.keep_journal(journal)
+    return journal, router
+
+
 def run_once(file: CommandFile, shell: Shell) -> None:
     """A whole run: configure, restore. Raises Killed."""
-    journal = ChangeJournal.claim(ROUTER, file)
+    journal, router = journalled(file, shell)
     try:
-        router = described(shell, file)
-        journal.begin(occasion(kind="generic"))
-        router.keep_journal(journal)
         router.configure(SIDES)
         router.restore()
         journal.close()
@@ -139,10 +147,7 @@ def test_a_line_that_is_refused_leaves_nothing_of_its_change(name: str, state: P
     for line in itertools.count():
         machine = machine_of(name)
         before, shell = machine.configuration, Refusing(machine, line)
-        journal = ChangeJournal.claim(ROUTER, file)
-        router = described(shell, file)
-        journal.begin(occasion(kind="generic"))
-        router.keep_journal(journal)
+        journal, router = journalled(file, shell)
         try:
             router.configure(SIDES)
         except TestbedError as error:
@@ -176,17 +181,8 @@ def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name:
 @pytest.mark.parametrize("refused", [0, 1, 3])
 @pytest.mark.parametrize("words", ["% Interface does not exist", "% nothing to commit", "% no such item"])
 def test_a_line_that_enters_what_the_next_ones_are_meant_for_is_never_gone(refused: int, words: str) -> None:
-    change = {
-        "do": ["configure terminal", "interface {interface}", "ip address {ip} {mask}", "exit", "ip dhcp x", "exit"],
-        "undo": [
-            "configure terminal",
-            "interface {interface}",
-            "no ip address {ip} {mask}",
-            "exit",
-            "no ip dhcp x",
-            "exit",
-        ],
-    }
+    do = ["configure terminal", "interface {interface}", "ip address {ip} {mask}", "exit", "ip dhcp x", "exit"]
+    change = {"do": do, "undo": [f"no {line}" if line.startswith("ip ") else line for line in do]}
     data = {"shell": "x", "refused": ["^%"], "gone": ["does not exist", "nothing to commit"], "configure": [change]}
     ran = list[str]()
 
@@ -204,18 +200,8 @@ def test_an_interrupt_between_two_lines_leaves_no_configuration_open(name: str, 
     file = description(name)
     for moment in itertools.count():
         machine = machine_of(name)
-        before, count = machine.configuration, itertools.count()
-
-        def interrupted(command: str, limit: float) -> Result:
-            found = machine(command, limit)  # noqa: B023
-            if next(count) == moment:  # noqa: B023
-                raise KeyboardInterrupt
-            return found
-
-        journal = ChangeJournal.claim(ROUTER, file)
-        router = make_router("generic", CommandLineShell(interrupted, file, machine.close), ("eth1", "eth2"), file=file)
-        journal.begin(occasion(kind="generic"))
-        router.keep_journal(journal)
+        before, shell = machine.configuration, Refusing(machine, moment, words="")
+        journal, router = journalled(file, shell)
         try:
             router.configure(SIDES)
             router.restore()
@@ -224,7 +210,7 @@ def test_an_interrupt_between_two_lines_leaves_no_configuration_open(name: str, 
         journal.close()
         assert machine.configuration == before, f"interrupted at line {moment}"
         assert not list(state.iterdir())
-        if next(count) <= moment:
+        if shell.count <= moment:
             break
     assert moment > 9
 
@@ -338,10 +324,7 @@ def configured(name: str) -> tuple[CommandLine, CommandFile, str]:
     """A router that a run has configured, and then was killed; and its configuration before."""
     machine, file = machine_of(name), description(name)
     before = machine.configuration
-    journal = ChangeJournal.claim(ROUTER, file)
-    router = make_router("generic", CommandLineShell(machine, file), ("eth1", "eth2"), file=file)
-    journal.begin(occasion(kind="generic"))
-    router.keep_journal(journal)
+    journal, router = journalled(file, machine)
     router.configure(SIDES)
     os.close(journal._descriptor)
     return machine, file, before
@@ -357,22 +340,22 @@ def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
     return shell
 
 
-def test_a_value_that_somebody_else_has_set_stays_and_is_noted() -> None:
-    machine, file, before = configured("looking")
-    machine.change(MAC, "0200.0000.beef")
-    said = undo(file, machine)
-    assert machine.configuration == f"{before}\narp 100.65.1.2 0200.0000.beef arpa"
-    assert "not undone, because somebody has set something else since: 'do arp 100.65.1.2" in said
-    assert "(now: 0200.0000.beef)" in said and look(ROUTER, file) is None
-
-
-def test_the_same_run_leaves_it_too() -> None:
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_value_that_somebody_else_has_set_stays_and_is_noted(killed: bool) -> None:
     machine, file = machine_of("looking"), description("looking")
-    router, before = make_router("generic", CommandLineShell(machine, file), (), file=file), machine.configuration
+    before = machine.configuration
+    journal, router = journalled(file, machine)
     router.configure(SIDES)
     machine.change(MAC, "0200.0000.beef")
-    assert "0200.0000.beef" in router.restore()
+    if killed:
+        os.close(journal._descriptor)
+        said = undo(file, machine)
+    else:
+        said = router.restore()
+        journal.close()
     assert machine.configuration == f"{before}\narp 100.65.1.2 0200.0000.beef arpa"
+    assert "'do arp 100.65.1.2" in said and "(now: 0200.0000.beef)" in said
+    assert look(ROUTER, file) is None
 
 
 @pytest.mark.parametrize(

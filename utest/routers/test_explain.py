@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.counts.causes import Stage
-from lineproof.counts.explanation import Confidence, Explanation, Why
+from lineproof.counts.explanation import Confidence
 from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
 from lineproof.counts.router_facts import NicFacts, Placement
 from lineproof.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
@@ -195,19 +195,6 @@ def test_full_vectors_say_that_a_worker_without_busy_time_is_busy() -> None:
     assert found[0].rule == "all workers" and "vpp_wk_0" in found[0].words
 
 
-def test_no_circumstance_is_said_where_there_is_none() -> None:
-    quiet = {"firewall": "off", "irqbalance": False, "nics": (nic(numa_node=0), nic(interface="b", numa_node=0))}
-    found = explain(TRIED, ledger(), facts(**quiet), load(1.0, 0.7, 0.5))  # type: ignore[arg-type]
-    assert [item.rule for item in found] == ["uneven workers"]
-
-
-def test_the_message_has_the_best_two() -> None:
-    assert str(Why(tuple(Explanation(name, name) for name in ("first", "second", "third")))) == (
-        "why: first (likely). Also: second (likely)"
-    )
-    assert str(Why()) == ""
-
-
 maybe = st.none() | st.floats(0, 1)
 
 
@@ -287,12 +274,6 @@ def test_two_flows_whose_only_queues_are_on_one_processor_share_it(system: str, 
         assert found(alone, nic(rx_queues=1, steered_to={0: "0,1"})) == ("one flow", Confidence.LIKELY)
 
 
-def test_without_placement_two_flows_may_share_the_only_busy_worker() -> None:
-    seen = replace(load(), workers=(WorkerLoad("w0", 1.0), WorkerLoad("w1", 0.0), WorkerLoad("w2", 0.0)))
-    found = explain(replace(TRIED, flows=1), ledger(both=True), None, seen)[0]
-    assert (found.rule, found.confidence) == ("one flow", Confidence.LIKELY)
-
-
 BY_ADDRESSES = nic(rx_queues=3, rss_fields=("IP SA", "IP DA"))
 
 
@@ -363,11 +344,6 @@ def test_a_hot_processor_is_said_only_where_packets_fill_it_and_its_time_is_the_
     found = explain(TRIED, counted, facts(PLACED), processors(*busy, counters=HOT))
     assert [item.rule for item in found] == rules, found
     assert all(item.confidence is Confidence.LIKELY for item in found if item.rule == "throttling")
-
-
-def test_of_workers_whose_processors_were_not_read_a_hot_one_is_possible() -> None:
-    found = explain(TRIED, ledger(), facts(), load(1.0, 1.0, 1.0, counters=HOT))
-    assert [(item.rule, item.confidence) for item in found][1:] == [("throttling", Confidence.POSSIBLE)]
 
 
 @pytest.mark.parametrize("counted", [SHAPER, dropped("tx_errors", Stage.LEAVING), ledger(Stage.PASSING)])

@@ -17,8 +17,7 @@ from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_rou
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
 from lineproof.routers.shell_commands import ShellCommands
-from lineproof.routers.vpp_output import strip_banner
-from support.fake_router import sample
+from support.fake_router import first_output
 from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
 
 READERS = re.compile(
@@ -27,34 +26,8 @@ READERS = re.compile(
 )
 """Commands that change nothing."""
 
-DPDK = """\
-              Name                Idx   Link  Hardware
-TenGigabitEthernet3/0/0            1     up   TenGigabitEthernet3/0/0
-  Link speed: 10 Gbps
-  RX Queues:
-    queue thread         mode      
-    0     vpp_wk_0 (1)   polling   
-  Ethernet address 02:00:00:00:00:01
-  Intel X553 (ixgbe)
-    carrier up full duplex max-frame-size 9022 
-    flags: admin-up tx-offload rx-ip4-cksum
-    Devargs: 
-    rx: queues 3 (max 16), desc 1024 (min 32 max 4096 align 8)
-    tx: queues 4 (max 64), desc 512 (min 32 max 4096 align 8)
-    pci: device 8086:15c4 subsystem 8086:0000 address 0000:03:00.00 numa 0
-    rx offload avail:  vlan-strip ipv4-cksum 
-    rx offload active: ipv4-cksum scatter 
-    tx offload active: udp-cksum
-    rss avail:         ipv4-tcp ipv4-udp ipv4 ipv6-tcp-ex ipv6-udp-ex ipv6-tcp 
-                       ipv6-udp ipv6-ex ipv6 
-    rss active:        ipv4-tcp ipv4-udp ipv4 ipv6-tcp-ex ipv6-udp-ex ipv6-tcp 
-                       ipv6-udp ipv6-ex ipv6 
-    tx burst function: ixgbe_xmit_pkts
-local0                             0    down  local0
-  Link speed: unknown
-  local
-"""
-"""As format_dpdk_device() of VPP's DPDK plugin writes it."""
+DPDK = first_output("vpp-dpdk.txt", "vppctl show hardware-interfaces")
+INTERRUPTS = first_output("linux-card.txt", "cat /proc/interrupts")
 
 
 def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
@@ -76,26 +49,12 @@ def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
 
 # -- Linux -------------------------------------------------------------------------------------------------------------
 
-INTERRUPTS = """\
-            CPU0       CPU1
-  38:          0     101083 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0
-  39:      65580          0 PCI-MSIX-0000:00:03.0   2-edge      virtio2-output.0
-  40:          1          2 IR-PCI-MSI 1-edge      eth1-TxRx-0
-  41:          1          2 IR-PCI-MSI 2-edge      i40e-eth1-TxRx-1
-  42:          1          2 IR-PCI-MSI 3-edge      eth10-TxRx-5
-  43:          1          2 IR-PCI-MSI 3-edge      mlx5_comp3@pci:0000:01:00.0
-  44:          1          2 IR-PCI-MSI 3-edge      mlx5_comp4@pci:0000:01:00.1
-  45:          1          2 IR-PCI-MSI 3-edge      eth1-tx-2
-  46:          1          2 IR-PCI-MSI 3-edge      eth1
- NMI:          0          0   Non-maskable interrupts
-"""
-
 
 @pytest.mark.parametrize(
     ("owners", "expected"),
     [
-        (("eth0", "virtio2"), {38: 0}),
-        (("eth1", "0000:02:00.0"), {40: 0, 41: 1}),
+        (("eth2", "virtio2"), {38: 0}),
+        (("eth0", "0000:02:00.0"), {40: 0, 41: 1}),
         (("ens1", "0000:01:00.0"), {43: 3}),
         (("eth", "virtio"), {}),
     ],
@@ -244,7 +203,7 @@ def test_a_line_that_is_cut_gives_fewer_facts_never_others(text: str, data: st.D
     whole = vpp_facts.parse_card("x", text, {})
     found = vpp_facts.parse_card("x", cut, {})
     assert found.ring_rx in (whole.ring_rx, None) and found.driver in (whole.driver, None)
-    owners = ("eth1",)
+    owners = ("eth0",)
     assert linux_facts.queue_interrupts(cut, owners).items() <= linux_facts.queue_interrupts(text, owners).items()
 
 
@@ -268,10 +227,6 @@ def test_differences_from_the_platforms_file_are_named(
     found = fact_reading.differences(facts, version, workers, queues)
     assert len(found) == len(words) and all(text.startswith(word) for text, word in zip(found, words, strict=True))
     assert fact_reading.differences(RouterFacts(), version, workers, queues) == ()
-
-
-def test_banners_do_not_become_facts() -> None:
-    assert vpp_facts.parse_placement(strip_banner(sample("vpp/ssh/banner_race_show_bogus.txt"))) == ()
 
 
 def test_flow_control_is_read_of_linux_and_freebsd() -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.routers.base import Result
 from lineproof.routers.configured_output import parse_inet
 from lineproof.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
 from lineproof_bench.shells.freebsd import interface_table
@@ -64,19 +63,3 @@ def test_an_existing_address_stays_after_restore() -> None:
     router.restore()
     addresses = model.state().configuration.addresses
     assert set(addresses) == {("eth1", "10.9.9.9/24"), ("eth1", "100.65.1.1/24")}
-
-
-def test_a_failed_undo_is_named_and_the_rest_is_restored() -> None:
-    machine, model = simulated("freebsd")
-    whole = shell_of(machine)
-
-    def shell(command: str, limit: float) -> Result:
-        if command.startswith("arp -d 100.65.2.2"):
-            return Result("", "arp: no", 1, 0.0)
-        return whole(command, limit)
-
-    router = FreeBsd(shell)
-    router.configure(SIDES)
-    with pytest.raises(TestbedError, match=r"could not be restored in full; .* in this order: 'arp -d 100\.65\.2\.2'"):
-        router.restore()
-    assert model.state().configuration.routes == ()

@@ -14,6 +14,7 @@ import yaml
 from lineproof.config import validate_config
 from lineproof.counts.causes import Role, Stage
 from lineproof.errors import TestbedError
+from lineproof.evidence.under_load_record import under_load_fragment
 from lineproof.project import packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Side
@@ -32,12 +33,12 @@ SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*
 class Shell:
     """Answers commands from *outputs*, and keeps what was run."""
 
-    def __init__(self, outputs: Mapping[str, str] | None = None) -> None:
-        self.outputs, self.ran = dict(outputs or {}), list[str]()
+    def __init__(self, outputs: Mapping[str, str] | None = None, status: int = 0) -> None:
+        self.outputs, self.ran, self.status = dict(outputs or {}), list[str](), status
 
     def __call__(self, command: str, limit: float) -> Result:
         self.ran.append(command)
-        return Result(self.outputs.get(command, ""), "", 0, 0.0)
+        return Result(self.outputs.get(command, ""), "", self.status, 0.0)
 
 
 def described(text: str = JSON, **changes: Any) -> CommandFile:
@@ -52,33 +53,17 @@ def generic(file: CommandFile, shell: Shell, interfaces: tuple[str, ...] = ("eth
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_description_reads_its_examples_as_a_router(name: str) -> None:
-    file = shipped(name)
-    expected = dict(file.commands.counters.expected)
-    interface = str(expected.pop("interface"))
-    outputs = {command.run.replace("{interface}", interface): "" for _, command in file.commands.items()}
-    for _, command in file.commands.items():
-        outputs[command.run.replace("{interface}", interface)] += command.example
-    router = generic(file, Shell(outputs), (interface,))
-    assert router.identify()["version"] == file.commands.version.expected["version"]
-    telemetry = router.read()
-    assert telemetry.uptime is not None and telemetry.uptime > 0
-    counts = telemetry.interfaces[interface]
-    assert (counts.rx_packets, counts.tx_packets) == (expected["rx_packets"], expected["tx_packets"])
-    assert {cause.interface for cause in telemetry.causes} == {interface}
-    mac = "02:00:00:00:00:01"
-    assert router.facts().other["neighbours"] == f"100.65.1.2 {mac}"
-    side = Side(interface, "100.65.1.1/24", "100.65.1.2", mac, "16.0.0.0/8")
-    (found,) = router.neighbours((side,))
-    assert (found.mac, found.permanent, found.problem) == (mac, False, "")
-    # the file's own lines, where it says how to configure the router
-    assert (mac in found.fix or "0200.0000.0001" in found.fix) is bool(file.configure)
-    missing, wrong = router.neighbours(
-        (replace(side, peer="100.65.1.9"), replace(side, peer_mac="02:00:00:00:00:09")),
+def test_an_entry_of_a_shipped_description_has_a_remedy_in_its_own_lines(name: str) -> None:
+    file, mac = shipped(name), "02:00:00:00:00:01"
+    assert file.commands.neighbours is not None
+    router = generic(file, Shell({file.commands.neighbours.run: file.commands.neighbours.example}))
+    side = Side(str(file.commands.counters.expected["interface"]), "100.65.1.1/24", "100.65.1.2", mac, "16.0.0.0/8")
+    found, missing, wrong = router.neighbours(
+        (side, replace(side, peer="100.65.1.9"), replace(side, peer_mac="02:00:00:00:00:09"))
     )
-    assert "no neighbour entry for 100.65.1.9" in missing.problem and "02:00:00:00:00:09" in wrong.problem
-    if file.commands.load:
-        assert router.facts().other["load"] == f"{file.commands.load.expected['percent']} %"
+    # where the file says how to configure the router
+    assert (mac in found.fix or "0200.0000.0001" in found.fix) is bool(file.configure)
+    assert not found.problem and missing.problem and wrong.problem
 
 
 @pytest.mark.parametrize(
@@ -102,10 +87,6 @@ def test_an_answer_of_neighbours_that_is_refused_ends_nothing() -> None:
     file = shipped("ios")
     router = generic(file, Shell({"show ip arp": "% Invalid input detected at '^' marker.\n"}))
     assert router.neighbours(SIDES) == () and "neighbours" in router.facts().unread
-
-
-def test_the_shipped_descriptions_are_these() -> None:
-    assert SHIPPED == ["ios", "junos", "routeros", "vyos"]
 
 
 def test_what_is_not_described_is_not_read() -> None:
@@ -206,21 +187,34 @@ def test_blocks_are_of_one_interface_each() -> None:
         generic(file, shell, ("eth2",)).read()
 
 
+@pytest.mark.parametrize("channel", ["exec", "terminal"])
+def test_a_router_without_single_commands_gets_the_hint_of_a_terminal(channel: str) -> None:
+    version = {"run": "v", "pattern": "^is (?P<version>.+)", "example": "is 1", "expected": {"version": "1"}}
+    more = {"channel": channel, "terminal": {"prompt": "x#", "prompts": ["x#"]}} if channel == "terminal" else {}
+    file = described("shell: mybox", commands={"version": version}, **more)
+    with pytest.raises(TestbedError, match="exec is not supported") as caught:
+        generic(file, Shell({"v": "exec is not supported\n"}, status=1)).identify()
+    hint = "expected 'channel: terminal' in variables/shells/mybox.yaml"
+    assert (hint in str(caught.value)) == (channel == "exec")
+
+
+def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> None:
+    queries = {
+        "load": {"run": "l", "pattern": r"(?P<percent>\d+) %", "example": "1 %", "expected": {"percent": 1}},
+        "temperature": {"run": "t", "pattern": r"(?P<celsius>\d+) C", "example": "1 C", "expected": {"celsius": 1}},
+    }
+    shell = Shell({"l": "97 %\n", "t": "61 C\n"})
+    router = generic(described("shell: mybox", commands=queries), shell)
+    found = router.under_load(lambda: None)
+    assert dict(found.condition) == {"load": "97 %", "temperature": "61 °C"} and not found.unread
+    table = under_load_fragment(found.at(1e6, 1e6, 9e5), "t")
+    assert ">97 %<" in table and ">61 °C<" in table
+    shell.outputs["t"] = "hot\n"
+    odd = router.under_load(lambda: None)
+    assert dict(odd.condition) == {"load": "97 %"} and list(odd.unread) == ["temperature"]
+
+
 # -- changes -----------------------------------------------------------------------------------------------------------
-
-
-def test_changes_are_undone_last_first_by_their_opposites() -> None:
-    shell = Shell()
-    router = generic(shipped("routeros"), shell, ("eth1", "eth2"))
-    router.configure(SIDES)
-    assert len(shell.ran) == 6
-    assert shell.ran[0] == "/ip address add address=100.65.1.1/24 interface=eth1 comment=lineproof"
-    done, shell.ran = shell.ran, []
-    router.restore()
-    shell.ran = [line for line in shell.ran if " print " not in line]
-    assert len(shell.ran) == len(done)
-    assert shell.ran[0] == '/ip route remove [find comment=lineproof dst-address="48.0.0.0/8"]'
-    assert all("comment=lineproof" in line and "remove" in line for line in shell.ran)
 
 
 def test_a_saved_configuration_is_restored_as_a_whole() -> None:

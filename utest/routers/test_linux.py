@@ -21,17 +21,6 @@ def test_files_of_this_machine_are_read() -> None:
     assert "OutNoRoutes" in parse_snmp(Path("/proc/net/snmp").read_text())
 
 
-def test_read_returns_the_counts_of_the_model() -> None:
-    machine, _ = simulated("linux")
-    router = make_router("linux", shell_of(machine), ("eth1", "eth2"))
-    telemetry = router.read()
-    assert telemetry.uptime == 1234.5
-    eth1 = telemetry.interfaces["eth1"]
-    assert (eth1.rx_packets, eth1.rx_drops, eth1.tx_drops) == (2**40, 11, 13)
-    assert telemetry.drops["ip InNoRoutes"] == 12
-    assert router.identify()["version"] == "5.13-simulated"
-
-
 def test_a_simulated_router_is_configured_and_restored() -> None:
     machine, model = simulated("linux")
     before, variables = model.state().configuration, dict(machine.memory.sysctl)
@@ -83,25 +72,6 @@ def test_a_card_that_keeps_lro_is_left_alone() -> None:
     assert refused == ["ethtool -K eth2 lro off"]
 
 
-def test_changes_are_restored_after_the_link_dropped_during_configure() -> None:
-    machine, model = simulated("linux")
-    before, whole, calls = model.state().configuration, shell_of(machine), [0]
-
-    def shell(command: str, limit: float) -> Result:
-        calls[0] += 1
-        result = whole(command, limit)
-        if calls[0] == 5:
-            raise TestbedError("the link dropped")
-        return result
-
-    router = make_router("linux", shell)
-    with pytest.raises(TestbedError, match="dropped"):
-        router.configure(SIDES)
-    assert model.state().configuration != before
-    router.restore()
-    assert model.state().configuration == before
-
-
 @pytest.mark.parametrize(
     "side",
     [
@@ -119,18 +89,6 @@ def test_wrong_addresses_never_reach_the_shell(kind, side: Side) -> None:
 
     with pytest.raises(TestbedError, match=r"expected|prefix length"):
         make_router(kind, shell).configure((side,))
-
-
-def test_commands_that_need_root_use_sudo() -> None:
-    seen: list[str] = []
-
-    def shell(command: str, limit: float) -> Result:
-        seen.append(command)
-        return Result("", "sudo: a password is required", 1, 0.0)
-
-    with pytest.raises(TestbedError, match="did not answer"):
-        make_router("vpp", shell, sudo=True).read()
-    assert "sudo -n vppctl show runtime" in seen[0]
 
 
 @pytest.fixture

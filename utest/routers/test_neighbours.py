@@ -12,15 +12,7 @@ from lineproof.counts.neighbours import NeighbourEntry
 from lineproof.routers import make_router
 from lineproof.routers.neighbours import parse_arp, parse_ip_neigh
 from lineproof.routers.vpp_output import parse_neighbours
-from support.fake_router import SIDES, shell_of, simulated
-
-VPP = """\
-     Age                       IP                    Flags      Ethernet              Interface       
-       .0230               100.65.1.2                  D    02:00:00:00:00:01 host-b0
-       .0707            2001:2::6441:102               S    02:00:00:00:00:01 host-b0
-       .0161               100.65.2.2                  S    02:00:00:00:00:02 host-b1
-"""
-"""VPP v26.10."""
+from support.fake_router import SIDES, first_output, shell_of, simulated
 
 
 def test_an_expired_entry_of_freebsd_or_one_of_another_address_is_none() -> None:
@@ -31,7 +23,7 @@ def test_an_expired_entry_of_freebsd_or_one_of_another_address_is_none() -> None
 
 
 def test_vpps_entries_are_read_of_both_families() -> None:
-    assert parse_neighbours(VPP) == {
+    assert parse_neighbours(first_output("vpp-dpdk.txt", "vppctl show ip neighbors")) == {
         ("host-b0", "100.65.1.2", "02:00:00:00:00:01", False),
         ("host-b0", "2001:2::6441:102", "02:00:00:00:00:01", True),
         ("host-b1", "100.65.2.2", "02:00:00:00:00:02", True),

@@ -45,28 +45,14 @@ def test_without_a_clock_no_share_is_known() -> None:
     assert vpp_load.clock_hz("Base frequency: unknown") is None
 
 
-THERMAL = "/sys/devices/system/cpu/cpu{}/thermal_throttle/{}:{}\n"
-
-
+@pytest.mark.parametrize(("status", "is_unread"), [(1, False), (2, True)])
 @pytest.mark.parametrize("kind", ["linux", "vpp"])
-def test_processors_that_lower_their_clock_are_counted(kind: RouterKind) -> None:
-    seconds: dict[str, tuple[str, int] | list[str]] = {
-        "cat /proc/uptime": ["10.0 1.0", "12.0 1.0"],
-        "vppctl show clock": ["Time now 10.0", "Time now 12.0"],
-        "vppctl clear runtime": ("", 0),
-    }
-    before, after = (
-        THERMAL.format(0, "core_throttle_count", 5) + THERMAL.format(11, "package_throttle_count", count)
-        for count in (7, 27)
-    )
-    outputs = {**seconds, " ".join(linux_load.THROTTLES): [before, after]}
-    found = make_router(kind, answering(outputs), ("eth1",)).under_load(lambda: None)
-    assert found.counters == {"processor throttled: package_throttle_count CPU 11": 10.0}
-    # a machine may have no such counters: nothing is missing then
-    for status, unread in ((1, False), (2, True)):
-        nothing = {**seconds, " ".join(linux_load.THROTTLES): ("", status)}
-        found = make_router(kind, answering(nothing), ("eth1",)).under_load(lambda: None)
-        assert (" ".join(linux_load.THROTTLES) in found.unread) is unread and not found.counters
+def test_a_machine_may_count_no_processors_that_lower_their_clock(
+    kind: RouterKind, status: int, is_unread: bool
+) -> None:
+    throttles = " ".join(linux_load.THROTTLES)
+    found = make_router(kind, answering({throttles: ("", status)}), ("eth1",)).under_load(lambda: None)
+    assert (throttles in found.unread) is is_unread and not found.counters
 
 
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
@@ -84,38 +70,30 @@ def test_frames_of_each_queue_are_the_difference_of_two_readings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interface", "row"),
+    ("interface", "row", "is_counted"),
     [
-        ("igb1", "dev.igb.1.queue2.rx_packets"),
-        ("em0", "dev.em.0.queue_rx_2.rx_packets"),
-        ("ixl0", "dev.ixl.0.pf.rxq02.packets"),
-        ("ixl0", "dev.ixl.0.pf.que2.rx_packets"),
-        ("cxl0", "dev.cxl.0.rxq.2.rxcsum"),
-        ("mce0", "dev.mce.0.rxstat2.packets"),
-        ("bxe1", "dev.bxe.1.queue.2.rx_ucast_packets"),
-        ("mlxen1", "hw.mlxen1.stat.rx_ring2.packets"),
-        ("oce0", "dev.oce.0.stats.rx.queue2.rx_pkts"),
+        ("igb1", "dev.igb.1.queue2.rx_packets", True),
+        ("em0", "dev.em.0.queue_rx_2.rx_packets", True),
+        ("ixl0", "dev.ixl.0.pf.rxq02.packets", True),
+        ("ixl0", "dev.ixl.0.pf.que2.rx_packets", True),
+        ("cxl0", "dev.cxl.0.rxq.2.rxcsum", True),
+        ("mce0", "dev.mce.0.rxstat2.packets", True),
+        ("bxe1", "dev.bxe.1.queue.2.rx_ucast_packets", True),
+        ("mlxen1", "hw.mlxen1.stat.rx_ring2.packets", True),
+        ("oce0", "dev.oce.0.stats.rx.queue2.rx_pkts", True),
+        # frames sent, and those of other ports
+        ("bxe0", "dev.bxe.0.rx_ucast_packets", False),
+        ("bxe0", "dev.bxe.0.queue.2.tx_ucast_packets", False),
+        ("mlxen0", "hw.mlxen0.stat.tx_ring2.packets", False),
+        ("mlxen0", "hw.mlxen1.stat.rx_ring2.packets", False),
+        ("oce0", "dev.oce.0.stats.tx.queue2.tx_pkts", False),
+        ("oce0", "dev.oce.0.stats.rx.queue2.rx_bytes", False),
     ],
 )
-def test_each_driver_has_its_own_names(interface: str, row: str) -> None:
+def test_each_driver_has_its_own_names(interface: str, row: str, is_counted: bool) -> None:
     # synthetic rows: the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
     found = freebsd_load.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0)
-    assert found == (QueueLoad(interface, 2, "", 20.0),)
-
-
-@pytest.mark.parametrize(
-    ("interface", "row"),
-    [
-        ("bxe0", "dev.bxe.0.rx_ucast_packets"),
-        ("bxe0", "dev.bxe.0.queue.2.tx_ucast_packets"),
-        ("mlxen0", "hw.mlxen0.stat.tx_ring2.packets"),
-        ("mlxen0", "hw.mlxen1.stat.rx_ring2.packets"),
-        ("oce0", "dev.oce.0.stats.tx.queue2.tx_pkts"),
-        ("oce0", "dev.oce.0.stats.rx.queue2.rx_bytes"),
-    ],
-)
-def test_frames_sent_and_those_of_other_ports_are_no_frames_of_a_queue(interface: str, row: str) -> None:
-    assert freebsd_load.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0) == ()
+    assert found == (QueueLoad(interface, 2, "", 20.0),) * is_counted
 
 
 def test_of_two_displays_the_last_counts() -> None:
@@ -158,20 +136,14 @@ def test_idle_time_that_counts_back_is_no_reading() -> None:
     assert linux_load.cpu_loads(before, after, {0: 5.0}) == (CpuLoad(3),)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt", "[4]: rx_ucast_packets"],
-)
+COUNTED = ("rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt")
+OTHERS = ("rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packets", "rx4_packets_phy")
+
+
+@pytest.mark.parametrize("name", [*COUNTED, "[4]: rx_ucast_packets", *OTHERS])
 def test_each_driver_of_linux_has_its_own_names(name: str) -> None:
     found = linux_load.queue_loads("eth0", {name: 10}, {name: 30}, {4: "CPU 1"}, 2.0)
-    assert found == (QueueLoad("eth0", 4, "CPU 1", 10.0),)
-
-
-@pytest.mark.parametrize(
-    "name", ["rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packets", "rx4_packets_phy"]
-)
-def test_other_counters_are_no_frames_of_a_queue(name: str) -> None:
-    assert linux_load.queue_loads("eth0", {name: 10}, {name: 30}, {}, 2.0) == ()
+    assert found == (QueueLoad("eth0", 4, "CPU 1", None if name in OTHERS else 10.0),)
 
 
 @pytest.mark.slow

@@ -40,6 +40,12 @@ def sample(path: str) -> str:
     return (DATA / path).read_bytes().decode()
 
 
+def first_output(transcript: str, command: str) -> str:
+    """Return what *command* printed first in a transcript of ``golden/recorded``."""
+    text = (DATA.parent / "golden" / "recorded" / transcript).read_text(encoding="utf-8")
+    return text.partition(f"$ {command}\n")[2].partition("\n$ ")[0] + "\n"
+
+
 def router_state(software: str = "vpp") -> RouterState:
     """Two interfaces, a worker that polls both, a few packets, frames beyond 32 bits."""
     nodes = (
