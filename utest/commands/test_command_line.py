@@ -31,13 +31,6 @@ def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
 
 
 @pytest.mark.slow
-def test_an_error_is_one_sentence_and_status_2(tmp_path: Path) -> None:
-    found = lineproof(tmp_path, "compare", "this", "that")
-    assert found.returncode == 2 and found.stdout == ""
-    assert found.stderr.startswith("lineproof: ") and found.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["check", "--help"], ["check"], ["study"], ["doctor", "simulated", "--platform", "netgate6100"]],

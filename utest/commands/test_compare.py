@@ -26,14 +26,18 @@ from support.made_runs import (
 NEWER: dict[str, Any] = {"versions": {"router.version": "25.02", "generator.server": "TRex v3.08"}}
 
 
+def compared(folder: Path, old: Sentence, new: Sentence, *options: str) -> int:
+    """Return the exit status where runs of one sentence are compared."""
+    runs = [str(made_run(folder, name, sentence)) for name, sentence in (("old", old), ("new", new))]
+    return main(["compare", *runs, *options])
+
+
 def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1)))
     new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.9e6, 2)), **NEWER)
     assert main(["compare", str(old), str(new)]) == 1
     output = capsys.readouterr().out
-    assert f"WORSE   {FORWARDS}: 5" in output and "proven worse by more than 1 %" in output
-    assert "differs: router.version: 24.10 → 25.02" in output
-    assert "1 of 1 sentence proven worse" in output
+    assert f"WORSE   {FORWARDS}: 5" in output and "differs: router.version: 24.10 → 25.02" in output
     assert main(["compare", str(new), str(old)]) == 0
     assert f"better  {FORWARDS}" in capsys.readouterr().out
 
@@ -51,31 +55,43 @@ def test_an_eroded_margin_is_worse_though_both_runs_pass_without_loss(
     assert main(["compare", "--allow", "12%", str(old), str(new)]) == 0
 
 
-def test_where_both_carry_all_that_can_be_sent_no_change_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, new = (made_run(tmp_path, name, Sentence(LOAD, margin=(1.1, None))) for name in ("old", "new"))
-    assert main(["compare", str(old), str(new)]) == 0
-    output = capsys.readouterr().out
-    assert " in both; no difference proven  [PASS]" in output and "> from 5.5 Mpps on" in output
+MEAN, LESS = Sentence(FORWARDS, around(5e6, 1)), Sentence(FORWARDS, around(4.97e6, 2))
+NOISY = Sentence(FORWARDS, around(5e6, 1, 0.02)), Sentence(FORWARDS, around(4.99e6, 2, 0.02))
+SHORT = Sentence(FORWARDS, terms={"final_trial_duration": 60.0})
+AT_LEAST = Sentence(LOAD, margin=(1.1, None))
+STRICT = ("--method", "pooled", "--confidence", "0.99", "--allow", "0")
 
 
-def test_without_a_margin_nothing_is_said_of_erosion(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, new = made_run(tmp_path, "old", Sentence(LOAD, margin=(1.1, 1.11))), made_run(tmp_path, "new", Sentence(LOAD))
-    assert main(["compare", str(old), str(new)]) == 0
-    output = capsys.readouterr().out
-    assert "margin not measured in the candidate: run with -v MARGIN:on" in output
-    assert output.endswith("0 of 1 sentence proven worse; 1 not compared\n")
-
-
-def test_simulated_runs_are_labelled_and_are_not_compared_with_real_ones(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("old", "new", "options", "status", "words"),
+    [
+        (AT_LEAST, AT_LEAST, (), 0, " in both; no difference proven  [PASS]"),
+        (Sentence(LOAD, margin=(1.1, 1.11)), Sentence(LOAD), (), 0, "0 of 1 sentence proven worse; 1 not compared\n"),
+        (*NOISY, STRICT, 0, "no difference proven"),
+        (MEAN, LESS, (), 0, "a difference, not proven to be more than 1 %"),
+        (MEAN, LESS, ("--allow", "0.1"), 1, "WORSE"),
+        (SHORT, SHORT, (), 0, "0 and 0 figures, too few to compare"),
+        # that of the reference may be none
+        (Sentence(LOSES, [0.0] * 7), Sentence(LOSES, around(0.1, 1, 0.1, 7)), (), 1, "% of the threshold (+"),
+    ],
+)
+def test_a_difference_counts_where_it_is_proven_and_more_than_is_allowed(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: Sentence,
+    new: Sentence,
+    options: tuple[str, ...],
+    status: int,
+    words: str,
 ):
-    sham = [made_run(tmp_path, name, Sentence(FORWARDS, around(5e6, 1)), simulated=True) for name in ("a", "b")]
-    real = made_run(tmp_path, "real", Sentence(FORWARDS, around(5e6, 1)))
-    assert main(["compare", *map(str, sham)]) == 0
-    assert "SIMULATED – not a measurement" in capsys.readouterr().out
-    assert main(["compare", str(sham[0]), str(real)]) == 2
-    output = capsys.readouterr().out
-    assert "NOT COMPARABLE: a is simulated, real is not" in output and "the runs are not comparable" in output
+    assert compared(tmp_path, old, new, *options) == status
+    assert words in capsys.readouterr().out
+
+
+def test_simulated_runs_are_not_compared_with_real_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    sham, real = (made_run(tmp_path, name, MEAN, simulated=name == "a") for name in ("a", "real"))
+    assert main(["compare", str(sham), str(real)]) == 2
+    assert "NOT COMPARABLE: a is simulated, real is not" in capsys.readouterr().out
 
 
 def test_an_altered_run_is_refused_by_name(tmp_path: Path):
@@ -98,28 +114,6 @@ def test_a_sentence_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytes
     assert found["not_comparable"] == [] and found["sentences"][0]["reference"]["median"] > 4.9e6
 
 
-def test_noise_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1, 0.02)))
-    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.99e6, 2, 0.02)))
-    arguments = ["compare", str(old), str(new), "--method", "pooled", "--confidence", "0.99", "--allow", "0"]
-    assert main(arguments) == 0
-    assert "no difference proven" in capsys.readouterr().out
-
-
-def test_a_proven_difference_within_what_is_allowed_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1)))
-    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.97e6, 2)))
-    assert main(["compare", str(old), str(new)]) == 0
-    assert "a difference, not proven to be more than 1 %" in capsys.readouterr().out
-    assert main(["compare", str(old), str(new), "--allow", "0.1"]) == 1
-
-
-def test_runs_of_different_suites_are_not_comparable(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(FORWARDS))
-    assert main(["compare", str(old), str(new)]) == 2
-    assert "have no sentence in common" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("sentence", "mean", "unit"),
     [(VARIATION, 2.0, "µs"), (COSTS, 300.0, "cycles/packet"), (LATENCY, 20.0, "µs"), (RECOVERS, 0.5, "s")],
@@ -136,17 +130,6 @@ def test_each_sentence_is_compared_by_what_it_asks_for(
     assert main(["compare", str(new), str(old)]) == 0 and "better" in capsys.readouterr().out
 
 
-def test_a_loss_is_compared_by_the_threshold_as_that_of_the_reference_may_be_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    old, new = (
-        made_run(tmp_path, name, Sentence(LOSES, figures))
-        for name, figures in (("old", [0.0] * 7), ("new", around(0.1, 1, 0.1, 7)))
-    )
-    assert main(["compare", str(old), str(new)]) == 1
-    assert "% of the threshold (+" in capsys.readouterr().out
-
-
 def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old, hair, less = (
         made_run(tmp_path, name, Sentence(FORWARDS, [rate] * 5))
@@ -159,48 +142,28 @@ def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, ca
     assert "the reference is the run itself" in capsys.readouterr().out
 
 
-def test_short_trials_are_no_observations(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    terms = {"final_trial_duration": 60.0}
-    old, new = (made_run(tmp_path, name, Sentence(FORWARDS, terms=terms)) for name in ("old", "new"))
-    assert main(["compare", str(old), str(new)]) == 0
-    assert "0 and 0 figures, too few to compare" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("before", "after", "status", "words"),
     [
         ("FAIL", "PASS", 0, "better  64b"),
         ("PASS", "INCONCLUSIVE", 0, "unsure  64b"),
-        (
-            "INCONCLUSIVE",
-            "PASS",
-            0,
-            "0 of 1 sentence proven worse; 1 with a verdict that became, or was, INCONCLUSIVE",
-        ),
+        ("INCONCLUSIVE", "PASS", 0, "1 with a verdict that became, or was, INCONCLUSIVE"),
         ("PASS", "FAIL", 1, "WORSE   64b"),
     ],
 )
 def test_a_changed_verdict_is_shown(
     before: str, after: str, status: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    old, new = (made_run(tmp_path, name, Sentence(LOAD, [1e7], each)) for name, each in (("o", before), ("n", after)))
-    assert main(["compare", str(old), str(new)]) == status
+    assert compared(tmp_path, Sentence(LOAD, [1e7], before), Sentence(LOAD, [1e7], after)) == status
     printed = capsys.readouterr().out
     assert words in printed and f"[{before} → {after}]" in printed
 
 
-@pytest.mark.parametrize("text", ["0,95", "95 %", "1.0", "nan", ""])
-def test_a_wrong_confidence_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str):
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", "--confidence", text, str(tmp_path), str(tmp_path)])
-    assert ended.value.code == 2
-    said = f"'{text}' is no confidence; expected a number between 0 and 1 with a decimal point, as 0.95"
-    assert said in capsys.readouterr().err
+WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan", ""), "allow": ("-1", "1,5", "nan", "", "100", "1e2", "٣")}
 
 
-@pytest.mark.parametrize("text", ["-1", "1,5", "nan", "", "100", "1e2", "٣"])
-def test_a_wrong_allowance_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str):
+@pytest.mark.parametrize(("option", "text"), [(option, text) for option, texts in WRONG.items() for text in texts])
+def test_a_wrong_confidence_or_allowance_is_refused(tmp_path: Path, option: str, text: str):
     with pytest.raises(SystemExit) as ended:
-        main(["compare", f"--allow={text}", str(tmp_path), str(tmp_path)])
+        main(["compare", f"--{option}={text}", str(tmp_path), str(tmp_path)])
     assert ended.value.code == 2
-    assert "is not what may be allowed; expected per cent from 0 to less than 100, as '1%'" in capsys.readouterr().err
