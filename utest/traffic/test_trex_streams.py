@@ -242,54 +242,14 @@ def test_impossible_sizes_are_refused(variable: Data, says: str) -> None:
 
 
 MINE = Path("mine.py")
-FRAME = "AAAAAAAAAAAAAAAACABFAAAuAAEAAEARAAAQAAABMAAAAQQBAAwAGgAA" + "A" * 24
-ODD: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    2**63,
-    2**64,
-    10**400,
-    1e308,
-    math.inf,
-    math.nan,
-    "",
-    "x",
-    "\ud800",
-    "a\nb",
-    "\x1b[",
-]
-ODD += [[], {}, [[]], {"a": 1}, b"x", 1j, "9" * 20000]
+ODD: list[Any] = [None, True, -1, 0, 2**63, 2**64, 10**400, 1e308, math.inf, math.nan, b"x", 1j]
+ODD += ["", "x", "\ud800", "a\nb", "\x1b[", "9" * 20000, [], {}, [[]], {"a": 1}]
 
 
-def answered(**more: Any) -> dict[str, Any]:
-    return {
-        "flags": 0,
-        "enabled": True,
-        "self_start": True,
-        "isg": 0.0,
-        "action_count": 0,
-        "mode": {
-            "type": "multi_burst",
-            "rate": {"type": "pps", "value": 1.0},
-            "pkts_per_burst": 2,
-            "count": 2,
-            "ibg": 1,
-        },
-        "packet": {"binary": FRAME, "meta": ""},
-        "vm": {
-            "instructions": [
-                {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "min_value": 60, "max_value": 60, "step": 1},
-                {"type": "write_flow_var", "name": "a", "pkt_offset": 26, "add_value": 0, "is_big_endian": True},
-                {"type": "trim_pkt_size", "name": "a"},
-            ]
-        },
-        "flow_stats": {"enabled": False},
-        "name": "S1",
-        "next": "S2",
-        **more,
-    }
+def answered(**more: Any) -> Data:
+    mode = {**rate("pps", 1.0), "type": "multi_burst", "pkts_per_burst": 2, "count": 2, "ibg": 1}
+    varied = (counter(60, 60, size=2), write(SRC), dict(TRIM))
+    return stream(None, varied, **{"action_count": 0, "mode": mode, "name": "S1", "next": "S2", **more})
 
 
 def answer() -> dict[str, Any]:
