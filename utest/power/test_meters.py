@@ -210,8 +210,3 @@ def test_a_meter_settles_for_an_interval_at_least(kind: dict[str, Any], keys: di
 )
 def test_without_settle_it_is_the_usual_one_or_an_interval(keys: dict[str, Any], usual: float) -> None:
     assert SETTINGS.validate_python({"accuracy": 1, "kind": "csv", "file": "x", **keys}).settle == usual
-
-
-def test_the_accuracy_has_no_default() -> None:
-    with pytest.raises(ValidationError, match="accuracy"):
-        SETTINGS.validate_python({"kind": "csv", "file": "x"})
