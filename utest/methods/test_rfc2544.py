@@ -139,14 +139,9 @@ def test_lossy_burst_is_sent_again_before_it_counts():
 
 def test_bursts_that_end_early_keep_the_repetitions():
     router = PureRouter(LINE / 2, buffer=1000)
-    result = back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(deadline=Deadline(traffic=6.0)))
-    assert result.ended.startswith("deadline: ")
-    assert (
-        back_to_back(
-            router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(deadline=Deadline(traffic=0)), repeats=1
-        ).mean
-        is None
-    )
+    late, never = (CharacterisationTerms(deadline=Deadline(traffic=seconds)) for seconds in (6.0, 0))
+    assert back_to_back(router.send_burst, 64, LINE, LINE / 2, late).ended.startswith("deadline: ")
+    assert back_to_back(router.send_burst, 64, LINE, LINE / 2, never, repeats=1).mean is None
 
 
 class LiveRouter:

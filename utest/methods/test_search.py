@@ -57,14 +57,8 @@ def test_worse_direction_decides_unless_in_total():
     weaker = PureRouter(6e6, directions=2, weaker=0.5)
     assert found(weaker)["NDR"].upper.pps == pytest.approx(3e6, rel=0.01) and "each way" in str(found(weaker))
     # of two at 6.03 M, 12.06 M, half a per cent is 60 300 frames; the worse direction loses half of its own
-    together = search(
-        PureRouter(6e6, directions=2, weaker=0.999),
-        GOAL,
-        LOWEST,
-        HIGHEST,
-        CharacterisationTerms(in_total=True),
-        {"P": 0.4},
-    )
+    router, in_total = PureRouter(6e6, directions=2, weaker=0.999), CharacterisationTerms(in_total=True)
+    together = search(router, GOAL, LOWEST, HIGHEST, in_total, {"P": 0.4})
     assert together["P"].upper.pps == pytest.approx(6e6 / 0.6, rel=0.01)
 
 
