@@ -107,6 +107,7 @@ MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_b
         (stream(mode=rate("pps", 0)), "has a rate of 0 pps"),
         (stream(mode=rate("frames", 1)), "has a rate of 1 frames"),
         (stream(mode={"type": "continuous"}), "'mode.rate' is missing"),
+        (stream(packet={"binary": "x", "meta": ""}), "its packet is not base64"),
         (stream(bytes(60)), "its frame is not IP"),
         (stream(frame(ttl=1)), "has no time to live left"),
         (stream(bytes(9300)), "its frame has 9300 bytes"),
