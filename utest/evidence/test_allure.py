@@ -68,27 +68,24 @@ Sentence
 """
 
 
+NAMES = ("64b Costs ≤ 1.5 µJ/Packet", "Fails", "Fails Twice", "Inconclusive", "Broken")
+
+
+def robot(folder: Path, suites: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Robot on *suites* of a folder, beside the library."""
+    (folder / "Testbed.py").write_text(LIBRARY)
+    files = [word for name in ("output", "log", "report") for word in (f"--{name}", "NONE")]
+    command = [sys.executable, "-m", "robot", *files, *arguments, suites]
+    environment = {"PYTHONPATH": str(Path(lineproof.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
 def run(folder: Path, *arguments: str) -> Path:
     """Run Robot on two suites below a folder; the folder of Allure's results."""
-    (folder / "Testbed.py").write_text(LIBRARY)
     (folder / "tests" / "inner").mkdir(parents=True)
     (folder / "tests" / "one.robot").write_text(SUITE.format(up="../"))
     (folder / "tests" / "inner" / "v1.1.robot").write_text(SUITE.format(up="../../"))
-    command = [
-        sys.executable,
-        "-m",
-        "robot",
-        "--output",
-        "NONE",
-        "--log",
-        "NONE",
-        "--report",
-        "NONE",
-        *arguments,
-        "tests",
-    ]
-    environment = {"PYTHONPATH": str(Path(lineproof.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = robot(folder, "tests", *arguments)
     assert "ERROR" not in done.stderr + done.stdout
     return folder / "allure"
 
@@ -145,21 +142,11 @@ def test_attachments_belong_to_tests_and_steps_are_nested(left):
 
 @pytest.mark.slow
 def test_a_killed_run_leaves_the_tests_that_had_ended(tmp_path):
-    (tmp_path / "Testbed.py").write_text(LIBRARY)
     end = "Killed\n    Evaluate    os.kill(os.getpid(), signal.SIGKILL)    modules=os, signal\n*** Keywords ***"
     (tmp_path / "tests.robot").write_text(SUITE.format(up="").replace("*** Keywords ***", end))
-    command = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE", "tests.robot"]
-    environment = {"PYTHONPATH": str(Path(lineproof.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert robot(tmp_path, "tests.robot").returncode == -signal.SIGKILL
     states = {test["name"]: test["status"] for test in results(tmp_path / "allure")}
-    assert states == {
-        "64b Costs ≤ 1.5 µJ/Packet": "passed",
-        "Fails": "failed",
-        "Fails Twice": "failed",
-        "Inconclusive": "broken",
-        "Broken": "broken",
-    }
+    assert states == dict(zip(NAMES, ("passed", "failed", "failed", "broken", "broken"), strict=True))
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import Fault, Problem
+from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.evidence import drawing, flame_graph
 from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.tables import trials_fragment, trials_table
@@ -96,6 +97,13 @@ def test_the_plot_labels_what_it_shows():
     assert "SIMULATED" not in words(trials_plot(trials, PROFILE, LINK, "64b"))
 
 
+def test_many_directions_have_hatches_and_one_label_of_the_greatest_loss():
+    lost = {(0, 1): 0, (1, 0): 50_000, (2, 3): 100_000, (3, 2): 150_000}
+    counts = tuple(DirectionCount(*ports, 10**6, 10**6, 10**6 - frames) for ports, frames in lost.items())
+    svg = trials_plot([Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), ())], SMALL, LINK, "64b")
+    assert "up to −15.00 %" in words(svg) and svg.count('id="level-') == 2
+
+
 def test_the_plot_takes_any_title_literally():
     svg = trials_plot([trial()], SMALL, LINK, EVIL)
     assert EVIL in words(svg).replace("\n", " ")
@@ -109,6 +117,22 @@ def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end):
     assert end - values[1] < values[-1] * (1 + 1e-9) and values[-1] <= end * (1 + 1e-9)
     assert [float(text) for text in texts] == pytest.approx(values)
     assert f"{values[1]:e}"[0] in "125" and set(f"{values[1]:e}"[1:].split("e")[0]) <= {".", "0"}
+
+
+def luminance(colour):
+    """Return WCAG 2's relative luminance of ``#rrggbb``, 0 to 1."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "background"),
+    [(colour, "#ffffff") for colour in (drawing.TEXT_COLOUR, drawing.LOST_COLOUR, drawing.SIMULATED_COLOUR)]
+    + [(drawing.TEXT_COLOUR, colour) for colour in flame_graph.COLOURS],
+)
+def test_text_has_the_contrast_that_wcag_asks_for(text, background):
+    assert (luminance(background) + 0.05) / (luminance(text) + 0.05) >= 4.5
 
 
 def test_drawing_trials_needs_no_import_that_takes_a_second(monkeypatch):

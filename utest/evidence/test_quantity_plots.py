@@ -87,6 +87,12 @@ def test_each_quantity_has_its_own_picture(sentence: str, readings: Any, expecte
     assert "without_input" not in shown and "set aside" not in shown
 
 
+def test_of_more_workers_than_marks_the_spread_is_shown() -> None:
+    cycles: Any = {f"cycles_per_packet_wk_{worker}": 300.0 + worker for worker in range(64)}
+    shown = words(plot("64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps", trial(1, cycles_per_packet=310.0, **cycles)))
+    assert "64 workers: least, median, greatest" in shown and "wk_9" not in shown
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -156,6 +162,13 @@ def test_frames_beyond_the_limit_and_lost_ones_are_hatched_in_the_histogram() ->
     shown = plot(sentence, trial(1, late=7), trial(2, FLAP, late=9))
     assert "later than the limit, or lost" in words(shown) and "crossed-" in shown
     assert " 7 | " in words(shown) and "1 of 2 trials not shown" in words(shown)
+
+
+def test_a_direction_without_late_frames_has_no_bar_for_them() -> None:
+    probe = [LatencyCount(tx, 1 - tx, 9, 9, 20.0, 90.0, histogram=bars) for tx, bars in ((0, {10: 9}), (1, {60: 9}))]
+    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6),)
+    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, latency=tuple(probe)), ())
+    assert words(plot("64b bidirectional latency p99 ≤ 50 µs at 1 Mpps each way", both)).count(" 9 |") == 2
 
 
 @settings(max_examples=30, deadline=None)

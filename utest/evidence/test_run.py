@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import lineproof
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence import records
 from lineproof.evidence.environment import host_facts, package_versions
@@ -23,7 +21,6 @@ from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import sha256_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
-from support.paths import SUPPORT
 
 
 @pytest.fixture
@@ -214,33 +211,3 @@ def test_host_and_packages_are_described(folder):
     jsonschema.validate(json.loads((folder.path / "environment.json").read_text()), records.schema(records.ENVIRONMENT))
     assert record.packages["robotframework"]
     assert record.host["cpus"] >= 1
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from support.evidence_builders import RUN, trial_record
-from lineproof.evidence.run import RunFolder
-
-folder = RunFolder.create(Path(sys.argv[1]), RUN)
-for number in range(1, 100_000):
-    folder.add_trial(trial_record(number=number))
-    print(number, flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_records_survive_a_killed_process(tmp_path):
-    paths = [str(SUPPORT.parent), str(Path(lineproof.__file__).parents[1])]
-    child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
-    with child:
-        output = [child.stdout.readline() for _ in range(25)]
-        child.kill()
-        output += child.stdout.readlines()
-    kept = len(read_run(tmp_path / RUN).trials)
-    assert kept - int(output[-1]) in (0, 1)
