@@ -11,6 +11,7 @@ from lineproof.generators.streams import Stream, burst_streams, frame_bytes, pro
 from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.ip_header import ipv4_checksum
 from lineproof.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from lineproof.traffic.stream_flows import address_ranges
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import Flow, flow_of, spread
 from support.paths import VARIABLES
@@ -190,6 +191,14 @@ def test_256_networks_are_one_variable_with_a_step() -> None:
     # 48.0.0.1 and 255 times 65536 more, of a range that is 256 times 65536
     assert (item.name, item.minimum, item.maximum, item.step) == ("dst", 0x30000001, 0x31000000, 65536)
     assert [(item.name, item.offset) for item in back.variables] == [("src", 26)]
+
+
+@pytest.mark.parametrize("name", ["a", "nowhere"])  # beyond a byte; not declared
+def test_an_address_that_a_program_leaves_open_may_be_any(name: str) -> None:
+    declared = {"type": "flow_var", "name": "a", "size": 1, "op": "inc", "min_value": 1, "max_value": 255, "step": 1}
+    written = {"type": "write_flow_var", "name": name, "pkt_offset": 29, "add_value": 9, "is_big_endian": True}
+    source, _ = address_ranges([(digits(ONE_FLOW), [declared, written])])
+    assert source == (0, 2**32 - 1)
 
 
 def traffic(stream: Stream) -> StreamTraffic:

@@ -176,4 +176,7 @@ def test_a_sentence_with_such_traffic_on_the_simulated_testbed(
     records = [json.loads(line) for path in tmp_path.rglob("requirements.jsonl") for line in path.open()]
     assert [item["verdict"] for item in records] == ["PASS", "PASS", "INCONCLUSIVE"], ran.console
     assert "sends 5 times its average rate" in records[-1]["message"]
-    assert records[0]["extra"]["traffic_file"]["pattern"].startswith("played faster or slower")
+    source = records[0]["extra"]["traffic_file"]
+    assert source["file"] == "ours.py" and len(source["sha256"]) == 64
+    assert source["client"].startswith("trex-stl-lib 0.3" if client == "pypi" else "TRex's own")
+    assert source["pattern"].startswith("played faster or slower")

@@ -18,7 +18,6 @@ from lineproof.generators.trex import client_copies as copies
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.traffic.catalogue import Catalogue
-from support import robot_run
 from support.server_support import FakeBackend
 from support.trex_profile_support import (
     ARGPARSE,
@@ -29,7 +28,6 @@ from support.trex_profile_support import (
     NEEDED,
     Own,
     ours,
-    project_with,
     sending,
 )
 
@@ -250,26 +248,3 @@ def test_latency_of_a_files_streams_is_refused(own: Own) -> None:
 def test_the_streams_of_a_file_share_a_burst(own: Own) -> None:
     found = own.profile(ours(NAMED, head=HEAD + TWO))
     assert [item.burst for item in burst_streams(found, BACK, 10)] == [8, 2]
-
-
-# -- the whole chain ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_sentence_with_such_traffic_on_the_simulated_testbed(
-    tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TREX_HOME", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    mix = "MIX = [(64, 28, 0), (594, 16, 0.1), (1518, 4, 0.2)]\n\n"
-    project_with(tmp_path, client, ours=ours(NAMED, head=HEAD + mix))
-    suite = robot_run.write_suite(
-        tmp_path, "ours unidirectional ≥ 20% line rate", "ours bidirectional loses ≤ 0% at 1 Mpps each way"
-    )
-    ran = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path}", "-v", "GOAL:quick")
-    assert ran.status == 0, ran.console
-    records = [json.loads(line) for path in tmp_path.rglob("requirements.jsonl") for line in path.open()]
-    assert [round(item["mean_size"], 2) for item in records] == [361.83, 361.83]
-    source = records[0]["extra"]["traffic_file"]
-    assert source["file"] == "ours.py" and len(source["sha256"]) == 64
-    assert source["client"].startswith("trex-stl-lib 0.3" if client == "pypi" else "TRex's own")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -133,8 +135,6 @@ FRAME = (
 
 
 def written(frame: bytes = FRAME) -> str:
-    import base64
-
     return base64.b64encode(frame).decode()
 
 
@@ -175,6 +175,8 @@ def test_yaml_files_of_console_and_gui_are_read(own: Own) -> None:
     [
         ("- {a: [", "mine.yaml:1: not YAML"),
         ("a: 1\n", "is no list of streams"),
+        ("- {stream: {packet: 5, mode: {pps: 1}}}\n", "stream 1 has no 'packet' and 'mode'"),
+        ("- {stream: {packet: {binary: x}, mode: {pps: 1}, vm: 5}}\n", "stream 1 is not a stream that TRex accepts"),
         ("- {stream: {packet: {}, mode: {pps: 1}}}\n", "expected 'binary' or 'pcap'"),
         ("- {stream: {packet: {pcap: no.pcap}, mode: {pps: 1}}}\n", "no.pcap: cannot be read"),
         ("- {stream: {packet: {binary: x}, mode: {pps: 1, percentage: 2}}}\n", "expected one of pps, bps_L1"),
@@ -185,6 +187,13 @@ def test_wrong_data_files_are_reported(own: Own, text: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         own.profile(text, name="mine.yaml")
     assert says in str(caught.value)
+
+
+def test_a_json_file_is_read_as_a_yaml_file_is(own: Own) -> None:
+    streams = [{"stream": {"packet": {"binary": written()}, "mode": {"type": "continuous", "pps": 1}}}]
+    assert own.profile(json.dumps(streams), name="mine.json").mean_size == 64
+    with pytest.raises(ConfigError, match=r"mine\.json:1: cannot be read: "):
+        own.profile("[{", name="mine.json")
 
 
 @pytest.mark.parametrize(
@@ -221,14 +230,3 @@ def test_sentences_that_latency_streams_do_not_allow_are_refused(
     with pytest.raises(SentenceError) as caught:
         plan.requirement(sentence)
     assert says in str(caught.value)
-
-
-def test_passwords_are_not_in_the_environment_of_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("ROUTER_PASSWORD", "not for everybody")
-    body = "assert 'ROUTER_PASSWORD' not in os.environ, 'it is there'\nreturn stream(64, direction)"
-    project_with(tmp_path, ours="import os\n" + ours(body))
-    lab = tmp_path / "variables" / "testbeds" / "lab-example.yaml"
-    lab.write_text(lab.read_text().replace("key: ~/.ssh/id_ed25519\n", "password_from: ROUTER_PASSWORD\n", 1))
-    plan = Plan.read(Project(tmp_path), "linux_router", "linux", "lab-example", "quick")
-    assert plan.catalogue.profile(["ours"]).mean_size == 64
