@@ -110,39 +110,6 @@ def steer() -> dict[str, Any]:
     return saw
 
 
-def theft() -> dict[str, Any]:
-    alice, bob = connected("alice"), connected("bob")
-    alice.acquire([0])
-    saw: dict[str, Any] = {"refused": ""}
-    try:
-        bob.acquire([0])
-    except Exception as error:
-        saw["refused"] = error.brief() if hasattr(error, "brief") else repr(error)
-    bob.acquire([0], force=True)
-    end = time.monotonic() + 30
-    while alice.get_acquired_ports() and time.monotonic() < end:
-        time.sleep(0.01)
-    saw["alice_still_owns"] = alice.get_acquired_ports()
-    saw["bob_owns"] = bob.get_acquired_ports()
-    bob.disconnect()
-    alice.disconnect()
-    return saw
-
-
-def capture() -> dict[str, Any]:
-    client = connected("alice")
-    client.acquire([0, 1])
-    client.reset([0, 1])
-    client.set_service_mode([1], True)
-    started = client.start_capture(rx_ports=[1], limit=10)
-    frames: list[Any] = []
-    client.stop_capture(started["id"], frames)
-    left = client.get_capture_status()
-    client.set_service_mode([1], False)
-    client.disconnect()
-    return {"frames": [len(frame["binary"]) for frame in frames], "left": left}
-
-
 if __name__ == "__main__":
-    scenes = {"session": session, "steer": steer, "theft": theft, "capture": capture}
+    scenes = {"session": session, "steer": steer}
     print(json.dumps(scenes[SCENE]()), flush=True)

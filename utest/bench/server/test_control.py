@@ -81,8 +81,20 @@ def test_strangers_are_refused(request_: bytes) -> None:
     assert "error" in json.loads(ControlService(Model()).handle(request_))
 
 
+def test_the_token_is_compared_before_the_request_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: Any) -> Any:
+        pytest.fail("somebody without the token had JSON parsed")
+
+    monkeypatch.setattr("lineproof_bench.server.control.parse_json", read)
+    control = ControlService(Model())
+    request = json.dumps({"token": control.token, "op": "state"}).encode()
+    for frames in ((request,), (b"", request), (request, control.token.encode()), ()):
+        assert "the token is wrong" in json.loads(control.handle(*frames))["error"]
+
+
 def test_nonsense_is_refused_in_words() -> None:
     control = ControlService(Model())
+    assert "JSON object" in json.loads(control.handle(control.token.encode(), b"[]"))["error"]
     assert "expected state, configure or clear" in ask(control, op="fly")["error"]
     assert "error" in ask(control, op="configure")
     assert "error" in ask(control, op="configure", configuration={"up": 5})

@@ -79,6 +79,19 @@ def test_a_message_without_end_loses_its_connection(server: EmbeddedServer, port
     assert server.memory < before + (200 << 20)
 
 
+def test_messages_without_an_envelope_do_not_stop_the_server(server: EmbeddedServer) -> None:
+    """They make a REP socket ready, and then there is nothing to receive."""
+    with zmq.Context() as context:
+        for port in PORTS:
+            with context.socket(zmq.DEALER) as link:
+                link.setsockopt(zmq.LINGER, 0)
+                link.connect(f"tcp://127.0.0.1:{server.facts[port]}")
+                for frames in ([b"x"], [b"x", b"y"], [b"", b"x", b"y"], [b"", b""], [b""], [b"x"] * 50):
+                    link.send_multipart(frames)
+                link.poll(200)
+                ping(server)
+
+
 @pytest.mark.parametrize("at_once", [1, 30_000])
 def test_subscriptions_without_end_lose_their_connection(server: EmbeddedServer, at_once: int) -> None:
     """Whether they come as fast as ZeroMQ stores them or faster. All of them together would be some 3 GB."""

@@ -64,20 +64,3 @@ def test_update_pause_resume_and_stop() -> None:
     assert backend.updates == [(0, pytest.approx(500))]
     assert saw["counted_while_paused"] == 0
     assert saw["owner_after_release"] == ""
-
-
-@pytest.mark.slow
-def test_a_second_user_is_refused_without_force() -> None:
-    with serving(FakeBackend()) as server:
-        saw = drive(server, "theft")
-    assert "port is already taken by 'alice'" in saw["refused"]
-    assert saw["bob_owns"] == [0]
-    assert saw["alice_still_owns"] == []
-
-
-@pytest.mark.slow
-def test_capture_brings_frames() -> None:
-    with serving(FakeBackend()) as server:
-        saw = drive(server, "capture")
-    assert saw["frames"] == [60, 60, 60]
-    assert saw["left"] == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof_bench.server.params import Params, RpcError
-from lineproof_bench.server.rpc import LARGEST_REQUEST, MAGIC, Dispatcher, is_zipped, unzip_message, zip_message
+from lineproof_bench.server.rpc import (
+    LARGEST_REQUEST,
+    MAGIC,
+    MOST_CALLS,
+    MOST_LOGGED,
+    Dispatcher,
+    is_zipped,
+    unzip_message,
+    zip_message,
+)
 from support.paths import DATA
 from support.server_support import Client, FakeBackend, serving
 
@@ -54,6 +64,7 @@ def test_any_bytes_get_a_json_answer(data: bytes) -> None:
     for frame in (data, struct.pack(">II", MAGIC, len(data)) + data, struct.pack(">I", MAGIC) + data.ljust(4, b"\0")):
         answer = dispatcher().handle(frame)
         json.loads(unzip_message(answer) if is_zipped(answer) else answer)
+        json.loads(dispatcher().handle(frame, data))
 
 
 json_values = st.recursive(
@@ -84,6 +95,7 @@ def test_a_compressed_bomb_is_refused_without_unpacking() -> None:
 
 def test_codes() -> None:
     assert json.loads(dispatcher().handle(b"{bad json"))["error"]["code"] == -32700
+    assert json.loads(dispatcher().handle(b'{"id": 1e999}'))["error"]["code"] == -32700
     assert json.loads(dispatcher().handle(b'{"method": "ping", "params": {"x": NaN}}'))["error"]["code"] == -32700
     assert ask({"jsonrpc": "2.0", "id": 1})["error"] == {"code": -32600, "message": "Missing Method Name"}
     unknown = ask({"id": 1, "method": "no_such"})["error"]
@@ -102,6 +114,26 @@ def test_batches() -> None:
     assert ask([ping]) == {"jsonrpc": "2.0", "id": 1, "result": {"ts": 1.0}}
     answers = ask([ping, {"id": 2, "method": "no_such"}, 5])
     assert [("result" in answer) for answer in answers] == [True, False, False]
+
+
+def test_a_batch_has_limits_of_number_size_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Dispatcher({"get_version": lambda _: "x" * 1_000_000}, "")
+    call = b'{"method": "get_version"}'
+    rows = json.loads(large.handle(b"[" + b",".join([call] * 1000) + b"]"))
+    assert len(rows) == 1000 and sum("result" in row for row in rows) < 20, "a small request for gigabytes"
+    too_many = json.loads(large.handle(b"[" + b",".join([b"0"] * (MOST_CALLS + 1)) + b"]"))
+    assert f"at most {MOST_CALLS}" in too_many["error"]["specific_err"]
+    monkeypatch.setattr("lineproof_bench.server.rpc.BATCH_LIMIT", 0.05)
+    slow = Dispatcher({"ping": lambda _: time.sleep(0.02)}, "")
+    rows = json.loads(slow.handle(b"[" + b",".join([b'{"method": "ping"}'] * 100) + b"]"))
+    assert sum("result" in row for row in rows) < 10
+
+
+def test_failures_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    failing = dispatcher()
+    for _ in range(50):
+        failing.handle(b'{"method": "broken", "params": {"api_h": "handle12"}}')
+    assert len(caplog.records) == MOST_LOGGED
 
 
 def test_reading_parameters() -> None:

@@ -15,7 +15,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.system.network_namespace import run_in_namespace
 from lineproof.testbed.namespaces import Cable, Topology
-from lineproof_bench.backend import FieldVariable, StreamCounters, StreamTraffic
+from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
 from support import wire_rig
 from support.patience import settled, wait_until
@@ -82,12 +82,6 @@ def back(backend: WireBackend, *groups: int) -> None:
         return [(sum(n for n, _ in one.sent.values()), sum(n for n, _ in one.received.values())) for one in found]
 
     wait_until(lambda: all(sent == received for sent, received in counts()), lambda: f"(sent, back) is {counts()}")
-
-
-def test_it_has_stream_counters(backend: WireBackend) -> None:
-    assert isinstance(backend, StreamCounters)
-    assert backend.flow_counters(1).sent == backend.flow_counters(1).received == {}
-    assert backend.latency_counters(1).histogram == {}
 
 
 def test_groups_are_counted_exactly_at_any_rate(topology: Topology, backend: WireBackend) -> None:
@@ -276,16 +270,14 @@ def test_behind_tags_and_labels(topology: Topology, head: str, version: int) -> 
         assert sum(backend.latency_counters(2).histogram.values()) == 100
 
 
-def test_more_than_can_be_stamped_is_refused(topology: Topology, backend: WireBackend) -> None:
+def test_latency_groups_that_cannot_be_kept_apart_or_up_with_are_refused(
+    topology: Topology, backend: WireBackend
+) -> None:
     first, second = topology.cables
     with pytest.raises(TestbedError, match="ask for 22000 frames/s together; expected 20000"):
         backend.start({0: (stream(first, 12e3, 1, "latency"),), 1: (stream(second, 1e4, 2, "latency"),)}, 0.1)
-
-
-def test_a_latency_group_has_one_sender(topology: Topology, backend: WireBackend) -> None:
-    rows = {cable.index: (stream(cable, 1000, 3, "latency"),) for cable in topology.cables}
     with pytest.raises(TestbedError, match="port 0 sends already"):
-        backend.start(rows, 0.1)
+        backend.start({cable.index: (stream(cable, 1000, 3, "latency"),) for cable in topology.cables}, 0.1)
 
 
 def test_streams_that_cannot_be_counted_are_refused(topology: Topology, backend: WireBackend) -> None:
