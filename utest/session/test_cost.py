@@ -62,14 +62,6 @@ def test_the_sentence_finds_what_the_model_spends(
     assert kept.count("under load") == len(verdict.trials)
 
 
-def test_each_worker_is_named(session: Session) -> None:
-    verdict = judged(session, "64b bidirectional costs ≤ 100000 cycles/packet at 1 Mpps each way")
-    assert verdict.ruling is Ruling.PASS, verdict.message
-    workers = {name.removeprefix("vectors_per_call_") for name in verdict.figures if "per_call_" in name}
-    assert workers == {"vpp_wk_0", "vpp_wk_1", "vpp_wk_2"}
-    assert all(f"{name} {verdict.figures[f'cycles_per_packet_{name}']:.0f}" in verdict.reason for name in workers)
-
-
 class FailingShell:
     """*shell*, in which the *number*-th command with *word* in it fails, and the first 'clear runtime' takes long."""
 
