@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 import lineproof
 import lineproof_bench
@@ -30,19 +30,19 @@ OWN = {"value_error", "assertion_error"}
 """Those whose words are written where the model is."""
 
 
-def models() -> list[type[Config]]:
+def models() -> list[type[BaseModel]]:
     for package in (lineproof, lineproof_bench):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
 
-    def below(model: type[Config]) -> Iterator[type[Config]]:
+    def below(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
         for each in model.__subclasses__():
             yield each
             yield from below(each)
 
     return sorted(
-        {each for each in below(Config) if each.__module__.partition(".")[0].startswith("lineproof")}, key=str
+        {each for each in below(BaseModel) if each.__module__.partition(".")[0].startswith("lineproof")}, key=str
     )
 
 

@@ -101,6 +101,7 @@ MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_b
         (stream(mode={key: value for key, value in MULTI.items() if key != "count"}), "'count' is missing"),
         (stream(self_start=False), "is never started, by itself or by another"),
         (stream(mode={**MULTI}, isg=5000.0), "starts 5 ms late (isg)"),
+        (stream(mode={**BURST, "total_pkts": True}), "'mode.total_pkts': "),
         (stream(start_paused=True), "does not start by itself"),
         (stream(flags=8), "is a dummy"),
         (stream(isg=5000.0), "starts 5 ms late (isg)"),

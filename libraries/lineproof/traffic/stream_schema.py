@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
+from ..config import Config
 from ..errors import ConfigError
 
 MAX_STREAMS = 4096
@@ -48,7 +49,7 @@ def _unexpected(path: tuple[str, ...], expected: str) -> ValueError:
     return ValueError(f"'{'.'.join(path)}': expected {expected}" if path else f"expected {expected}")
 
 
-class _Part(BaseModel):
+class _Part(Config):
     model_config = ConfigDict(extra="allow")
 
 
@@ -60,10 +61,19 @@ class _Instruction(_Part):
     pkt_cast_size: int = Field(1, ge=1, le=8)
     next_var: str | None = None
     value_list: list[int] | None = None
+    min_value: int | None = None
+    max_value: int | None = None
+    init_value: int | None = None
+    step: int | None = None
+    add_value: int | None = None
+    ip_min: int | None = None
+    ip_max: int | None = None
+    port_min: int | None = None
+    port_max: int | None = None
 
 
 class _Machine(_Part):
-    instructions: list[_Instruction] = []
+    instructions: list[_Instruction] = Field([])
 
 
 class _Rate(_Part):
@@ -74,6 +84,10 @@ class _Rate(_Part):
 class _Mode(_Part):
     type: str
     rate: _Rate
+    total_pkts: int | None = None
+    pkts_per_burst: int | None = None
+    count: int | None = None
+    ibg: float | None = None
 
 
 class _Packet(_Part):
@@ -87,6 +101,7 @@ class _Stream(_Part):
     flow_stats: dict[str, Any]
     flags: int
     isg: float
+    action_count: int | None = None
     name: str | int | None = None
     next: str | int | None = None
 
@@ -94,7 +109,7 @@ class _Stream(_Part):
 _AnyStream = Annotated[_Stream, BeforeValidator(_checked)]
 
 
-class ProfileProblem(BaseModel):
+class ProfileProblem(_Part):
     """An error that the process of a profile answers; *kind* ``install``: of the libraries, not of the profile."""
 
     kind: Literal["install", "file"]
@@ -102,12 +117,12 @@ class ProfileProblem(BaseModel):
     line: int | None = Field(None, ge=1, lt=10**7)
 
 
-class _Direction(BaseModel):
+class _Direction(_Part):
     streams: list[_AnyStream] = Field([], max_length=MAX_STREAMS)
     error: ProfileProblem | None = None
 
 
-class _Answer(BaseModel):
+class _Answer(_Part):
     client: Annotated[str, BeforeValidator(_checked)] = ""
     directions: tuple[_Direction, _Direction]
 
