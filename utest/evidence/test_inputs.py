@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lineproof import __version__
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.another_sla import AskedSentence, judge_another_sla
 from lineproof.evidence.environment import code_identity
-from lineproof.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
+from lineproof.evidence.inputs import REMOVED, input_files, kept_text, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run_files import INPUTS
@@ -85,6 +86,25 @@ def test_project_and_packaged_files_are_kept_apart(tmp_path: Path):
 def test_what_looks_like_a_secret_is_not_kept(text: str):
     found = without_secrets(text)
     assert "hunter2" not in found and REMOVED in found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(">-\n  hunter2\n  hunter2\n\n", "a\n  hunter2", "# a path\n  hunter2", "&a\n  hunter2", "hunter2,2"),
+        *("*b", "'hunter2 #'", "|\n  hunter2", "&b hunter2", "x # was: key: hunter2, hunter2"),
+    ],
+)
+def test_no_form_of_a_key_is_kept(value: str) -> None:
+    text = f"description: &b hunter2  # key\nrouter: {{user: me}}\nkey: {value}\nport: 22\n"
+    text = text if value == "*b" else text.replace("&b hunter2", "lab", 1)
+    found = kept_text("variables/testbeds/lab.yaml", text)
+    data = yaml.safe_load(found)
+    assert "hunter2" not in found and (data["key"], data["router"], data["port"]) == (REMOVED, {"user": "me"}, 22)
+
+
+def test_a_testbed_file_that_is_no_yaml_is_not_kept() -> None:
+    assert kept_text("variables/testbeds/lab.yaml", "key: [hunter2\n") == f"{REMOVED}\n"
 
 
 @pytest.mark.parametrize(
