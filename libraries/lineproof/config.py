@@ -108,6 +108,14 @@ class _Loader(yaml.SafeLoader):
         """Return an error at the line of *node*."""
         return ConfigError(message, self.name, node.start_mark.line + 1)
 
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        untyped: Any = self
+        event = untyped.peek_event()
+        if getattr(event, "tag", None) is not None:  # not shown: a password may begin with '!'
+            raise ConfigError("a tag ('!…'); remove it, or put text in quotes", self.name, event.start_mark.line + 1)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
         if isinstance(value, str) and (found := _CONTROL.search(value)):
@@ -369,13 +377,18 @@ def _models(model: type[BaseModel], location: tuple[int | str, ...]) -> list[typ
         field = found[-1].model_fields.get(str(part)) if len(choice) == 1 else None
         if field is not None:
             choice = _models_in(field.annotation) or choice
-        elif len(choice) > 1:  # the tag that chooses a member of a union, after the index in a list
-            tagged = [each for each in choice if str(part) in get_args(each.model_fields["kind"].annotation)]
+        elif len(choice) > 1:  # the tag or name that chooses a member of a union, after the index in a list
+            tagged = [each for each in choice if str(part) in _tags(each)]
             choice = tagged or choice
         # else a mapping's key or a list's index: stay at this model
         if len(choice) == 1 and choice[0] is not found[-1]:
             found.append(choice[0])
     return found
+
+
+def _tags(model: type[BaseModel]) -> tuple[str, ...]:
+    kind = model.model_fields.get("kind")
+    return (model.__name__, *(() if kind is None else get_args(kind.annotation)))
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -92,6 +92,7 @@ def sides(address: str, peer: str, network: str) -> str:
         ("  key: keys/id", "  key: keys/id\n  host_key: []", 9, "that 'ssh-keygen -l' shows, as SHA256:"),
         ("  key: keys/id", "  key: keys/id\n  jump: {user: hop, key: k}", 9, "'router.jump.address' is missing"),
         ("  key: keys/id", "  key: keys/id\n  jump: {address: h, user: hop}", 9, "'router.jump': needs either 'key'"),
+        ("generator:\n  address: 192.0.2.10", "generator: trex", 3, "'generator': expected keys below it"),
         ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),
