@@ -110,7 +110,7 @@ def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, 
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("power: {kind: comand, run: x}\n", 1, "'power': unknown kind 'comand'; did you mean 'command'? known: "),
+        ("power: {kind: comand, run: x}\n", 1, "'power': unknown kind; did you mean 'command'? known: "),
         ("power: {run: x}\n", 1, "the key 'power.kind' is missing"),
         ("power:\n  kind: command\n  run: x\n", 1, "the key 'power.accuracy' is missing"),
         ("power:\n  kind: command\n  accuracy: 1\n", 1, "the key 'power.run' is missing"),

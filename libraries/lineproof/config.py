@@ -21,7 +21,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from .errors import ConfigError
 from .files import read_text
-from .value_words import value_words
+from .value_words import EXPECTED_TYPES, value_words
 from .visible import shortened
 
 M = TypeVar("M", bound=BaseModel)
@@ -138,7 +138,7 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(name, str | int | float | bool):
                 raise ConfigError("a key must be a word or a number", self.name, line)
             if name in seen:
-                shown = shortened(name)
+                shown = shown_key(name)
                 raise ConfigError(f"duplicate key '{shown}', first on line {seen[name]}; keep one", self.name, line)
             seen[name] = line
         return super().construct_mapping(node, deep)
@@ -279,7 +279,13 @@ def _key(lines: Mapping[Location, int], error: Any) -> str:
     if lines:
         own = parts[-1:] if error["type"] == "missing" or parts[-1:] == ("[key]",) else ()
         parts = (*_place(lines, parts[: len(parts) - len(own)]), *own)
-    return shortened(".".join(map(str, parts)))
+    return shortened(".".join(map(shown_key, parts)))
+
+
+def shown_key(key: object) -> str:
+    """Return *key* for a message up to its first ':', behind which a value, maybe a secret, stands without a space."""
+    name, colon, _ = str(key).partition(":")
+    return f"{shortened(name)}{colon and ':…'}"
 
 
 def _line(lines: Mapping[Location, int], error: Any) -> int:
@@ -310,35 +316,24 @@ def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]
 def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
     location = error["loc"]
     if error["type"] == "extra_forbidden":
-        known = list(_models(model, location[:-1])[-1].model_fields)
+        known = list(_models(model, location[:-1])[0][-1].model_fields)
         hint = did_you_mean(str(location[-1]), known) or f"known here: {', '.join(known)}"
         return f"unknown key '{key}'; {hint}".rstrip()
     if error["type"] in ("missing", "union_tag_not_found"):
         return f"the key '{key if error['type'] == 'missing' else f'{key}.kind'}' is missing"
     value = error["input"]
     # a mapping is not shown: it may be long, and a login may be in it
-    secret = any(issubclass(found, Config) and found.is_login for found in _models(model, location))
+    way, choice = _models(model, location)
+    secret = any(issubclass(found, Config) and found.is_login for found in (*way, *choice))
     hidden = secret or value is None or isinstance(value, dict | list | tuple)
     message = value_problem(error, hidden)
-    inner = _models(model, location)[-1]
+    inner = way[-1]
     # not of a choice between several, whose keys are not known yet
     if inner.__name__ == error.get("ctx", {}).get("class_name"):
         fields = inner.model_fields
         first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
         message = f"expected keys below it, as '{first}: value'; known here: {', '.join(fields)}"
     return f"'{key}': {message}{'' if hidden else f' (got {shortened(repr(value))})'}" if key else message
-
-
-_EXPECTED = {
-    "float": "expected a number with a decimal point and no unit",
-    "int": "expected a whole number without a unit",
-    "bool": "expected true or false",
-    "string": "expected text",
-    "model": "expected keys below it, as 'name: value'",
-    "dict": "expected keys below it, as 'name: value'",
-    "mapping": "expected keys below it, as 'name: value'",
-}
-"""By the first word of pydantic's type of an error."""
 
 
 def value_problem(error: Any, hidden: bool = False) -> str:
@@ -349,13 +344,14 @@ def value_problem(error: Any, hidden: bool = False) -> str:
     if kind == "union_tag_invalid":
         known = re.findall(r"'(.*?)'", error["ctx"]["expected_tags"])
         tag = str(error["ctx"]["tag"])
-        return f"unknown kind '{shortened(tag)}'; {did_you_mean(tag, known)}known: {', '.join(known)}"
+        shown = "" if hidden else f" '{shortened(tag)}'"
+        return f"unknown kind{shown}; {did_you_mean(tag, known)}known: {', '.join(known)}"
     if kind in ("list_type", "tuple_type", "set_type", "frozen_set_type"):
         return f"expected a list, as [{'…, …' if hidden else shortened(value)}]"
     if kind == "string_type" and isinstance(value, int | float):
         return "expected text; put it in quotes"
     if kind.endswith(("_type", "_parsing", "_from_float")):
-        known_words = _EXPECTED.get(kind.partition("_")[0])
+        known_words = EXPECTED_TYPES.get(kind.partition("_")[0])
         if known_words is not None:
             return known_words
     return value_words(error) or shortened(error["msg"].removeprefix("Value error, "), 600)
@@ -370,8 +366,10 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 _LONGEST_WORD = 100
 
 
-def _models(model: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models on the way to *location*, *model* the first."""
+def _models(
+    model: type[BaseModel], location: tuple[int | str, ...]
+) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
+    """The models on the way to *location*, *model* the first; and those that may be there, more than one of a union."""
     found, choice = [model], [model]
     for part in location:
         field = found[-1].model_fields.get(str(part)) if len(choice) == 1 else None
@@ -383,7 +381,7 @@ def _models(model: type[BaseModel], location: tuple[int | str, ...]) -> list[typ
         # else a mapping's key or a list's index: stay at this model
         if len(choice) == 1 and choice[0] is not found[-1]:
             found.append(choice[0])
-    return found
+    return found, choice
 
 
 def _tags(model: type[BaseModel]) -> tuple[str, ...]:

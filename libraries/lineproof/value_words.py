@@ -1,4 +1,4 @@
-"""What is wrong with one value of a file, in this project's words: pydantic's kinds of errors, but for its types."""
+"""What is wrong with one value of a file, in this project's words: pydantic's kinds of errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .visible import shortened
+
+EXPECTED_TYPES = {
+    "float": "expected a number with a decimal point and no unit",
+    "int": "expected a whole number without a unit",
+    "bool": "expected true or false",
+    "string": "expected text",
+    "model": "expected keys below it, as 'name: value'",
+    "dict": "expected keys below it, as 'name: value'",
+    "mapping": "expected keys below it, as 'name: value'",
+}
+"""By the first word of pydantic's type of an error."""
 
 _PLURALS = {"value": "values", "key": "keys", "character": "characters"}
 

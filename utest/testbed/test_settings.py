@@ -185,7 +185,17 @@ def test_a_word_that_may_be_the_password_is_no_variables_name(tmp_path: Path, se
     assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["router: S3cret\n", "router: [S3cret]\n", "generator: {ssh: S3cret}\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("router: S3cret\n", "router: [S3cret]\n", "generator: {ssh: S3cret}\n", "generator: S3cret\n"),
+        *("router: {password:S3cret}\n", "router: {a: 1, p:S3cret:, p:S3cret: }\n", "power: S3cret\n", "lab: S3cret\n"),
+        *("lab: {coordinator: 'u:S3cret@host'}\n", "lab: {coordinator: a, tags: {kind: S3cret!}}\n"),
+        *("power: {kind: command, accuracy: 1, run: x, secrets: [S3cret]}\n", "power: {kind: S3cret}\n"),
+        *("generator: {address: 'u:S3cret@host'}\n", "generator: {address: a, start: {extra: ['S3cret;']}}\n"),
+        *("router: {key: !!int S3cret}\n", "router: {key: !!float S3cret}\n", "router: {key: !S3cret x}\n"),
+    ],
+)
 def test_no_message_shows_what_stands_in_place_of_a_login(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         lab(tmp_path, f"testbed: lab\nkind: hardware\n{text}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from ..config import Config
 
@@ -14,6 +14,8 @@ class GeneratorSettings(Config):
 
     ``card``: the file of ``variables/generators`` on its network card; None: chosen by what it reports of the card.
     """
+
+    is_login: ClassVar[bool] = True
 
     type: str = "trex"
     card: str | None = None

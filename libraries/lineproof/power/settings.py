@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,8 @@ class MeterSettings(Config):
     ``resolution``: its smallest step in W. ``interval``: s between two new figures; ``settle``: s until a figure shows
     a new load alone (meters average), at least an interval, and :data:`USUAL_SETTLE` if it is not said.
     """
+
+    is_login: ClassVar[bool] = True
 
     accuracy: Annotated[float, Field(gt=0, le=50)]
     resolution: Annotated[float, Field(ge=0, le=1000)] = 0.1

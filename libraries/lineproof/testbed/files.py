@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic import create_model
 
-from ..config import read_yaml, validate_config
+from ..config import read_yaml, shown_key, validate_config
 from ..errors import ConfigError
 from ..generators.kinds import generator_kind
 from ..generators.settings import GeneratorSettings
@@ -91,14 +91,14 @@ def _model(
     if kind == "netns" and isinstance(given, str) and given not in WORDS_ON_NETNS:
         given = {"type": given}
     if kind == "netns" and isinstance(given, dict) and given.get("type", DEFAULT) in WORDS_ON_NETNS:
-        if more := [str(key) for key in given if key != "type"]:
-            raise ConfigError(f"'{shortened(more[0])}' is not a key of a TRex on namespaces; remove it", path, line)
+        if more := [key for key in given if key != "type"]:
+            raise ConfigError(f"'{shown_key(more[0])}' is not a key of a TRex on namespaces; remove it", path, line)
         given = given.get("type", DEFAULT)
     if kind in ("simulated", "pool") or not isinstance(given, dict):
         return model, {**data, "generator": given} if kind == "netns" and given is not None else data
     name = given.get("type", DEFAULT)
     if not isinstance(name, str):
-        raise ConfigError(f"'type' is the name of a kind of generator, not {shortened(name)}", path, line)
+        raise ConfigError(f"'type' is the name of a kind of generator, as '{DEFAULT}'", path, line)
     try:
         found = generator_kind(name)
     except ConfigError as error:

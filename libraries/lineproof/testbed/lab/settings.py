@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ...config import Config, matching
+from ...config import Config, matching, shown_key
 from ..waiting_time import Seconds
 
 DEFAULT_PORT = 20408
@@ -53,6 +53,8 @@ class LabSettings(Config):
     0: it must be at once. ``power``: a router that hangs is switched off and on; without it that is never done.
     """
 
+    is_login: ClassVar[bool] = True
+
     coordinator: Annotated[str, AfterValidator(_checked_address)]
     place: Name | None = None
     tags: Mapping[str, str] = Field(default_factory=dict)
@@ -73,8 +75,8 @@ class LabSettings(Config):
         for key, text in found.items():
             if not _TAG.fullmatch(key) or not _VALUE.fullmatch(text):
                 raise ValueError(
-                    f"{key}: {text} is no tag of labgrid's; expected a name of lower-case letters, digits and _, and a"
-                    " value of letters, digits and any of _ . -"
+                    f"'{shown_key(key)}' is no tag of labgrid's; expected a name of lower-case letters, digits and _,"
+                    " and a value of letters, digits and any of _ . -"
                 )
         return found
 

@@ -82,9 +82,9 @@ RESERVED_ARGUMENTS = frozenset(
 def extra_problem(argument: str) -> str:
     """What is wrong with an argument of the testbed file's ``extra``, in words; "" if nothing is."""
     if not _EXTRA.fullmatch(argument):
-        return f"'{argument}' is no argument of TRex's; expected letters, digits and any of _ . , : / = + @ % -"
+        return "there is one that is no argument of TRex's; expected letters, digits and any of _ . , : / = + @ % -"
     if argument.split("=")[0] in RESERVED_ARGUMENTS:
-        return f"'{argument}' is set by Lineproof, or cannot be used with it; expected to leave it out"
+        return f"'{argument.split('=')[0]}' is set by Lineproof, or cannot be used with it; expected to leave it out"
     return ""
 
 
