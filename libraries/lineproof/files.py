@@ -64,18 +64,6 @@ def require_folder(path: Path, what: str) -> Path:
     return path
 
 
-def cache_folder() -> Path:
-    """The user's cache folder of this product (XDG Base Directory Specification). Raises TestbedError."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "lineproof"
-    except RuntimeError:
-        raise TestbedError(
-            "this user has no home folder for what is fetched once and kept; expected a folder"
-            " named by the environment variable XDG_CACHE_HOME"
-        ) from None
-
-
 def write_whole(
     path: Path, content: str | bytes, instead: str = "", mode: int = 0o644, fresh: Path | None = None
 ) -> None:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.system.identity import ProcessIdentity, identify, runtime_folder
+from lineproof.system.identity import ProcessIdentity, cache_folder, identify, runtime_folder, state_folder
 from lineproof.testbed import leases
 from lineproof.testbed.leases import Lease
 
@@ -207,6 +207,20 @@ class TestRuntimeFolder:
     def test_without_the_variable_it_is_below_tmp(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
         assert runtime_folder() == Path(f"/tmp/lineproof-{os.getuid()}")
+
+    @pytest.mark.parametrize("mode", [0o770, 0o707])
+    def test_a_folder_above_it_that_others_may_write_is_not_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+    ) -> None:
+        for variable in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+            monkeypatch.setenv(variable, str(tmp_path))
+        tmp_path.chmod(mode)
+        assert runtime_folder() == Path(f"/tmp/lineproof-{os.getuid()}")
+        for folder in (lambda: state_folder("routers"), cache_folder):
+            with pytest.raises(TestbedError, match="others may replace"):
+                folder()
+        tmp_path.chmod(0o1777)
+        assert cache_folder() == tmp_path / "lineproof"
 
 
 @pytest.mark.slow

@@ -22,6 +22,9 @@ ELSEWHERE = "set XDG_RUNTIME_DIR to another folder of yours"
 STATE_ELSEWHERE = "set XDG_STATE_HOME to another folder of yours that a reboot does not empty"
 """The other way out where :func:`state_folder` cannot be written."""
 
+CACHE_ELSEWHERE = "set XDG_CACHE_HOME to another folder of yours that can be written"
+"""The other way out where :func:`cache_folder` cannot be written."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
@@ -52,10 +55,12 @@ def identify(pid: int) -> ProcessIdentity:
 def runtime_folder() -> Path:
     """``$XDG_RUNTIME_DIR/lineproof``, else ``/tmp/lineproof-<uid>``; made with mode 0700 where missing.
 
+    Else: that variable names no folder of this user, or one that others may write.
+
     Raises TestbedError where that path is not a folder of this user, or cannot be made.
     """
     given = _own_folder("XDG_RUNTIME_DIR")
-    if given is not None:
+    if given is not None and not _is_open(given):
         return _private_folder(given / "lineproof", ELSEWHERE)
     return _private_folder(Path("/tmp") / f"lineproof-{os.getuid()}", ELSEWHERE)  # noqa: S108  (it verifies it)
 
@@ -63,20 +68,32 @@ def runtime_folder() -> Path:
 def state_folder(part: str) -> Path:
     """*part* of ``$XDG_STATE_HOME/lineproof``, else ``~/.local/state/lineproof``: a reboot leaves it. Mode 0700.
 
-    Raises TestbedError where that path is not a folder of this user, or cannot be made.
+    Raises TestbedError where that path is not a folder of this user alone, or cannot be made.
     """
-    variable = "XDG_STATE_HOME"
-    above = Path(os.environ[variable]) if _is_absolute(variable) else _home() / ".local" / "state"
+    return _private_folder(_folder_below("XDG_STATE_HOME", ".local/state", STATE_ELSEWHERE) / part, STATE_ELSEWHERE)
+
+
+def cache_folder() -> Path:
+    """``$XDG_CACHE_HOME/lineproof``, else ``~/.cache/lineproof``. Mode 0700. Raises as :func:`state_folder`."""
+    return _folder_below("XDG_CACHE_HOME", ".cache", CACHE_ELSEWHERE)
+
+
+def _folder_below(variable: str, default: str, elsewhere: str) -> Path:
+    """Return this product's folder in the one that *variable* names, else in *default* of the home folder."""
+    above = Path(os.environ[variable]) if _is_absolute(variable) else _home(elsewhere) / default
     try:
         above.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_absolute(variable) and _is_open(above):
+            raise TestbedError(f"in {above} others may replace what is kept there; {elsewhere}")
     except OSError as error:
-        raise not_written(above, error, STATE_ELSEWHERE) from error
-    folder = _private_folder(above / "lineproof", STATE_ELSEWHERE) / part
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise not_written(folder, error, STATE_ELSEWHERE) from error
-    return folder
+        raise not_written(above, error, elsewhere) from error
+    return _private_folder(above / "lineproof", elsewhere)
+
+
+def _is_open(folder: Path) -> bool:
+    """Return whether other users, root aside, may rename or remove what is in *folder*."""
+    found = folder.stat()
+    return found.st_uid not in (0, os.getuid()) or found.st_mode & (0o022 | stat.S_ISVTX) in (0o002, 0o020, 0o022)
 
 
 def machine_uptime() -> float:
@@ -96,14 +113,13 @@ def _own_folder(variable: str) -> Path | None:
     return found if found.is_dir() and found.stat().st_uid == os.getuid() else None
 
 
-def _home() -> Path:
+def _home(elsewhere: str) -> Path:
     """This user's home folder. Raises TestbedError."""
     try:
         return _own_folder("HOME") or Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
         raise TestbedError(
-            f"the user {os.getuid()} has no account on this machine, and HOME names no folder of this user;"
-            f" {STATE_ELSEWHERE}"
+            f"the user {os.getuid()} has no account on this machine, and HOME names no folder of this user; {elsewhere}"
         ) from None
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...errors import TestbedError, system_words
-from ...files import cache_folder
 from ...json_text import parse_json
+from ...system.identity import CACHE_ELSEWHERE, cache_folder
 from .client_folders import client_folder
 
 _RECORD, _TREE = "source.json", "client"
@@ -71,7 +71,7 @@ def store_copy(version: str, files: Mapping[str, bytes], source: str) -> Path:
     *source*: their origin, for the record. Raises TestbedError if the cache cannot be written.
     """
     try:
-        copies_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+        copies_folder().mkdir(exist_ok=True, mode=0o700)
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=copies_folder()))
     except OSError as error:
         raise _not_kept(error) from error
@@ -98,7 +98,7 @@ def store_copy(version: str, files: Mapping[str, bytes], source: str) -> Path:
 
 
 def _not_kept(error: OSError) -> TestbedError:
-    words = system_words(error, copies_folder(), "set XDG_CACHE_HOME to another folder that can be written")
+    words = system_words(error, copies_folder(), CACHE_ELSEWHERE)
     return TestbedError(f"the copy of TRex's client cannot be kept in {words}")
 
 

@@ -15,7 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from ....errors import TestbedError
-from ....files import cache_folder
+from ....system.identity import cache_folder
 from ..client_folders import client_folder
 from .service import Refusal
 from .steady_clock import use_steady_clock
