@@ -61,6 +61,22 @@ def test_everything_written_can_be_read(folder):
     assert run.notes == ()
 
 
+@pytest.mark.parametrize(
+    ("simulated", "testbed", "changes"),
+    [
+        (True, "hardware", {"extra": {"simulated_because": ["x"]}}),
+        (True, "hardware", {"clock_speed": 50.0}),
+        (True, "hardware", {"versions": {"generator.server": "SIMULATED"}}),
+        (True, "simulated", {}),
+        (False, "hardware", {"versions": {"generator.server": "v3.08"}}),
+    ],
+)
+def test_one_sign_of_a_simulation_is_enough(folder, simulated, testbed, changes):
+    folder.write_environment(replace(ENVIRONMENT, **{"simulated": False, "clock_speed": 1.0} | changes))
+    folder.add_input("variables/testbeds/lab.yaml", f"kind: {testbed}\n".encode())
+    assert read_run(folder.path).simulated == simulated
+
+
 def test_names_of_files_that_are_not_utf_8_are_names_too(folder):
     odd = os.fsdecode(b"\xff\xe9.yaml")
     filled(folder)

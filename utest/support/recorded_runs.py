@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lineproof.counts.trial import Trial
-from lineproof.evidence.recorder import SIMULATED_BECAUSE, Recorder
-from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import SIMULATED_BECAUSE, EnvironmentRecord
 from lineproof.session.characterising import Characteriser
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session

@@ -32,7 +32,7 @@ SIMULATED = "SIMULATED: nothing here is a measurement of a router"
 def report(found: RejudgedRun) -> str:
     """A line for each sentence, then what differs and why."""
     lines = [f"{found.run.path.name}, judged then by {_code(found.environment.code)}, now by {_code(code_identity())}"]
-    if found.environment.simulated:
+    if found.run.simulated:
         lines.append(SIMULATED)
     lines += [f"CHANGED: {words}" for words in found.changed] + [f"note: {note}" for note in found.notes]
     for item in found.sentences:
@@ -53,7 +53,7 @@ def document(found: RejudgedRun) -> dict[str, Any]:
     """The same as data for ``--json``."""
     return {
         "run": str(found.run.path),
-        "simulated": found.environment.simulated,
+        "simulated": found.run.simulated,
         "code": {"then": dict(found.environment.code), "now": code_identity()},
         "changed": list(found.changed),
         "notes": list(found.notes),
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _another_sla(arguments: argparse.Namespace) -> int:
     asked = None if arguments.suite is None else sentences_of(arguments.suite, arguments.variable)
     goal = None if arguments.goal is None else _goal(arguments.goal, arguments.project)
-    environment, found = judge_another_sla(arguments.run_folder, asked, goal)
+    recorded, found = judge_another_sla(arguments.run_folder, asked, goal)
     counts = {ruling.value: sum(item.ruling is ruling for item in found) for ruling in Ruling}
     if arguments.json:
         rows = [
@@ -138,10 +138,10 @@ def _another_sla(arguments: argparse.Namespace) -> int:
             for item in found
         ]
         run = str(arguments.run_folder)
-        print_json({"run": run, "simulated": environment.simulated, "verdicts": counts, "sentences": rows})
+        print_json({"run": run, "simulated": recorded.simulated, "verdicts": counts, "sentences": rows})
     else:
         lines = [f"{arguments.run_folder.name}: another SLA, judged by its trials; nothing was measured now"]
-        if environment.simulated:
+        if recorded.simulated:
             lines.append(SIMULATED)
         for item in found:
             lines.append(f"{visible(item.asked.test)}\n    {visible(item.message)}")

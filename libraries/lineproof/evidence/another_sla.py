@@ -87,7 +87,7 @@ class _Source:
 
 def judge_another_sla(
     folder: Path, asked: Sequence[AskedSentence] | None, goal: Goal | None = None
-) -> tuple[EnvironmentRecord, tuple[AnotherVerdict, ...]]:
+) -> tuple[RecordedRun, tuple[AnotherVerdict, ...]]:
     """*asked* (None: the run's own sentences), judged under *goal* (None: the run's) by the trials in *folder*.
 
     Raises ConfigError, above all where the folder was altered, and SentenceError for sentences that say nothing.
@@ -99,7 +99,7 @@ def judge_another_sla(
     if asked is None:
         asked = [AskedSentence(record.test, record.sentence) for record in run.requirements]
     judge = _RecordedJudge(run, run.environment, kept, kept if goal is None else replace(kept, goal=goal))
-    return run.environment, judge.verdicts(asked)
+    return run, judge.verdicts(asked)
 
 
 class _RecordedJudge:

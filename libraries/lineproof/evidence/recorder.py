@@ -34,7 +34,16 @@ from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
-from .records import INTERRUPTED, UNJUDGED, EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
+from .records import (
+    INTERRUPTED,
+    SIMULATED_BECAUSE,
+    UNJUDGED,
+    EnvironmentRecord,
+    RateFigures,
+    RequirementRecord,
+    TrialRecord,
+    dumps,
+)
 from .resume import CarriedVerdict
 from .run import RunFolder
 from .run_files import RECORDS
@@ -53,9 +62,6 @@ ABOUT = "about"
 
 SLA, EXECUTOR = "sla", "executor"
 """Keys in the environment record's extra data: where the SLA is (words, addresses); what started the run."""
-
-SIMULATED_BECAUSE = "simulated_because"
-"""Key of the signs of a simulation, in words, in the environment record's extra data."""
 
 T = TypeVar("T")
 

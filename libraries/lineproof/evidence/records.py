@@ -35,6 +35,9 @@ MEASUREMENT = "lineproof.measurement/1"
 INTERRUPTED = "interrupted"
 """Key of the sentence in which the run was ended, in the environment record's extra data."""
 
+SIMULATED_BECAUSE = "simulated_because"
+"""Key of the signs of a simulation, in words, in the environment record's extra data."""
+
 UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
 

@@ -7,6 +7,7 @@ takes its name: a folder that was never closed only lacks its manifest, and can 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -18,16 +19,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..config import read_yaml
 from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words, system_words
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
 from ..json_text import parse_json
+from ..simulation.signs import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
 from .margin import FILE_ENDING, MarginRecord
 from .measurement import MeasurementRecord
 from .readings import ReadingRecord
 from .record_schemas import LINES, why_unfit
-from .records import ENVIRONMENT, FILE, MANIFEST, MARGIN, EnvironmentRecord, RequirementRecord, TrialRecord, json_bytes
+from .records import (
+    ENVIRONMENT,
+    FILE,
+    MANIFEST,
+    MARGIN,
+    SIMULATED_BECAUSE,
+    EnvironmentRecord,
+    RequirementRecord,
+    TrialRecord,
+    json_bytes,
+)
 from .run_files import (
     CHAINED,
     CHARACTERISATION,
@@ -243,9 +256,23 @@ class RecordedRun:
 
     @property
     def simulated(self) -> bool:
-        """Whether any of its records says so."""
-        records = (self.environment, *self.requirements, *self.trials)
-        return any(record is not None and record.simulated for record in records)
+        """Whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
+        known = self.environment
+        timed: tuple[EnvironmentRecord | TrialRecord, ...] = (*filter(None, (known,)), *self.trials)
+        return (
+            any(record.simulated or record.clock_speed != 1 for record in timed)
+            or any(record.simulated for record in self.requirements)
+            or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
+            or any(map(_is_simulated, self.path.glob(f"{INPUTS}/*/testbeds/*.yaml")))
+        )
+
+
+def _is_simulated(testbed: Path) -> bool:
+    """Return whether the file *testbed* says that it is of ``kind: simulated``."""
+    with contextlib.suppress(ConfigError):
+        data, _ = read_yaml(testbed)
+        return isinstance(data, dict) and data.get("kind") == "simulated"
+    return False
 
 
 def read_run(folder: Path) -> RecordedRun:

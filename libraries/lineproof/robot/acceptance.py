@@ -22,7 +22,8 @@ from ..evidence.environment import environment_record
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
-from ..evidence.recorder import SIMULATED_BECAUSE, SLA, Recorder
+from ..evidence.recorder import SLA, Recorder
+from ..evidence.records import SIMULATED_BECAUSE
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary_of_kept

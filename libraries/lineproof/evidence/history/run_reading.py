@@ -136,6 +136,7 @@ class _NeededOfTrial:
     profile: str
     mean_size: float
     link_bps: float
+    clock_speed: float
     load_pps: float
     duration: float
     elapsed: float | None
@@ -188,4 +189,5 @@ def _record(found: _NeededOfTrial) -> TrialRecord:
         found.mean_size,
         found.link_bps,
         Trial(found.number, outcome, problems, *times),
+        found.clock_speed,
     )
