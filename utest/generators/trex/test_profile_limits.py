@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -41,6 +42,15 @@ def test_a_profile_that_cannot_be_interrupted_is_killed(own: Own, body: str, mon
     began = time.monotonic()
     assert "did not end within 3 s, and its process was ended" in refused(own, body)
     assert time.monotonic() - began < 30  # without a limit it runs for ever; a busy machine takes its time
+
+
+@pytest.mark.parametrize("end", ["return stream(64, direction)", "raise ValueError", "while True: pass"])
+def test_what_it_started_ends_with_it(own: Own, end: str) -> None:
+    began = own.folder / "began"
+    start = "import os, subprocess\nif not direction: os.symlink(str(subprocess.Popen(['sleep', '60']).pid), '{}')\n"
+    with contextlib.suppress(ConfigError):
+        own.read(ours(start.format(began) + end)).profile(["mine"])
+    assert within(20, lambda: not psutil.pid_exists(int(str(began.readlink()))))
 
 
 def test_its_memory_is_limited(own: Own) -> None:

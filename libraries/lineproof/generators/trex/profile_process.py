@@ -50,13 +50,12 @@ def ask_profile(
         )
         try:
             status = process.wait(limit)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
+        except children.TimeoutExpired:
+            raise ProfileFailed(f"did not end within {limit:g} s, and its process was ended") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # what the profile started, too
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            if isinstance(error, children.TimeoutExpired):
-                raise ProfileFailed(f"did not end within {limit:g} s, and its process was ended") from None
-            raise
         texts = []
         for file in (answer, log):
             file.seek(0)
