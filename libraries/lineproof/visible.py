@@ -44,6 +44,8 @@ def shortened(text: object, most: int = _SHOWN) -> str:
     words = str(text)
     if len(words) > most:
         words = f"{words[: most - most // 3]} … {words[-(most // 3) :]}"
+    if words.isprintable():
+        return words
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in words)
 
 

@@ -241,14 +241,14 @@ def _write(path: Path, text: str) -> None:
 
 
 def _resolved(argument: object) -> str:
-    """*argument* with the values of the variables in it; not of those that are named as secrets are.
+    """*argument* with the texts and numbers of the variables in it; not of those that are named as secrets are.
 
-    Only plain names are looked up: an expression would be run once more.
+    Only plain names are looked up: an expression would be run once more. Of an object its name says more.
     """
 
     def value(found: re.Match[str]) -> str:
         known = None if _SECRET_NAME.search(found[2]) else BuiltIn().get_variable_value(found[0])
-        return found[0] if known is None else shortened(known)
+        return shortened(known) if isinstance(known, str | int | float) else found[0]
 
     return _VARIABLE.sub(value, str(argument))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -9,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -155,13 +156,11 @@ def _filled(pattern: str, given: Mapping[str, str]) -> str:
 
 def package_versions() -> dict[str, str]:
     """Versions of those :data:`PACKAGES` that are installed."""
-    wanted = set(PACKAGES)
     found: dict[str, str] = {}
-    for distribution in distributions():
-        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
-        if name in wanted:
-            found.setdefault(name, distribution.version)
-    return dict(sorted(found.items()))
+    for name in sorted(PACKAGES):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _system() -> str:

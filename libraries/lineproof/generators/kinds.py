@@ -50,6 +50,8 @@ def installed_kinds() -> Mapping[str, EntryPoint]:
 
 def generator_kind(name: str) -> GeneratorKind:
     """The kind *name*. Raises ConfigError, which lists what is installed, or says why it cannot be loaded."""
+    if name == DEFAULT:  # without a look at all distributions, which takes 40 ms
+        return _loaded(_OWN_DEFAULT)
     known = installed_kinds()
     if name not in known:
         near = did_you_mean(name, known)
