@@ -12,15 +12,8 @@ DEBIAN = yaml.safe_load((DATA / "debian.yaml").read_text(encoding="utf-8"))
 
 # as rates and latencies are: a spread that arithmetic on floats can see
 measurements = st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
-samples = st.lists(measurements, min_size=2, max_size=30)
-spread = samples.filter(lambda sample: len(set(sample)) > 1)
+spread = st.lists(measurements, min_size=2, max_size=30).filter(lambda sample: len(set(sample)) > 1)
 confidences = st.sampled_from([0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
-unhurried = settings(max_examples=50, deadline=None)
-methods = st.sampled_from(["welch", "pooled"])
-
-
-def near(value: float, scale: float):
-    return pytest.approx(value, rel=1e-9, abs=1e-9 * scale)
 
 
 # --- ministat's answers
@@ -78,7 +71,7 @@ def test_the_text_names_welchs_test_and_its_degrees_of_freedom():
 # --- comparisons
 
 
-@unhurried
+@settings(max_examples=50, deadline=None)
 @given(spread, spread, confidences)
 def test_welch_agrees_with_scipy(one: list[float], two: list[float], confidence: float):
     from scipy.stats import ttest_ind  # takes a second of every run that collects this file

@@ -4,7 +4,7 @@ import statistics
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.stats import (
@@ -17,25 +17,16 @@ from lineproof.stats import (
     interval,
     mean_interval,
     normality,
-    proportion_interval,
 )
 
 # as rates and latencies are: a spread that arithmetic on floats can see
 measurements = st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
-samples = st.lists(measurements, min_size=2, max_size=30)
-spread = samples.filter(lambda sample: len(set(sample)) > 1)
-confidences = st.sampled_from([0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
-unhurried = settings(max_examples=50, deadline=None)
-
-
-def near(value: float, scale: float):
-    return pytest.approx(value, rel=1e-9, abs=1e-9 * scale)
 
 
 # --- summaries
 
 
-@unhurried
+@settings(max_examples=50, deadline=None)
 @given(st.lists(measurements, min_size=1, max_size=30))
 def test_a_summary_is_ordered_and_right(sample: list[float]):
     found = Summary.of(sample)
@@ -87,24 +78,10 @@ def test_a_bootstrap_interval_is_inside_the_sample_and_repeatable(sample: list[f
     assert f"seed {seed}" in found.explanation
 
 
-def test_any_statistic_can_be_resampled():
-    draw = random.Random(3)
-    sample = [draw.expovariate(1) for _ in range(60)]
-    found = bootstrap_interval(sample, statistics.median)
-    assert found.estimate == statistics.median(sample)
-    assert found.low < math.log(2) < found.high and found.half_width < 0.5
-
-
 def test_the_percentile_bootstrap_is_used_where_bca_is_not_defined():
-    found = bootstrap_interval([1, 2, 3, 4, 5], max)
+    found = bootstrap_interval([1e17, 1e17 + 16, 1e17])
     assert found.low is not None and math.isfinite(found.low)
-    found = bootstrap_interval([1, 1, 1, 1, 9], statistics.median)
     assert found.method is IntervalMethod.PERCENTILE and "BCa is not defined" in found.explanation
-
-
-def test_a_statistic_that_is_not_finite_for_some_resamples_is_refused():
-    with pytest.raises(ValueError, match=r"no finite number for some resamples.*\.$"):
-        bootstrap_interval([1, 2, 3], lambda values: 1.0 if len(set(values)) > 1 else math.nan)
 
 
 # --- which interval
@@ -180,33 +157,3 @@ def test_a_confidence_is_a_fraction(confidence: float):
             wrong([1, 2, 3], confidence=confidence)
     with pytest.raises(ValueError, match=r"0\.95 for 95 %"):
         compare([1, 2], [1, 2], confidence)
-    with pytest.raises(ValueError, match=r"0\.95 for 95 %"):
-        proportion_interval(1, 2, confidence)
-
-
-# --- probabilities
-
-
-@pytest.mark.parametrize("method", [IntervalMethod.WILSON, IntervalMethod.CLOPPER_PEARSON])
-@unhurried
-@given(st.integers(0, 1000), st.integers(1, 1000), confidences)
-def test_a_proportion_is_within_its_interval(method, k: int, n: int, confidence: float):
-    assume(k <= n)
-    found = proportion_interval(k, n, confidence, method)
-    assert 0 <= found.low <= k / n <= found.high <= 1
-    mirrored = proportion_interval(n - k, n, confidence, method)
-    assert (mirrored.low, mirrored.high) == pytest.approx((1 - found.high, 1 - found.low), abs=1e-9)
-
-
-def test_proportion_intervals_match_the_textbook():
-    # none of n: Clopper and Pearson's upper bound is 1 - (alpha / 2) ** (1 / n), Wilson's is z² / (n + z²)
-    exact = proportion_interval(0, 1000, 0.95, IntervalMethod.CLOPPER_PEARSON)
-    assert (exact.low, exact.high) == pytest.approx((0, 1 - 0.025**0.001))
-    wilson = proportion_interval(0, 1000)
-    assert (wilson.low, wilson.high) == pytest.approx((0, 1.959964**2 / (1000 + 1.959964**2)))
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 0), (-1, 5), (6, 5)])
-def test_impossible_proportions_are_refused(k: int, n: int):
-    with pytest.raises(ValueError, match=r"cannot be.*\.$"):
-        proportion_interval(k, n)

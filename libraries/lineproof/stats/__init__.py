@@ -14,7 +14,6 @@ from .intervals import (
     interval,
     mean_interval,
     normality,
-    proportion_interval,
 )
 from .summary import VITALS_HEAD, Moments, Summary
 
@@ -35,5 +34,4 @@ __all__ = [
     "mean_interval",
     "more_often",
     "normality",
-    "proportion_interval",
 ]

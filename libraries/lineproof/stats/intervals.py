@@ -1,13 +1,12 @@
-"""Confidence intervals of a mean, of any statistic, and of a probability."""
+"""Confidence intervals of a mean."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
 
 from .student_t import t_value
 from .summary import Summary, check_confidence, check_sample, confidence_text, mean
@@ -29,8 +28,6 @@ class IntervalMethod(Enum):
     STUDENT_T = "Student's t"
     BCA = "bootstrap, BCa"
     PERCENTILE = "bootstrap, percentile"
-    WILSON = "Wilson"
-    CLOPPER_PEARSON = "Clopper-Pearson"
     CONSTANT = "all measurements are equal"
     NONE = "none"
 
@@ -75,21 +72,16 @@ def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval
     return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence, IntervalMethod.STUDENT_T, words)
 
 
-def bootstrap_interval(
-    sample: Sequence[float],
-    statistic: Callable[[Sequence[float]], float] = mean,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """The interval of any *statistic* by the bias-corrected and accelerated bootstrap (BCa; Efron 1987).
+def bootstrap_interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -> Interval:
+    """The mean's interval by the bias-corrected and accelerated bootstrap (BCa; Efron 1987).
 
     It assumes no distribution. The same sample and *seed* give the same interval. Where BCa is not defined (for example
-    the median of few measurements) the percentile bootstrap is used, and the explanation says so. Raises ValueError as
-    :func:`mean_interval`, and where the statistic of the sample or of a resample is not finite.
+    where measurements differ by rounding only) the percentile bootstrap is used, and the explanation says so. Raises
+    ValueError as :func:`mean_interval`.
     """
     values = check_sample(sample)
     check_confidence(confidence)
-    estimate = check_sample([statistic(values)], what="statistic")[0]
+    estimate = mean(values)
     degenerate = _degenerate_interval(values, estimate, confidence)
     if degenerate is not None:
         return degenerate
@@ -101,8 +93,7 @@ def bootstrap_interval(
             warnings.simplefilter("ignore")  # undefined BCa warns and gives nan, which is handled below
             found = stats.bootstrap(
                 (np.array(values),),
-                np.mean if statistic is mean else statistic,
-                vectorized=statistic is mean,
+                np.mean,
                 n_resamples=RESAMPLES,
                 batch=max(1, _BATCH_VALUES // len(values)),
                 confidence_level=confidence,
@@ -112,10 +103,6 @@ def bootstrap_interval(
         low, high = float(found.low), float(found.high)
         if math.isfinite(low) and math.isfinite(high):
             break
-    else:
-        raise ValueError(
-            "the statistic is no finite number for some resamples; it needs to be one for any such sample."
-        )
     words = f"{method.value}, {RESAMPLES} resamples, seed {seed}"
     if method is IntervalMethod.PERCENTILE:
         words += "; BCa is not defined for this sample"
@@ -166,29 +153,6 @@ def interval(sample: Sequence[float], confidence: float = 0.95) -> Interval:
         reason = f"taken because normality is rejected (Shapiro-Wilk p = {p:.2g})"
         return replace(found, explanation=f"{found.explanation}; {reason}")
     return replace(student, explanation=f"{student.explanation}; {reason}")
-
-
-def proportion_interval(
-    k: int,
-    n: int,
-    confidence: float = 0.95,
-    method: Literal[IntervalMethod.WILSON, IntervalMethod.CLOPPER_PEARSON] = IntervalMethod.WILSON,
-) -> Interval:
-    """The interval of a probability, as a fraction, from *k* successes in *n* independent trials.
-
-    Wilson's score interval has its confidence on average over probabilities; Clopper and Pearson's has at least its
-    confidence for each, so use it for promises. Raises ValueError unless 0 ≤ k ≤ n and n ≥ 1.
-    """
-    check_confidence(confidence)
-    if n < 1 or not 0 <= k <= n:
-        raise ValueError(f"{k} successes of {n} trials cannot be: there is at least one trial, and 0 ≤ k ≤ n.")
-    from scipy import stats
-
-    name: Literal["wilson", "exact"] = "wilson" if method is IntervalMethod.WILSON else "exact"
-    found = stats.binomtest(k, n).proportion_ci(confidence_level=confidence, method=name)
-    # rounding may put Wilson's bound slightly off 0 or 1 where none, or all, succeeded
-    low, high = min(float(found.low), k / n), max(float(found.high), k / n)
-    return Interval(k / n, low, high, confidence, method, f"{method.value} of {k} successes in {n} trials")
 
 
 def _degenerate_interval(values: list[float], estimate: float, confidence: float) -> Interval | None:
