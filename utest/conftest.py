@@ -141,7 +141,7 @@ def pytest_runtest_call() -> Iterator[None]:
 
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for leases, of this test alone."""
+    """The runtime folder, of this test alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return runtime_folder()
 

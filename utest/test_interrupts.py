@@ -8,7 +8,7 @@ from support.paths import LIBRARIES
 from support.source_trees import tree_of
 
 HOME = LIBRARIES / "lineproof"
-OTHER_PROCESSES = ("generators/trex/client/", "testbed/keeper.py", "testbed/trex/")
+OTHER_PROCESSES = ("generators/trex/client/", "testbed/trex/")
 IN_WORKER_THREADS = {"_open", "execute", "log_in", "work", "run"}
 """Functions that only worker threads run, where no signal arrives."""
 

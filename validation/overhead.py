@@ -10,30 +10,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import selectors
 import statistics
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Generator
+from dataclasses import replace
 
 from lineproof.commands.ending import finish
 from lineproof.counts.trial import Load, Measure
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.drain import QUIET_TIME
-from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.system import children
 from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
-from lineproof.traffic.catalogue import Catalogue
-from lineproof_bench.shells.control import ModelControl
-from lineproof_bench.state import RouterConfiguration
+from lineproof.testbed.settings import SimulatedSettings
 
 PLATFORM, SOFTWARE = "netgate6100", "vpp"
 
@@ -42,9 +33,6 @@ BOUND = 0.25
 
 ROUTER, TREX_BOUND = "linux_router", 0.6
 """The router of the benches in network namespaces, and the bound there, where TRex itself takes part."""
-
-LIMIT = 20.0
-"""Seconds for the server to start, and for one answer of its router."""
 
 
 def main() -> int:
@@ -61,7 +49,8 @@ def main() -> int:
     if arguments.trials < 1 or not 0 < arguments.duration <= 60 or not arguments.pps > 0:
         parser.error("expected at least 1 trial of more than 0 and at most 60 s, at more than 0 frames/s")
     before, bound = cpu_times(), BOUND if arguments.testbed is None else TREX_BOUND
-    kinds = _embedded() if arguments.testbed is None else _namespaces(arguments.testbed, arguments.platform)
+    where = (arguments.testbed, arguments.platform, None) if arguments.testbed else ("simulated", PLATFORM, SOFTWARE)
+    kinds = _trials(*where)
     lines, worst = [], 0.0
     with contextlib.closing(kinds):
         for name, measure, wait, forwards in kinds:
@@ -101,103 +90,23 @@ TrialKind = tuple[str, Measure, float, bool]
 _BACK, _LOST = "every frame comes back", f"all lost, after {QUIET_TIME:g} s"
 
 
-def _embedded() -> Generator[TrialKind, None, None]:
-    """Trials of the embedded server with the forwarding model."""
-    project = Project.find()
-    interfaces = read_platform(project.platforms, PLATFORM).software[SOFTWARE].interfaces
-    profile = Catalogue.read(project.profiles).profile(["64b"])
-    with (
-        embedded_server(project.platforms / f"{PLATFORM}.yaml", SOFTWARE) as facts,
-        TrexGenerator(TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"])) as generator,
-    ):
-        generator.prepare(profile, (Direction(0, 1),))
-        configure(facts, _forwarding(facts["ports"], interfaces))
-        yield _BACK, generator.measure, 0.0, True
-        configure(facts, RouterConfiguration())
-        yield _LOST, generator.measure, QUIET_TIME, False
-
-
-def _namespaces(testbed: str, platform: str) -> Generator[TrialKind, None, None]:
-    """Trials through a router in a namespace, by *testbed*'s server: a real TRex or the embedded one."""
-    session = Session.start(Plan.read(Project.find(), platform, None, testbed, "quick"))
+def _trials(testbed: str, platform: str, software: str | None) -> Generator[TrialKind, None, None]:
+    """Trials through the router of *testbed*, in real time."""
+    plan = Plan.read(Project.find(), platform, software, testbed, "quick")
+    if isinstance(plan.testbed, SimulatedSettings):
+        plan = replace(plan, testbed=plan.testbed.model_copy(update={"clock_speed": 1.0}))
+    session = Session.start(plan)
     try:
-        if session.simulated:
-            raise TestbedError(f"testbed '{testbed}' is simulated; expected one in network namespaces")
         session.generator.connect()
         print(f"TRex {session.generator.versions.get('server', '?')}, testbed '{testbed}'", flush=True)
-        session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=False)
-        yield _LOST, session.traffic.measure, QUIET_TIME, False  # a router without addresses
+        generator = session.generator.driver
+        generator.prepare(plan.catalogue.profile(["64b"]), (Direction(0, 1),))
+        yield _LOST, generator.measure, QUIET_TIME, False  # a router without addresses
         session.router.connect()
         session.router.configure()
-        yield _BACK, session.traffic.measure, 0.0, True
+        yield _BACK, generator.measure, 0.0, True
     finally:
         session.close()
-
-
-@contextmanager
-def embedded_server(platform_file: Path, software: str, clock_speed: float = 1.0) -> Iterator[dict[str, Any]]:
-    """The embedded server with the forwarding model, as a process; yields its facts. Raises TestbedError."""
-    process = children.start(
-        children.python("lineproof_bench.server"),
-        stdin=children.PIPE,
-        stdout=children.PIPE,
-        start_new_session=True,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    specification = {
-        "backend": "model",
-        "platform_file": str(platform_file.absolute()),
-        "software": software,
-        "clock_speed": clock_speed,
-        "host": "127.0.0.1",
-        "rpc_port": 0,
-        "pub_port": 0,
-    }
-    try:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(specification).encode() + b"\n")
-            process.stdin.flush()
-        yield _facts(process.stdout)
-    finally:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        try:
-            process.wait(5)
-        except children.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
-
-
-def _facts(output: IO[bytes]) -> dict[str, Any]:
-    with selectors.DefaultSelector() as selector:
-        selector.register(output, selectors.EVENT_READ)
-        if not selector.select(LIMIT):
-            raise TestbedError(f"the embedded server did not start within {LIMIT:g} s")
-    line = output.readline()  # written at once, so the whole line is there
-    facts: dict[str, Any] = json.loads(line) if line else {"error": "it ended without a word"}
-    if "error" in facts:
-        raise TestbedError(f"the embedded server did not start: {facts['error']}")
-    return facts
-
-
-def configure(facts: Mapping[str, Any], configuration: RouterConfiguration) -> None:
-    """Give the server's simulated router a configuration, as its shell would. Raises TestbedError."""
-    with contextlib.closing(ModelControl(facts["control_port"], facts["control_token"], LIMIT)) as control:
-        control.configure(configuration)
-
-
-def _forwarding(ports: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> RouterConfiguration:
-    """Addresses, neighbours and routes with which the router forwards between the server's two ports."""
-    cabled = [
-        (name, number, port["mac"]) for number, (name, port) in enumerate(zip(interfaces, ports, strict=False), 1)
-    ]
-    return RouterConfiguration(
-        up=tuple(name for name, _, _ in cabled),
-        addresses=tuple((name, f"100.65.{number}.1/24") for name, number, _ in cabled),
-        neighbours=tuple((name, f"100.65.{number}.2", mac) for name, number, mac in cabled),
-        routes=(("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2")),
-    )
 
 
 if __name__ == "__main__":

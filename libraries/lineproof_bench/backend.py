@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .server_actions import ServerAction
+
 SPLITMIX_STEP = 0x9E3779B97F4A7C15
 """SplitMix64's increment of its state: the golden ratio's fraction times 2^64."""
 
@@ -183,23 +185,6 @@ class LatencyCounters:
 
 
 @runtime_checkable
-class StreamCounters(Protocol):
-    """A backend that counts the frames of packet groups, where they arrive and how late."""
-
-    def flow_counters(self, group: int) -> FlowCounters:
-        """Counts up to this moment; all zero for a group that was never sent."""
-        ...
-
-    def latency_counters(self, group: int) -> LatencyCounters:
-        """Latencies up to this moment."""
-        ...
-
-    def forget(self, group: int) -> None:
-        """Set the counts of this group to zero."""
-        ...
-
-
-@runtime_checkable
 class Neighbour(Protocol):
     """A backend without real frames: it says who would answer ARP and neighbour discovery."""
 
@@ -209,20 +194,31 @@ class Neighbour(Protocol):
 
 
 @runtime_checkable
-class AddressFilter(Protocol):
-    """A backend whose cards may drop frames that are addressed to other MAC addresses."""
+class SimulatedBackend(Protocol):
+    """A backend without real frames: its clock may run fast, its cards be choosy, and faults happen on request."""
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop the bench's clock while the context is open: else the counts of two ports would be ms apart."""
+        ...
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
         """From now on *port* takes every frame, or only its own."""
         ...
 
+    def reported_groups(self, groups: list[int]) -> list[int]:
+        """Those of *groups* that an answer reports."""
+        ...
 
-@runtime_checkable
-class Freezable(Protocol):
-    """A backend whose clock may run fast: without freezing it the counts of two ports would be ms apart."""
+    def server_actions(self) -> tuple[ServerAction, ...]:
+        """What the server has to do since the last call."""
+        ...
 
-    def frozen(self) -> AbstractContextManager[None]:
-        """Stop the bench's clock while the context is open."""
+    def reply_delay(self) -> float | None:
+        """Seconds of wall time to delay the present reply; None: do not delay it."""
+        ...
+
+    def drops_reply(self) -> bool:
+        """Whether the present reply is not sent at all."""
         ...
 
 
@@ -263,6 +259,18 @@ class Backend(Protocol):
 
     def counters(self, port: int) -> PortCounters:
         """Counts up to this moment."""
+        ...
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Counts of a packet group up to this moment; all zero for one that was never sent."""
+        ...
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latencies of a packet group up to this moment."""
+        ...
+
+    def forget(self, group: int) -> None:
+        """Set the counts of this group to zero."""
         ...
 
     def link_up(self, port: int) -> bool:

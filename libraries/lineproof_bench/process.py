@@ -2,11 +2,12 @@
 
 It gets its specification as one JSON line on standard input, answers with one JSON line on standard output
 (``{"ready": true, …}`` or ``{"error": "sentence"}``), and ends when standard input ends: so a killed parent leaves
-no child. SIGTERM, SIGHUP and SIGQUIT end it too; SIGINT is left to the parent, which stops its children in order.
+no child.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -14,64 +15,67 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 END_LIMIT = 3.0
 """Seconds that an orderly end may take before the process ends itself regardless."""
 
+LARGEST_LINE = 1 << 20
+"""Bytes of a line that the parent writes."""
+
 
 def read_specification() -> dict[str, Any]:
-    """The one JSON object that the parent writes first.
+    """Return the one JSON object that the parent writes first.
 
     From here on the process may have as many open files as its user may: connections of others do not use them up.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    line = sys.stdin.readline()
-    if not line:
-        raise SystemExit(1)
+    line = bytearray()
+    # byte by byte: what follows the line is read by open_input()
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            raise SystemExit(1)
+        line += byte
     found: dict[str, Any] = json.loads(line)
     return found
 
 
 def ready(facts: Mapping[str, Any]) -> None:
-    """Report to the parent that service has ending."""
-    _send({"ready": True, "pid": os.getpid(), **facts})
+    """Report to the parent that service has begun."""
+    say({"ready": True, "pid": os.getpid(), **facts})
 
 
-def refuse(sentence: str) -> None:
+def refuse(sentence: str) -> NoReturn:
     """Report to the parent why it cannot begin, then end with status 1."""
-    _send({"error": sentence})
+    say({"error": sentence})
     raise SystemExit(1)
 
 
-def _send(data: Mapping[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError):
+def say(data: Mapping[str, Any]) -> None:
+    """Write one JSON line to the parent, if it still reads."""
+    with contextlib.suppress(OSError):
         sys.stdout.write(json.dumps(data) + "\n")
         sys.stdout.flush()
 
 
-def on_end(stop: Callable[[], None]) -> None:
-    """Call *stop* once, from another thread, when the parent has gone or a signal ends it; by force after END_LIMIT."""
-    ending = threading.Event()
+async def open_input() -> asyncio.StreamReader:
+    """Return what gives the parent's lines, and ends when the parent has gone or SIGTERM, SIGHUP or SIGQUIT comes.
 
-    def end() -> None:
-        if ending.is_set():
-            return
-        ending.set()
-        watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
-        watchdog.daemon = True
-        watchdog.start()
-        stop()
-
-    def watch() -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while os.read(0, 4096):
-                pass
-        end()
-
+    SIGINT is left to the parent, which stops its children in order.
+    """
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(LARGEST_LINE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, lambda *_: threading.Thread(target=end, daemon=True).start())
-    threading.Thread(target=watch, daemon=True, name="parent-watch").start()
+        loop.add_signal_handler(number, reader.feed_eof)
+    return reader
+
+
+def end_soon() -> None:
+    """End this process after END_LIMIT s, whatever it does until then."""
+    watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
+    watchdog.daemon = True
+    watchdog.start()

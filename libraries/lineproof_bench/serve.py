@@ -8,9 +8,11 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import TypeVar
 
+from lineproof.commands.ending import finish
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import read_platform
 from lineproof.project import Project
@@ -24,6 +26,8 @@ from lineproof.testbed.facts import TestbedFacts
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
+
+N = TypeVar("N", int, float)
 
 WATCH_INTERVAL = 0.5
 """Seconds between looks at the bench's processes."""
@@ -153,44 +157,41 @@ def _last_lines(facts: TestbedFacts) -> list[str]:
     return lines
 
 
-def _speed(text: str) -> float:
-    value = float(text)
-    if not 1 <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
-    return value
+def _within(least: float, most: float, kind: Callable[[str], N]) -> Callable[[str], N]:
+    """Return a reader of an argument that is a number from *least* to *most*."""
 
+    def number(text: str) -> N:
+        value = kind(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not between {least:g} and {most:g}")
+        return value
 
-def _delay(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 600:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 600")
-    return value
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 65535")
-    return value
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lineproof serve", description="Start the embedded bench and keep it running."
     )
+    late, delay, port = "seconds of the model's clock", _within(0, 600, float), _within(0, 65535, int)
     parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
     parser.add_argument("--software", help="one of the platform's; default its first")
     parser.add_argument("--testbed", default="simulated", help="a simulated or netns file of variables/testbeds")
-    parser.add_argument("--clock-speed", type=_speed, default=1.0, help="seconds of the model's clock per second")
+    parser.add_argument(
+        "--clock-speed", type=_within(1, 1000, float), default=1.0, help="seconds of the model's clock per second"
+    )
     behind = parser.add_mutually_exclusive_group()
     behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
     parser.add_argument(
         "--learned-neighbours", action="store_true", help="the router has learned its neighbours; none is set for good"
     )
-    late = "seconds of the model's clock"
-    parser.add_argument("--link-delay", type=_delay, default=0.0, help=f"{late} until an interface has carrier")
-    parser.add_argument("--link-poll", type=_delay, default=0.0, help=f"{late} between the router's looks at its links")
+    parser.add_argument("--link-delay", type=delay, default=0.0, help=f"{late} until an interface has carrier")
+    parser.add_argument("--link-poll", type=delay, default=0.0, help=f"{late} between the router's looks at its links")
     behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
-    parser.add_argument("--rpc-port", type=_port, default=4501, help="TCP port of requests, 0 for a free one")
-    parser.add_argument("--pub-port", type=_port, default=4500, help="TCP port of events, 0 for a free one")
+    parser.add_argument("--rpc-port", type=port, default=4501, help="TCP port of requests, 0 for a free one")
+    parser.add_argument("--pub-port", type=port, default=4500, help="TCP port of events, 0 for a free one")
     return parser
+
+
+if __name__ == "__main__":
+    finish(lambda: main(sys.argv[1:]))

@@ -1,15 +1,9 @@
-"""The simulated router as its shell sees and configures it: the contract of the control socket.
-
-The forwarding model lives in the server's process; the SSH shells live in another. They meet on a ZeroMQ REQ/REP
-socket on loopback. A request is one JSON object, ``{"token": …, "op": "state" | "configure" | "clear", …}``; the answer
-is ``{"ok": …}`` or ``{"error": "sentence"}``.
-"""
+"""The simulated router as its shell sees and configures it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,37 +138,3 @@ class ModelledRouter(Protocol):
     def clear(self) -> None:
         """``clear runtime``."""
         ...
-
-
-def to_json(state: RouterState | RouterConfiguration) -> dict[str, Any]:
-    """Plain data for the control socket."""
-    return asdict(state)
-
-
-def configuration_from_json(data: Mapping[str, Any]) -> RouterConfiguration:
-    """The inverse of :func:`to_json` for a configuration."""
-    return RouterConfiguration(
-        up=tuple(data["up"]),
-        addresses=tuple((row[0], row[1]) for row in data["addresses"]),
-        neighbours=tuple((row[0], row[1], row[2]) for row in data["neighbours"]),
-        routes=tuple((row[0], row[1]) for row in data["routes"]),
-        learned=tuple((row[0], row[1]) for row in data.get("learned", ())),
-        done=tuple(data.get("done", ())),
-    )
-
-
-def state_from_json(data: Mapping[str, Any]) -> RouterState:
-    """The inverse of :func:`to_json` for a state."""
-    threads = []
-    for thread in data["threads"]:
-        nodes = tuple(NodeState(**node) for node in thread["nodes"])
-        queues = tuple((row[0], row[1]) for row in thread["queues"])
-        threads.append(ThreadState(**{**thread, "nodes": nodes, "queues": queues}))
-    return RouterState(
-        **{
-            **data,
-            "interfaces": tuple(InterfaceState(**row) for row in data["interfaces"]),
-            "threads": tuple(threads),
-            "configuration": configuration_from_json(data["configuration"]),
-        }
-    )

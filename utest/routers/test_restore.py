@@ -22,7 +22,6 @@ from lineproof.session import router
 from lineproof.session.plan import Plan
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from lineproof.session.session import Session
-from lineproof.testbed.leases import Lease
 from support.paths import ROOT
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
@@ -200,8 +199,7 @@ def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, m
     monkeypatch.setattr(changing_commands, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
-    lease = Lease.read(next(runtime.glob("*.lease")))
-    shells = lease.processes[1].pid
+    (shells,) = session.testbed.pids
     try:
         session.generator.connect()
         session.router.connect()

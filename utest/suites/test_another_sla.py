@@ -117,23 +117,6 @@ def test_moved_thresholds_never_contradict_a_fresh_run(
     assert judged(folder, {"Between": "64b 1-flow unidirectional ≥ 5.1 Mpps"})["Between"].ruling is Ruling.INCONCLUSIVE
 
 
-def test_what_is_open_says_which_trials_it_needs(run: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = run
-    found = judged(
-        folder,
-        {
-            "More": "imix unidirectional ≥ 70% line rate",
-            "Less Than Missed": "512b unidirectional ≥ 1 Mpps",
-            "Longer": "64b 1-flow unidirectional ≥ 4.98 Mpps for 1 min",
-            "Cost": "64b unidirectional costs ≤ 450 cycles/packet at 5 Mpps",
-        },
-    )
-    assert {item.ruling for item in found.values()} == {Ruling.INCONCLUSIVE}
-    assert found["More"].message.startswith("INCONCLUSIVE: imix unidirectional ≥ 70% line rate: the run has no trials")
-    assert "needs at least 4 trials of 1 s at 2.292 Mpps of imix unidirectional" in found["More"].message
-    assert "4 recorded trials" in found["Longer"].message
-
-
 @pytest.fixture(scope="module")
 def measured(session: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a search for its margin: about 107 % of the sentence."""
@@ -147,17 +130,6 @@ def test_trials_of_a_margin_decide_above_the_sentence(measured: Path, mpps: floa
     assert item.ruling.value == ruling, item.message
     assert ("margin" in item.rests_on) is (mpps > 4.7)
     assert f"{'less' if ruling == 'FAIL' else 'more'} than it asks for" in item.message
-
-
-def test_another_goal_needs_its_own_trials(run: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    folder, _ = run
-    assert main(["rejudge", str(folder), "--goal", "rfc2544"]) == 1
-    goal = tmp_path / "mine.yaml"
-    text = (robot_run.ROOT / "variables" / "goals" / "quick.yaml").read_text(encoding="utf-8")
-    goal.write_text(text.replace("goal: quick", "goal: mine"), encoding="utf-8")
-    assert main(["rejudge", str(folder), "--goal", str(goal)]) == 1  # one sentence was missed
-    with pytest.raises(ConfigError, match="nonsense"):
-        main(["rejudge", str(folder), "--goal", "nonsense"])
 
 
 def test_the_command_reads_a_suite_as_check_does(

@@ -91,13 +91,6 @@ def test_the_example_box_can_be_simulated_with_each_software(tmp_path: Path, sof
     assert model.workers == {"linux": 8, "vpp": 4}[software]
 
 
-def test_the_sentences_of_the_walk_through_are_understood(tmp_path: Path):
-    project = walked(tmp_path)
-    plan = Plan.read(Project.find(project), "examplebox", "vpp", "examplebox", "standard")
-    found = [plan.requirement(sentence).quantity.value for sentence in sentences(project / SUITE)]
-    assert sorted(found) == ["costs", "forwards", "latency", "loses", "throughput"]
-
-
 @pytest.mark.slow
 def test_your_own_router_in_the_readme(tmp_path: Path):
     files = named_fences(ROOT / "README.md")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.sla.verdict import Ruling
+from lineproof.system.network_namespace import configure
 from support import kernel_router
 from support.paths import ROOT
 from support.simulated_session import judged
@@ -64,7 +64,4 @@ def test_an_interface_whose_link_comes_late_is_awaited_and_named(
 
 
 def _set_port(session: Session, state: str) -> None:
-    folder = session.testbed.facts.runtime
-    assert folder is not None
-    argv = ("ip", "netns", "exec", f"lr-{folder.name}-gen", "ip", "link", "set", "port0", state)
-    subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    configure(session.testbed.facts.namespaces[0], f"link set port0 {state}")

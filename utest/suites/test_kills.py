@@ -1,7 +1,7 @@
-"""Each process of a run, ended by each signal at each moment: the run ends, nothing is left, no verdict is another.
+"""Each process of a run, ended by each signal at ten moments: the run ends, nothing is left, no verdict is another.
 
-The default is a sample. ``LINEPROOF_KILLS=all pytest utest/suites/test_kills.py`` does all (216 runs),
-``LINEPROOF_KILLS=40`` so many of them.
+The default is a sample. ``LINEPROOF_KILLS=all pytest -s utest/suites/test_kills.py`` does all, ``LINEPROOF_KILLS=40``
+so many of them; with ``-s`` it prints the seconds until nothing was left.
 """
 
 from __future__ import annotations
@@ -18,69 +18,74 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 import psutil
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
-from lineproof.generators.trex import port_claims
-from lineproof.testbed import leases
 from support import leftovers, robot_run
 from support.command_line import PROGRAM, environment
 
 LIMIT = 60.0
 """Seconds in which a program ends after the signal."""
 
-SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
+SENTENCES = {"simulated": "64b 1-flow unidirectional ≥ 1 Mpps", "netns": "64b unidirectional ≥ 1 kpps"}
 ENDING = ("INT", "TERM", "HUP", "QUIT")
 SIGNALS = (*ENDING, "KILL", "STOP")  # STOP: then KILL
+CLIENT, SSHD, NAMESPACE = "lineproof.generators.trex.client", "lineproof-sshd", "lineproof-namespace"
 PROCESSES = {
-    "robot": "",
-    "keeper": "lineproof.testbed.keeper",
-    "client": "lineproof.generators.trex.client",
-    "server": "lineproof_bench.server",
-    "shells": "lineproof_bench.shells",
+    "simulated": {"robot": "", "client": CLIENT, "bench": "-m lineproof_bench"},
+    "netns": {
+        **{"robot": "", "client": CLIENT, "bench": "-m lineproof_bench", "sender": "lineproof_bench.wire.sender"},
+        **{"sshd": SSHD, "namespace": NAMESPACE},
+    },
+    "netns-trex": {
+        **{"robot": "", "client": CLIENT, "holder": "lineproof.testbed.trex", "trex": "_t-rex-64"},
+        **{"sshd": SSHD, "namespace": NAMESPACE},
+    },
 }
-MOMENTS = ("opening", "trial", "between", "judging", "closing")
+"""By testbed: process -> words of its command line; "": the program itself."""
+
+MOMENTS = tuple((moment, half) for moment in ("opening", "trial", "between", "judging", "closing") for half in (0, 1))
 COMMANDS = {
     "calibrate": ("calibrate", "simulated", "--platform", "netgate6100", "--goal", "quick", "--duration", "30"),
     "doctor": ("doctor", "simulated", "--platform", "netgate6100", "--traffic"),
     "serve": ("serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"),
-    "study": ("study", "faults"),
 }
 SLOW_PROFILE = "import time\ntime.sleep(5)\n"
 
 
 @dataclass(frozen=True)
 class Kill:
-    """*process* gets *number* at *moment*, *after* s later."""
+    """*process* of *testbed* gets *number* at *moment*, *after* s later."""
 
+    testbed: str
     process: str
     number: str
     moment: str
     after: float
 
     def __str__(self) -> str:
-        return f"{self.process}-{self.number}-{self.moment}"
+        return f"{self.testbed}-{self.process}-{self.number}-{self.moment}-{self.after:.2f}"
 
 
 def kills() -> Iterator[Kill]:
     chance = random.Random(150)
-    for process in PROCESSES:
+    for testbed, processes in PROCESSES.items():
+        for process in processes:
+            for number in SIGNALS:
+                for moment, half in MOMENTS:
+                    yield Kill(testbed, process, number, moment, 0.2 * half + chance.uniform(0, 0.2))
+    for process in (*COMMANDS, "profile"):
         for number in SIGNALS:
-            for moment in MOMENTS:
-                yield Kill(process, number, moment, chance.uniform(0, 0.4))
-    for process in (*COMMANDS, "profile", "sender"):
-        for number in SIGNALS:
-            for _ in range(1 if process == "sender" else 2):
-                yield Kill(process, number, "work", chance.uniform(0, 2.5))
+            for half in (0, 1):
+                yield Kill("", process, number, "work", half + chance.uniform(0, 1.2))
 
 
-def chosen() -> list[Kill]:
-    asked, every = os.environ.get("LINEPROOF_KILLS", "6"), list(kills())
-    return every if asked == "all" else random.Random(asked).sample(every, int(asked))
+def chosen(*testbeds: str) -> list[Kill]:
+    asked, every = os.environ.get("LINEPROOF_KILLS", "4"), [kill for kill in kills() if kill.testbed in testbeds]
+    return every if asked == "all" else random.Random(asked).sample(every, min(int(asked), len(every)))
 
 
 def soon(true: Callable[[], object], limit: float = 40.0) -> bool:
@@ -99,6 +104,7 @@ class Run:
         self.folder, self.temporary = folder, folder / "tmp"
         self.temporary.mkdir()
         self.console = folder / "console.txt"
+        self.seen: list[psutil.Process] = []
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
                 argv,
@@ -113,20 +119,29 @@ class Run:
     def runtime(self) -> Path:
         return self.folder / "runtime" / "lineproof"
 
+    @property
+    def text(self) -> str:
+        return self.console.read_text(encoding="utf-8")
+
+    @property
+    def begun(self) -> bool:
+        """Whether its testbed has a folder."""
+        return any(path.is_dir() for path in self.runtime.glob("*"))
+
     def lines(self, name: str) -> int:
         return sum(path.read_bytes().count(b"\n") for path in self.folder.glob(f"results/*/{name}.jsonl"))
 
     def find(self, words: str) -> psutil.Process | None:
-        """The process of this run with *words* in its command line; "": the program itself."""
-        if not words:
-            return psutil.Process(self.process.pid) if self.process.poll() is None else None
-        # the last one: the first may only have forked the others
-        found = None
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):
-                if words in " ".join(process.cmdline()) and str(self.folder) in str(process.environ()):
-                    found = process
-        return found
+        """The process of this run with *words* in its command line, and nothing else of theirs behind them."""
+        with contextlib.suppress(psutil.Error):
+            own = psutil.Process(self.process.pid)
+            self.seen = [own, *own.children(recursive=True)]
+            for process in self.seen if words else [own]:
+                with contextlib.suppress(psutil.Error):
+                    line = " ".join(process.cmdline())
+                    if words in line and (words != "-m lineproof_bench" or line.endswith(words)):
+                        return process
+        return None
 
     def strike(self, target: psutil.Process | None, number: str) -> None:
         """Send the signal; Ctrl-C and a hang-up go to the whole group, as a terminal sends them."""
@@ -153,20 +168,15 @@ class Run:
         return time.monotonic() - began
 
     def check_nothing_left(self) -> None:
-        """After what the next start does first."""
-        soon(lambda: not robot_run.processes_of(self.folder), 15.0)
-        if self.runtime.is_dir():
-            tags = {path.stem for path in self.runtime.glob("*.lease")}
-            leases.clear_leftovers(self.runtime)
-            assert leftovers.namespaces_of(tags) == set()
-            with mock.patch.dict(os.environ, robot_run.environment(self.folder)):
-                port_claims.read_claims("192.0.2.10:4501")
-            assert {path.name for path in self.runtime.iterdir()} <= {"lock", "logs"}
-        assert robot_run.processes_of(self.folder) == []
+        """No process of the run, and nothing of it outside of its folder. A namespace lasts as its processes do."""
+        began = time.monotonic()
+        assert leftovers.left(self.runtime, self.seen) == []
+        assert soon(lambda: robot_run.processes_of(self.folder) == [], leftovers.LIMIT)
+        print(f"nothing left after {time.monotonic() - began:.2f} s")
+        assert list(self.temporary.iterdir()) == []
 
     def check_words(self) -> None:
-        text = self.console.read_text(encoding="utf-8")
-        assert "Traceback" not in text and "terminated by signal" not in text, text[-3000:]
+        assert "Traceback" not in self.text and "terminated by signal" not in self.text, self.text[-3000:]
 
 
 @pytest.fixture
@@ -183,7 +193,7 @@ def reached(run: Run, moment: str) -> bool:
     """Whether a run of two sentences is there."""
     match moment:
         case "opening":
-            return any(run.runtime.glob("*.lease"))
+            return run.begun
         case "trial":
             return run.lines("trials") >= 3
         case "judging":
@@ -195,17 +205,16 @@ def reached(run: Run, moment: str) -> bool:
 
 
 def run_robot(folder: Path, kill: Kill) -> None:
-    netns = kill.process == "sender"
-    platform = "linux_router" if netns else "netgate6100"
-    opening = f"Open Testbed For    {platform}    testbed={'netns' if netns else 'simulated'}"
-    sentence = "64b unidirectional ≥ 1 kpps" if netns else SENTENCE
-    suite = robot_run.write_suite(folder, sentence, sentence, setup=opening)
+    platform = "netgate6100" if kill.testbed == "simulated" else "linux_router"
+    sentence = SENTENCES[kill.testbed.partition("-")[0]]
+    suite = robot_run.write_suite(
+        folder, sentence, sentence, setup=f"Open Testbed For    {platform}    testbed={kill.testbed}"
+    )
     run = Run(folder, robot_run.command(folder, suite, "-v", f"PROJECT:{folder}", "-v", "GOAL:quick"))
-    words = "lineproof_bench.wire.sender" if netns else PROCESSES[kill.process]
+    words, robot = PROCESSES[kill.testbed][kill.process], kill.process == "robot"
     try:
-        moment = "trial" if netns else kill.moment
-        soon(lambda: reached(run, moment) or run.process.poll() is not None)
-        assert reached(run, moment), run.console.read_text(encoding="utf-8")
+        soon(lambda: reached(run, kill.moment) or run.process.poll() is not None)
+        assert reached(run, kill.moment), run.text
         if kill.moment == "opening":
             soon(lambda: run.find(words) or run.process.poll() is not None)
         time.sleep(kill.after)
@@ -216,28 +225,23 @@ def run_robot(folder: Path, kill: Kill) -> None:
     assert took < LIMIT
     run.check_nothing_left()
     run.check_words()
-    text = run.console.read_text(encoding="utf-8")
-    if kill.process == "robot" and kill.number in ENDING:
-        assert not re.search("SSH link to the router broke|had to be killed", text), text[-3000:]
+    if robot and kill.number in ENDING:
+        assert not re.search("SSH link to the router broke|had to be killed", run.text), run.text[-3000:]
+    killed = robot and kill.number in ("KILL", "STOP")
     assert run.lines("trials") >= trials
     for path in (file.parent for file in folder.glob("results/*/requirements.jsonl")):
-        for name in ("trials", "requirements", "readings"):
-            rows = (
-                (path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-                if (path / f"{name}.jsonl").exists()
-                else []
-            )
+        for file in path.glob("[trq]*s.jsonl"):
+            rows = file.read_text(encoding="utf-8").splitlines()
             # only the last line of a killed run may be unfinished
-            for row in rows[:-1] if kill.process == "robot" and kill.number in ("KILL", "STOP") else rows:
+            for row in rows[:-1] if killed else rows:
                 json.loads(row)
-        assert {item.verdict for item in read_run(path).requirements} <= {"PASS", "INCONCLUSIVE"}, text[-3000:]
-        if not (kill.process == "robot" and kill.number in ("KILL", "STOP")):
-            assert check_integrity(path).altered == ()
-    assert list(run.temporary.iterdir()) == []
+        assert {item.verdict for item in read_run(path).requirements} <= {"PASS", "INCONCLUSIVE"}, run.text[-3000:]
+        assert killed or check_integrity(path).altered == ()
 
 
 def run_command(folder: Path, kill: Kill) -> None:
-    if kill.process == "profile":
+    profile = kill.process == "profile"
+    if profile:
         (folder / "slow.py").write_text(SLOW_PROFILE)
         (folder / "variables" / "profiles" / "own.yaml").write_text(
             "entries:\n  - {kind: trex, name: slow, file: ../../slow.py, about: a test}\n"
@@ -247,31 +251,33 @@ def run_command(folder: Path, kill: Kill) -> None:
         words = [*COMMANDS[kill.process]]
     run = Run(folder, [*PROGRAM, *words])
     try:
-        if kill.process == "profile":
-            assert soon(lambda: run.find("profile_program")), run.console.read_text(encoding="utf-8")
-        else:
-            assert soon(lambda: any(run.runtime.glob("*.lease"))), run.console.read_text(encoding="utf-8")
+        assert soon(lambda: run.find("profile_program") if profile else run.begun), run.text
         time.sleep(kill.after)
-        run.strike(run.find("profile_program" if kill.process == "profile" else ""), kill.number)
+        run.strike(run.find("profile_program" if profile else ""), kill.number)
     finally:
         took = run.await_end()
     assert took < LIMIT
     run.check_nothing_left()
     run.check_words()
-    if kill.number in ENDING and kill.process != "profile":
+    if kill.number in ENDING and not profile:
         assert run.process.returncode in ((0,) if kill.process == "serve" else (0, 1, 130))
-        if run.process.returncode == 130:
-            assert "interrupted by" in run.console.read_text(encoding="utf-8")
-    assert list(run.temporary.iterdir()) == []
+        assert run.process.returncode != 130 or "interrupted by" in run.text
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill", [kill for kill in chosen() if kill.process != "sender"], ids=str)
+@pytest.mark.parametrize("kill", chosen("simulated", ""), ids=str)
 def test_a_kill_leaves_nothing(kill: Kill, folder: Path) -> None:
-    (run_robot if kill.process in PROCESSES else run_command)(folder, kill)
+    (run_robot if kill.testbed else run_command)(folder, kill)
 
 
 @pytest.mark.netns
-@pytest.mark.parametrize("kill", [kill for kill in chosen() if kill.process == "sender"], ids=str)
-def test_a_killed_sender_leaves_nothing(kill: Kill, folder: Path) -> None:
+@pytest.mark.parametrize("kill", chosen("netns"), ids=str)
+def test_a_kill_leaves_nothing_of_namespaces(kill: Kill, folder: Path) -> None:
+    run_robot(folder, kill)
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(not os.environ.get("TREX_HOME"), reason="TREX_HOME has to name TRex's scripts folder")
+@pytest.mark.parametrize("kill", chosen("netns-trex"), ids=str)
+def test_a_kill_leaves_nothing_of_a_real_trex(kill: Kill, folder: Path) -> None:
     run_robot(folder, kill)

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from support import leftovers, robot_run
+from support import robot_run
 
 pytestmark = pytest.mark.netns
 
 
 def test_the_linux_router_suite(tmp_path: Path):
     suite = robot_run.ROOT / "tests" / "linux_router.robot"
-    with leftovers.tags_of(tmp_path / "runtime") as tags:
-        found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns", *robot_run.short_goal(tmp_path), limit=300)
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns", *robot_run.short_goal(tmp_path), limit=300)
     assert found.status == 0, found.console
     (folder,) = (path for path in (tmp_path / "results").iterdir())
     verdicts = [json.loads(line)["verdict"] for line in (folder / "requirements.jsonl").read_text().splitlines()]
@@ -27,5 +26,3 @@ def test_the_linux_router_suite(tmp_path: Path):
     assert json.loads((folder / "environment.json").read_text())["simulated"] is False
     assert "SIMULATED" not in found.console
     assert robot_run.processes_of(tmp_path) == []
-    assert tags
-    assert leftovers.namespaces_of(tags) == set()

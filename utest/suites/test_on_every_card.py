@@ -84,22 +84,6 @@ def test_doctor_and_calibrate_say_what_the_card_is(tmp_path: Path, card: str) ->
     assert re.search(r"^ok       calibration: ", done.stdout, re.MULTILINE), done.stdout
 
 
-@pytest.mark.parametrize(
-    ("card", "speed", "words"),
-    [
-        ("ice", "25 Gbps", "link up at 25 Gbit/s"),
-        ("mlx5", "100 Gbps", "link up at 100 Gbit/s"),
-        ("virtio", "25 Gbps", "link up at a speed that its driver does not report"),
-    ],
-)
-def test_faster_links_are_read(tmp_path: Path, card: str, speed: str, words: str) -> None:
-    root = project(tmp_path, card, ("port_speed: 10 Gbps", f"port_speed: {speed}"))
-    done = lineproof(tmp_path, "doctor", "on_card", "--platform", "netgate6100", "--json", cwd=root)
-    found = [row["finding"] for row in json.loads(done.stdout)["checks"] if row["check"] == "port 0"]
-    assert done.returncode == 0, done.stdout
-    assert found[0].startswith(words)
-
-
 @pytest.mark.parametrize(("software", "witness"), [("vpp", "show hardware-interfaces"), ("pfsense", "ifconfig ix0")])
 def test_a_speed_that_only_the_router_knows_ends_a_run_before_any_traffic(
     tmp_path: Path, software: str, witness: str

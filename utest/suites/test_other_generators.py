@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.system.children import find_program
-from support import leftovers, robot_run
+from support import robot_run
 from support.robot_run import RobotRun
 
 pytestmark = pytest.mark.netns
@@ -34,11 +34,10 @@ def run(folder: Path, kind: str, *steps: str) -> RobotRun:
     ("kind", "words"), [("trafgen", "64b unidirectional"), ("iperf3", "64b 1-flow unidirectional")]
 )
 def test_what_it_can_prove_is_judged(tmp_path: Path, kind: str, words: str) -> None:
-    with leftovers.tags_of(tmp_path / "runtime") as tags:
-        found = run(tmp_path, kind, f"{words} ≥ 2 kpps", *NARROW)
+    found = run(tmp_path, kind, f"{words} ≥ 2 kpps", *NARROW)
     assert found.status == 0, found.console
     (folder,) = (tmp_path / "results").iterdir()
     records = [json.loads(line) for line in (folder / "requirements.jsonl").read_text().splitlines()]
     assert [record["verdict"] for record in records] == ["PASS", "FAIL"]
     assert kind in json.loads((folder / "environment.json").read_text())["versions"]["generator.server"]
-    assert tags and leftovers.namespaces_of(tags) == set() and robot_run.processes_of(tmp_path) == []
+    assert robot_run.processes_of(tmp_path) == []

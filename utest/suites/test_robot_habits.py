@@ -98,21 +98,6 @@ def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[P
     assert verify(run).problems == ()
 
 
-def test_an_interrupted_sentence_is_in_the_summary(tmp_path: Path) -> None:
-    sentence = "64b 1-flow unidirectional ≥ 1 Mpps"
-    suite = robot_run.write_suite(tmp_path, "Signal This Process", sentence)
-    with suite.open("a", encoding="utf-8") as file:
-        file.write(
-            "*** Keywords ***\nSignal This Process\n"
-            "    Evaluate    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()"
-            "    modules=os, signal, threading\n"
-        )
-    found = robot_run.run(tmp_path, suite)
-    assert found.status != 0 and found.console.count("Evidence:") == 1, found.console
-    assert "Suite: 0 PASS, 0 FAIL, 0 INCONCLUSIVE – INCOMPLETE" in found.console
-    assert re.search(rf"unfinished: \d+ trials? of '{sentence}', no verdict", found.console), found.console
-
-
 def test_a_run_without_a_testbed_leaves_results_for_allure(tmp_path: Path) -> None:
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="Open Testbed For    netgate6200")
     found = robot_run.run(tmp_path, suite)

@@ -44,11 +44,10 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     """The second signal comes while the testbed is being closed."""
     steps = [f"Signal This Process    2    {after}" for after in (0.5, 1.5)]
     began = time.monotonic()
-    # what the shells' process is asked is never answered
-    lease = f"next(pathlib.Path('{tmp_path}').glob('runtime/lineproof/*.lease'))"
-    stop = f"Evaluate    os.kill(lineproof.testbed.leases.Lease.read({lease}).processes[1].pid, signal.SIGSTOP)"
-    stop += "    modules=os, pathlib, signal, lineproof.testbed.leases"
-    found = run(tmp_path, stop, *steps, "Run On Router    uname -a    limit=50 s")
+    # what the testbed's process is asked is never answered
+    stop = "Evaluate    os.kill($library.session.testbed.pids[0], signal.SIGSTOP)    modules=os, signal"
+    library = "${library} =    Get Library Instance    Lineproof"
+    found = run(tmp_path, library, stop, *steps, "Run On Router    uname -a    limit=50 s")
     assert time.monotonic() - began < 90
     assert found.message.startswith("interrupted by Ctrl-C"), found.message
     assert found.console.count("The testbed is being closed, which takes a minute at most.") == 1
@@ -58,7 +57,7 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert [item.verdict for item in read_run(folder).requirements] == ["PASS"]
     assert check_integrity(folder).altered == ()
-    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
+    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
 
 
 def start(folder: Path, **more: Any) -> subprocess.Popen[bytes]:
@@ -93,7 +92,7 @@ def test_a_terminal_that_is_closed_ends_the_run_in_order(tmp_path: Path) -> None
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert {item.verdict for item in read_run(folder).requirements} == {"PASS"}
     assert check_integrity(folder).altered == ()
-    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
+    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
 
 
 def test_a_run_under_nohup_goes_on_after_a_hang_up_and_ends_with_ctrl_c(tmp_path: Path) -> None:
@@ -108,4 +107,4 @@ def test_a_run_under_nohup_goes_on_after_a_hang_up_and_ends_with_ctrl_c(tmp_path
             os.killpg(process.pid, signal.SIGINT)
             assert process.wait(60) == 1
     assert "interrupted by Ctrl-C" in (tmp_path / "console.txt").read_text()
-    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
+    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []

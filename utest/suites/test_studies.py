@@ -62,10 +62,7 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     after = measured(second)
     assert set(after) == EVERY and set(after.values()) == {1}
     records = read_measurements(second)
-    assert Counter(record.carried_from for record in records) == {
-        first.name: len(before),
-        "": len(EVERY) - len(before),
-    }
+    assert Counter(record.carried_from for record in records) == {first.name: len(before), "": len(EVERY) - len(before)}
     # each has its own trials, those of the first run too
     trials = Counter(trial.requirement for trial in read_run(second).trials)
     assert all(trials[record.requirement] for record in records)

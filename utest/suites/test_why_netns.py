@@ -23,10 +23,7 @@ from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed, wait_until
 from support.processors import anywhere_afterwards, keep_to
 
-pytestmark = [
-    pytest.mark.netns,
-    pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'"),
-]
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'")]
 
 IN, OUT = "lr-r0", "lr-r1"
 SENTENCE = "64b 1-flow unidirectional ≥ 20 kpps"

@@ -13,10 +13,9 @@ from lineproof.generators.base import GeneratorPort
 from lineproof.sla.goals import read_goal
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Ruling, Verdict
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE as CATALOGUE
 from support.paths import ROOT
 
-CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
 GOAL = read_goal(ROOT / "variables" / "goals", "standard")
 LINK, LINE = 10e9, 10e9 / (84 * 8)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

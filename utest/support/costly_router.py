@@ -31,10 +31,7 @@ def _no_pass(verdict: Verdict) -> bool:
 
 
 def overloaded(
-    session: Session,
-    attempt: Callable[[], Verdict],
-    enough: Callable[[Verdict], bool] = _no_pass,
-    growth: float = 2.0,
+    session: Session, attempt: Callable[[], Verdict], enough: Callable[[Verdict], bool] = _no_pass, growth: float = 2.0
 ) -> Verdict:
     """The verdict of *attempt* with as many rules as the router needs until it is *enough*: until frames are lost.
 

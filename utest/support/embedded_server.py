@@ -16,8 +16,6 @@ import psutil
 
 from support.paths import LIBRARIES, VARIABLES
 
-CODE = "from lineproof_bench.server.__main__ import main; main()"
-
 
 @dataclass(frozen=True)
 class EmbeddedServer:
@@ -56,7 +54,7 @@ def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServ
     log = folder / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-c", CODE],
+            [sys.executable, "-P", "-m", "lineproof_bench"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=out,

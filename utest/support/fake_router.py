@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import zmq
-
 from lineproof.routers.base import Result, Side
 from lineproof_bench.shells import freebsd, linux, vpp
 from lineproof_bench.shells.machine import Machine, MachineSoftware, Memory
-from lineproof_bench.state import (
-    InterfaceState,
-    NodeState,
-    RouterConfiguration,
-    RouterState,
-    ThreadState,
-    configuration_from_json,
-    to_json,
-)
+from lineproof_bench.state import InterfaceState, NodeState, RouterConfiguration, RouterState, ThreadState
 from support.paths import DATA
 
 SIDES = (
@@ -78,12 +66,15 @@ class FakeModel:
     def clear(self) -> None:
         self.clears += 1
 
+    def ssh_fault(self) -> dict[str, Any]:
+        return {}
+
 
 def simulated(kind: str) -> tuple[Machine, FakeModel]:
     """A machine of *kind* over a fake model."""
     model = FakeModel(router_state(kind))
     memory = {"linux": linux.first_memory(("eth1", "eth2")), "freebsd": freebsd.first_memory(())}.get(kind, Memory())
-    return Machine(KINDS[kind][0](), model, memory), model
+    return Machine(KINDS[kind][0](), lambda: model, memory), model
 
 
 def shell_of(machine: Machine) -> Callable[[str, float], Result]:
@@ -94,41 +85,3 @@ def shell_of(machine: Machine) -> Callable[[str, float], Result]:
         return Result(output.stdout, output.stderr, output.status, 0.0)
 
     return shell
-
-
-class ControlServer:
-    """The control socket in a thread, as the embedded server serves it."""
-
-    def __init__(self, state: RouterState) -> None:
-        self.model, self.token = FakeModel(state), "secret"
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.REP)
-        self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-
-    def __enter__(self) -> ControlServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join(5)
-        self._context.destroy(linger=0)
-
-    def _serve(self) -> None:
-        while not self._end.is_set():
-            if self._socket.poll(50):
-                token, text = self._socket.recv_multipart()
-                self._socket.send_json(self._answer(token, json.loads(text)))
-
-    def _answer(self, token: bytes, request: Any) -> dict[str, Any]:
-        if token != self.token.encode():
-            return {"error": "the token is wrong"}
-        if request["op"] == "state":
-            return {"ok": to_json(self.model.state())}
-        if request["op"] == "configure":
-            self.model.configure(configuration_from_json(request["configuration"]))
-            return {"ok": {}}
-        self.model.clear()
-        return {"ok": {}}

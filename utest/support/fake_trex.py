@@ -39,7 +39,7 @@ specification = {{
     "bypass": {bypass!r}, "host": "127.0.0.1", "rpc_port": config["zmq_rpc_port"], "pub_port": config["zmq_pub_port"],
 }}
 server = subprocess.Popen(
-    [sys.executable, "-P", "-m", "lineproof_bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    [sys.executable, "-P", "-m", "lineproof_bench"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     env={{**os.environ, "PYTHONPATH": {libraries!r}}},
 )
 

@@ -1,15 +1,13 @@
 """The processes of a simulated testbed, forked from one that has imported what they need: most of a session's time.
 
-They are TRex's client of PyPI, who has labgrid's place, the keeper, and what the keeper keeps: ``lineproof_bench``'s
-server and shells. A forked one has its own streams, environment, folder and session, and runs the program's ``main`` as
-it is. Its command line is that of this process, so tests of processes themselves have them started as users do
-(:func:`not_forked`).
+They are TRex's client of PyPI, who has labgrid's place, and ``lineproof_bench``. A forked one has its own streams,
+environment, folder and session, and runs the program's ``main`` as it is. Its command line is that of this process, so
+tests of processes themselves have them started as users do (:func:`not_forked`).
 """
 
 from __future__ import annotations
 
 import atexit
-import ctypes
 import gc
 import importlib
 import json
@@ -30,21 +28,17 @@ from typing import IO, Any, NoReturn
 from lineproof.system import children
 from support.paths import LIBRARIES, SUPPORT
 
-CLIENT, KEEPER = "lineproof.generators.trex.client", "lineproof.testbed.keeper"
+CLIENT, BENCH = "lineproof.generators.trex.client", "lineproof_bench"
 HOLDER = "lineproof.testbed.lab.holder"
-MODEL = ("lineproof_bench.faults.backend", "lineproof_bench.model.injected_loss", "lineproof_bench.model.direct_cable")
 NEEDS: Mapping[str, Sequence[str]] = {
     CLIENT: (),  # see _import
     HOLDER: ("lineproof.testbed.lab.coordinator",),
-    KEEPER: ("lineproof_bench.server.__main__", "lineproof_bench.shells.__main__", *MODEL),
+    BENCH: (),
 }
 """The programs, and what is imported once for each, beside the program itself."""
 
-MAINS = {
-    **{name: name for name in (KEEPER, HOLDER)},
-    **{name: f"{name}.__main__" for name in (CLIENT, "lineproof_bench.server", "lineproof_bench.shells")},
-}
-"""Program -> the module with its ``main``; the keeper's too."""
+MAINS = {CLIENT: f"{CLIENT}.__main__", BENCH: f"{BENCH}.__main__", HOLDER: HOLDER}
+"""Program -> the module with its ``main``."""
 
 _start = children.start
 
@@ -81,7 +75,7 @@ class Forks:
     def start(self, argv: Sequence[str], **options: Any) -> children.Child[bytes] | ForkedChild:
         """As :func:`lineproof.system.children.start`: forked if it is one of these programs."""
         program = _program(argv)
-        if program is None or program not in NEEDS:
+        if program is None:
             return _start(argv, **options)
         return ForkedChild(self.channel(), program, options)
 
@@ -163,23 +157,8 @@ class ForkedChild:
 
 
 def _program(argv: Sequence[str]) -> str | None:
-    """The program of :data:`MAINS` that *argv* runs, without any word; nothing but setpriv before it."""
-    words = tuple(argv[argv.index("--") + 1 :]) if "setpriv" in Path(argv[0]).name else tuple(argv)
-    return words[-1] if words[-1] in MAINS and words == children.python(words[-1]) else None
-
-
-def _start_kept(argv: Sequence[str], **options: Any) -> children.Child[bytes]:
-    """What the forked keeper starts, forked from itself: it has one thread."""
-    if (program := _program(argv)) is None:
-        return _start(argv, **options)
-
-    def run() -> NoReturn:
-        # as setpriv does it
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        _run(program, options["env"])
-
-    return subprocess.Popen(list(argv), preexec_fn=run, cwd="/", **options)
+    """The program of :data:`MAINS` that *argv* runs, without any word."""
+    return argv[-1] if argv[-1] in MAINS and tuple(argv) == children.python(argv[-1]) else None
 
 
 def _run(program: str, env: Mapping[str, str]) -> NoReturn:
@@ -190,7 +169,7 @@ def _run(program: str, env: Mapping[str, str]) -> NoReturn:
     # by this the process is found (see :func:`support.robot_run.processes_of`)
     with suppress(OSError):
         os.open(env.get("XDG_RUNTIME_DIR", "/"), os.O_RDONLY)
-    children.start = _start_kept if program == KEEPER else _start
+    children.start = _start
     sys.argv = [program]
     status: Any = 1
     try:

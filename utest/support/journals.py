@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal
 from lineproof.routers.changes import Change
+from lineproof.routers.command_file import CommandFile
+from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.occasion import Occasion
+from lineproof.session.leftovers import undo_leftover
 
 ROUTER = "192.0.2.1:22"
 CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
@@ -48,3 +55,34 @@ def left(*changes: Change) -> Path:
         journal.add(change)
     os.close(journal._descriptor)
     return journal.leftover.path
+
+
+def undone(
+    shell: Shell, now: Occasion | None = None, file: CommandFile | None = None, sudo: bool = False, asked: bool = False
+) -> str:
+    """What the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
+    kind, known = (
+        ("generic", CommandLineShell(shell, file, getattr(shell, "close", lambda: None))) if file else ("linux", shell)
+    )
+    journal = ChangeJournal.claim(ROUTER, file)
+    try:
+        return undo_leftover(journal, known, sudo, now or occasion(kind=kind), asked=asked)
+    finally:
+        journal.close()
+
+
+def untouched(command: str, limit: float) -> Result:
+    """The shell of a router that must not be given any command."""
+    pytest.fail(command)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Nothing can be written."""
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "write", full)
+        yield

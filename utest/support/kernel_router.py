@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from lineproof.project import Project
-from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.system.network_namespace import inside
 from support import robot_run
 from support.paths import ROOT
+from support.simulated_session import started
 
 SHORT = {"final_trial_duration: 1\n": "final_trial_duration: 0.5\n", "warm_up: 1\n": "warm_up: 0.2\n"}
 """Of the goal ``quick``: what is made so loses many frames in half a second."""
 
 
-def _project(folder: Path) -> Project:
+def _project(folder: Path) -> Path:
     """One whose goal ``quick`` has short trials."""
     goal = robot_run.project(folder) / "variables" / "goals" / "quick.yaml"
     text = goal.read_text(encoding="utf-8")
@@ -27,7 +25,7 @@ def _project(folder: Path) -> Project:
         assert former in text
         text = text.replace(former, new)
     goal.write_text(text, encoding="utf-8")
-    return Project(folder / "project")
+    return folder / "project"
 
 
 @contextmanager
@@ -36,23 +34,14 @@ def configured(runtime: Path, short: bool = False) -> Iterator[Session]:
 
     *short*: with short trials.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
-        session = Session.start(
-            Plan.read(_project(runtime) if short else Project(ROOT), "linux_router", "linux", "netns", "quick")
-        )
-        try:
-            session.generator.connect()
-            session.router.connect()
-            session.router.configure()
-            yield session
-        finally:
-            session.close()
+    with started(runtime, ("linux_router", "linux", "netns"), home=_project(runtime) if short else ROOT) as session:
+        session.generator.connect()
+        session.router.connect()
+        session.router.configure()
+        yield session
 
 
 def run_in_router(session: Session, *command: str) -> str:
     """What *command* prints in the router's namespace. Raises CalledProcessError."""
-    folder = session.testbed.facts.runtime
-    assert folder is not None
-    argv = ("ip", "netns", "exec", f"lr-{folder.name}-dut", *command)
+    argv = (*inside(session.testbed.facts.namespaces[-1]), *command)
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout

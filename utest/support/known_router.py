@@ -10,13 +10,13 @@ from lineproof.methods.verify import verify
 from lineproof.sla.goals import Goal, read_goal
 from lineproof.sla.requirement import Quantity
 from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Verdict
-from lineproof.traffic.catalogue import Catalogue
+from lineproof.sla.verdict import Ruling, Verdict
+from support.catalogue import CATALOGUE as CATALOGUE
 from support.paths import ROOT
 
-CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
 GOALS = ROOT / "variables" / "goals"
 LINK = 10e9
+RANK = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
 
 
 def run(sentence: str, measure: Measure, goal: Goal | str = "quick") -> Verdict:

@@ -1,34 +1,31 @@
-"""What a run left on this machine, and nothing that other runs have there at the same time."""
+"""What a killed run may leave: processes, and files of its runtime folder. A namespace lasts as its processes do."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import contextlib
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from lineproof.testbed import namespaces
+import psutil
+
+LIMIT = 10.0
+"""Seconds in which everything has to be gone."""
 
 
-@contextmanager
-def tags_of(runtime: Path) -> Iterator[set[str]]:
-    """The tags of the testbeds that are leased in *runtime* meanwhile, looked at every 20 ms."""
-    tags: set[str] = set()
-    ended = threading.Event()
-
-    def look() -> None:
-        while not ended.wait(0.02):
-            tags.update(path.stem for path in runtime.glob("lineproof/*.lease"))
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield tags
-    finally:
-        ended.set()
-        thread.join()
+def runs(process: psutil.Process) -> bool:
+    """A zombie has ended: who should collect it may be slow."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
-def namespaces_of(tags: set[str]) -> set[str]:
-    """The network namespaces of the testbeds *tags* that exist."""
-    return {name for tag in tags for name in namespaces.existing_namespaces(tag)}
+def left(runtime: Path, processes: Sequence[psutil.Process] = ()) -> list[object]:
+    """What is left after :data:`LIMIT` s of *runtime* (but copies of logs, and locks of hardware) and *processes*."""
+    until = time.monotonic() + LIMIT
+    while True:
+        files = [path for path in runtime.glob("*") if path.name != "logs" and path.suffix != ".in-use"]
+        found = [*files, *filter(runs, processes)]
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.02)

@@ -44,10 +44,7 @@ def configuration(backend: ModelBackend) -> RouterConfiguration:
     return RouterConfiguration(
         up=(first, second),
         addresses=((first, "100.65.1.1/24"), (second, "100.65.2.1/24")),
-        neighbours=(
-            (first, "100.65.1.2", backend.ports[0].mac),
-            (second, "100.65.2.2", backend.ports[1].mac),
-        ),
+        neighbours=((first, "100.65.1.2", backend.ports[0].mac), (second, "100.65.2.2", backend.ports[1].mac)),
         routes=(("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2")),
     )
 

@@ -17,6 +17,8 @@ def missing() -> str:
 
 
 REASON = missing()
+WORDS = ("linux_router", "linux", "netns-trex")
+"""Platform, software and testbed of a session with it."""
 
 
 def generator(testbed: object) -> TrexGenerator:

@@ -50,7 +50,7 @@ def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A runtime folder of the test's own, so that leases of other runs do not meet; so for journals of routers."""
+    """A runtime folder of the test's own, so that other runs do not meet; so for journals of routers."""
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     return {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(runtime / "state")}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import re
 import subprocess
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import psutil
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers.ssh_shell import SshShell
+from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.keys import write_known_hosts
@@ -133,15 +133,9 @@ def _write(folder: Path, testbed: str, platform: str) -> None:
 @contextlib.contextmanager
 def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
     """This machine's kernel as the router, in a namespace. *more*: lines of the testbed's file."""
-    topology = namespaces.plan_topology(f"k{uuid.uuid4().hex[:6]}", ("kr0", "kr1"))
     with contextlib.ExitStack() as stack:
-        for command in topology.teardown:
-            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=60)
-        for command in topology.setup:
-            subprocess.run(command, check=True, capture_output=True, timeout=60)
+        topology = stack.enter_context(namespaces.build_topology(("kr0", "kr1")))
         ssh = sshd.prepare(folder / "ssh", topology.router)
-        for command in ssh.setup:
-            subprocess.run(command, check=True, timeout=60)
         server = start_process(stack, *ssh.argv)
         ports = start_server(stack, topology)
         login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
@@ -152,7 +146,7 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
         )
 
         def run(text: str) -> str:
-            argv = ("ip", "netns", "exec", topology.router, "sh", "-c", text)
+            argv = (*inside(topology.router), "sh", "-c", text)
             return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120).stdout
 
         def cut() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import itertools
@@ -210,11 +211,17 @@ class Client:
         self.context.destroy(linger=0)
 
 
+def run(server: TrexServer, backend: FakeBackend) -> None:
+    """Serve until ``stop``, then close *backend*."""
+    asyncio.run(server.serve())
+    backend.close()
+
+
 @contextlib.contextmanager
 def serving(backend: FakeBackend, habits: ServerHabits | None = None) -> Iterator[TrexServer]:
     """A server on *backend* in a thread."""
     server = TrexServer(backend, backend.now, habits=habits)
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=run, args=(server, backend), daemon=True)
     thread.start()
     try:
         yield server

@@ -1,4 +1,4 @@
-"""A session on the simulated Netgate 6100, and how a sentence is judged on it."""
+"""A session, by default on the simulated Netgate 6100, and how a sentence is judged on it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
@@ -20,15 +21,43 @@ from support.paths import ROOT
 
 
 @contextmanager
-def opened(folder: Path, clock_speed: float | None = None) -> Iterator[Session]:
-    """The session, with leases in *folder*. ``clock_speed``: in place of the testbed file's."""
+def started(
+    folder: Path,
+    words: tuple[str, str, str] = (faults.PLATFORM, faults.SOFTWARE, faults.TESTBED),
+    bypass: bool = False,
+    home: Path = ROOT,
+    **keys: Any,
+) -> Iterator[Session]:
+    """A session that is connected to nothing yet. ``words``: platform, software, testbed; ``keys``: of its file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        plan = Plan.read(Project.find(home), *words, faults.GOAL)
+        session = Session.start(replace(plan, testbed=plan.testbed.model_copy(update=keys)), bypass=bypass)
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+@contextmanager
+def opened(folder: Path, **keys: Any) -> Iterator[Session]:
+    """The session, with its runtime folder in *folder*. *keys*: in place of the testbed file's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(folder))
         plan = Plan.read(Project.find(ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
-        if clock_speed is not None:
-            plan = replace(plan, testbed=plan.testbed.model_copy(update={"clock_speed": clock_speed}))
-        with faults.opened(plan) as found:
+        with faults.opened(replace(plan, testbed=plan.testbed.model_copy(update=keys))) as found:
             yield found
+
+
+def owed(session: Session, sentence: str) -> Verdict:
+    """As the keyword `The Router Owes` does it: an error of the testbed is INCONCLUSIVE."""
+    requirement, judge = session.plan.requirement(sentence), Judge(session)
+    try:
+        session.traffic.put_for(requirement)
+        session.traffic.warm_up(requirement)
+        return judge.judge(requirement)
+    except TestbedError as error:
+        return judge.inconclusive(requirement, str(error))
 
 
 def judged(session: Session, sentence: str, **watched: Any) -> Verdict:

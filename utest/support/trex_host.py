@@ -20,7 +20,7 @@ USER = "trex"
 
 
 def shell_of(*habits: str) -> Shell:
-    machine = Machine(trex_host.software(habits), trex_host.NoRouter(), Memory(), USER, sudo=True)
+    machine = Machine(trex_host.software(habits), trex_host.no_router, Memory(), USER, sudo=True)
 
     def shell(command: str, limit: float) -> Result:
         found = machine.run(command)
@@ -40,34 +40,31 @@ class TrexHost:
 @contextmanager
 def trex_host_server(folder: Path, *habits: str) -> Iterator[TrexHost]:
     """The machine behind an SSH server at 127.0.0.1, until the context ends."""
-    client, host = make_key(folder / "trex_client"), make_key(folder / "trex_host")
-    specification = {
+    client = make_key(folder / "trex_client")
+    shells = {
         "software": trex_host.KIND,
         "habits": list(habits),
         "host": "127.0.0.1",
         "port": 0,
-        "control_port": 0,
-        "control_token": "",
         "user": USER,
         "authorized_key": client.public,
-        "host_key": str(host.path),
         "sudo": True,
     }
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lineproof_bench.shells"],
+        [sys.executable, "-P", "-m", "lineproof_bench"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={"PYTHONPATH": str(LIBRARIES), "PATH": "/usr/bin:/bin"},
     )
     assert process.stdin is not None and process.stdout is not None
     try:
-        process.stdin.write(json.dumps(specification).encode() + b"\n")
+        process.stdin.write(json.dumps({"shells": shells}).encode() + b"\n")
         process.stdin.flush()
         facts = json.loads(process.stdout.readline())
         known = folder / "trex_known_hosts"
-        write_known_hosts(known, "127.0.0.1", facts["port"], facts["host_key"])
+        write_known_hosts(known, "127.0.0.1", facts["ssh_port"], facts["host_key"])
         yield TrexHost(
-            facts["port"], f"{{user: {USER}, port: {facts['port']}, key: {client.path}, known_hosts: {known}}}"
+            facts["ssh_port"], f"{{user: {USER}, port: {facts['ssh_port']}, key: {client.path}, known_hosts: {known}}}"
         )
     finally:
         process.stdin.close()

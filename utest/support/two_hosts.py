@@ -67,21 +67,22 @@ class TwoHosts:
 @contextlib.contextmanager
 def two_hosts(folder: Path) -> Iterator[TwoHosts]:
     """Both hosts, as root, until the end."""
-    topology = namespaces.plan_topology(f"h{uuid.uuid4().hex[:6]}", bypass=True, apart=True)
-    first, second = topology.cables
-    servers: list[subprocess.Popen[bytes]] = []
-    try:
-        for command in topology.setup:
-            subprocess.run(command, check=True)
-        ports, remote = [], []
+    names, ports, remote = [], [], []
+    with contextlib.ExitStack() as stack:
+        topology = stack.enter_context(namespaces.build_topology(bypass=True, apart=True))
+        first, second = topology.cables
         for own, other in ((first, second), (second, first)):
             where: dict[str, object] = {"interface": own.port, "router_mac": other.port_mac}
-            ports.append({**where, "namespace": own.namespace})
+            # a testbed's file tells a namespace by its name
+            names.append(f"lr-test-{uuid.uuid4().hex[:6]}")
+            subprocess.run(["ip", "netns", "attach", names[-1], own.namespace.split("/")[2]], check=True)
+            stack.callback(subprocess.run, ["ip", "netns", "del", names[-1]], check=False)
+            ports.append({**where, "namespace": names[-1]})
             server = sshd.prepare(folder / f"ssh{own.index}", own.namespace)
-            for command in server.setup:
-                subprocess.run(command, check=True)
-            log = (folder / f"sshd{own.index}.log").open("wb")
-            servers.append(subprocess.Popen(server.argv, stdin=subprocess.DEVNULL, stderr=log))
+            log = stack.enter_context((folder / f"sshd{own.index}.log").open("wb"))
+            process = subprocess.Popen(server.argv, stdin=subprocess.DEVNULL, stderr=log)
+            stack.callback(process.wait, 5)
+            stack.callback(process.terminate)
             sshd_login = {
                 "user": server.user,
                 "port": server.port,
@@ -89,10 +90,4 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
                 "known_hosts": str(server.known_hosts),
             }
             remote.append({**where, "address": server.host, "ssh": sshd_login})
-        yield TwoHosts(folder, (first.namespace, second.namespace), ports, remote)
-    finally:
-        for process in servers:
-            process.terminate()
-            process.wait(5)
-        for command in topology.teardown:
-            subprocess.run(command, check=False, capture_output=True)
+        yield TwoHosts(folder, (names[0], names[1]), ports, remote)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from support import robot_run
 
@@ -77,18 +78,12 @@ class Rig:
 def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
     tag = f"v{uuid.uuid4().hex[:6]}"
-    topology = namespaces.plan_topology(tag, INTERFACES)
     with contextlib.ExitStack() as stack:
-        for command in topology.teardown:
-            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=60)
-        for command in topology.setup:
-            subprocess.run(command, check=True, capture_output=True, timeout=60)
+        topology = stack.enter_context(namespaces.build_topology(INTERFACES))
         _vpp(stack, folder, tag, topology, polling)
         ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
-        for command in ssh.setup:
-            subprocess.run(command, check=True, timeout=60)
         start_process(stack, *ssh.argv)
         ports = start_server(stack, topology)
         testbeds = robot_run.project(folder) / "variables" / "testbeds"
@@ -106,9 +101,7 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
     wrapper.chmod(0o755)
-    start_process(
-        stack, "ip", "netns", "exec", topology.router, str(program("vpp")), "-c", str(folder / "startup.conf")
-    )
+    start_process(stack, *inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
     limit = time.monotonic() + 20
     while subprocess.run([wrapper, "show", "version"], capture_output=True, check=False, timeout=60).returncode:
         assert time.monotonic() < limit, (folder / "vpp.log").read_text()
@@ -144,7 +137,7 @@ def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> 
         "rpc_port": 0,
         "pub_port": 0,
     }
-    server = start_process(stack, sys.executable, "-P", "-m", "lineproof_bench.server")
+    server = start_process(stack, sys.executable, "-P", "-m", "lineproof_bench")
     assert server.stdin and server.stdout
     server.stdin.write(json.dumps(specification).encode() + b"\n")
     server.stdin.flush()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import uuid
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
-from lineproof.testbed.namespaces import Topology, existing_namespaces, plan_topology
-from lineproof_bench.wire import WireBackend
+from lineproof.system.network_namespace import configure, inside
+from lineproof.testbed.namespaces import Cable, Topology, build_topology
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.wire import WireBackend, WirePort
 from support.patience import wait_until
 
 
@@ -20,7 +23,7 @@ def run(*command: str) -> str:
 
 def kernel(namespace: str, interface: str) -> dict[str, dict[str, int]]:
     """The kernel's counts of *interface*, as ``ip -s -s link`` has them."""
-    found = json.loads(run("ip", "-n", namespace, "-s", "-s", "-j", "link", "show", "dev", interface))
+    found = json.loads(run(*inside(namespace), "ip", "-s", "-s", "-j", "link", "show", "dev", interface))
     stats: dict[str, dict[str, int]] = found[0]["stats64"]
     return stats
 
@@ -28,23 +31,56 @@ def kernel(namespace: str, interface: str) -> dict[str, dict[str, int]]:
 @contextlib.contextmanager
 def routed() -> Iterator[Topology]:
     """Both namespaces, with a Linux router configured in one."""
-    tag = f"t{uuid.uuid4().hex[:8]}"
-    found = plan_topology(tag)
-    try:
-        for command in found.setup:
-            run(*command)
-        on = ("ip", "-n", found.router)
+    with build_topology() as found:
         for cable in found.cables:
-            interface = ("dev", cable.router_interface)
-            run(*on, "addr", "add", cable.router_address, *interface)
-            run(*on, "neigh", "add", cable.port_ipv4, "lladdr", cable.port_mac, "nud", "permanent", *interface)
-            run(*on, "route", "add", cable.network, "via", cable.port_ipv4)
-        run("ip", "netns", "exec", found.router, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+            interface = f"dev {cable.router_interface}"
+            configure(
+                found.router,
+                f"addr add {cable.router_address} {interface}",
+                f"neigh add {cable.port_ipv4} lladdr {cable.port_mac} nud permanent {interface}",
+                f"route add {cable.network} via {cable.port_ipv4}",
+            )
+        run(*inside(found.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
         yield found
-    finally:
-        for command in found.teardown:
-            subprocess.run(command, check=False, capture_output=True, timeout=60)
-        assert existing_namespaces(tag) == ()
+
+
+@contextlib.contextmanager
+def opened(topology: Topology) -> Iterator[WireBackend]:
+    """A backend with both ports."""
+    made = WireBackend(
+        [
+            WirePort(
+                *(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac),
+                *(cable.port_ipv4, cable.router_ipv4),
+            )
+            for cable in topology.cables
+        ]
+    )
+    with contextlib.closing(made):
+        yield made
+
+
+def stream(
+    cable: Cable,
+    pps: float,
+    group: int | None = None,
+    rule: str = "stats",
+    size: int = 60,
+    number: int = 0,
+    flows: int = 251,
+    **more: Any,
+) -> StreamTraffic:
+    """UDP through the router from this cable's network to the other's, from *flows* addresses."""
+    source, target = (0x10000001, 0x30000001) if cable.index == 0 else (0x30000001, 0x10000001)
+    ethernet = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + "0800")
+    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big") + number.to_bytes(2, "big")
+    ip += bytes.fromhex("000040110000") + source.to_bytes(4, "big") + target.to_bytes(4, "big")
+    udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
+    flow = None if group is None else {"stream_id": group, "rule_type": rule}
+    variable = FieldVariable(26, 4, source, source + flows - 1, source)
+    frame = (ethernet + ip + udp).ljust(size, b"\0")
+    found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, flow_stats=flow)
+    return replace(found, **more)
 
 
 class Refused:

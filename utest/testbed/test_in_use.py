@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.identity import runtime_folder
 from lineproof.testbed.in_use import InUse
-from lineproof.testbed.leases import clear_leftovers
 from lineproof.testbed.settings import HardwareSettings
 
 
@@ -89,8 +87,5 @@ def test_a_run_that_was_killed_has_it_no_more() -> None:
         found = InUse.mark(testbed(ports=(2, 3)))
         other.send_signal(signal.SIGKILL)
         other.wait()
-        # what it leaves is removed, what another has is not
-        clear_leftovers()
-        assert len(list(runtime_folder().glob("*.in-use"))) == 2
         found.close()
         InUse.mark(testbed("10 s")).close()

@@ -1,13 +1,11 @@
-"""The simulated testbed: two connected processes, reached by TRex's ports and over SSH."""
+"""The simulated testbed: one process, reached by TRex's ports and over SSH."""
 
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import paramiko
 import psutil
@@ -16,13 +14,11 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import read_platform
 from lineproof.system.children import environment
-from lineproof.testbed import leases
+from lineproof.testbed.belongings import Belongings
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import hardware_facts
-from lineproof.testbed.keeper_client import KeeperClient
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
-from lineproof.testbed.simulated import SimulatedSetup
 from lineproof_bench import serve
 from support.paths import ROOT
 
@@ -30,30 +26,6 @@ PLATFORMS = ROOT / "variables" / "platforms"
 FILE = PLATFORMS / "netgate6100.yaml"
 PLATFORM = read_platform(PLATFORMS, "netgate6100")
 SETTINGS = SimulatedSettings(testbed="simulated", kind="simulated", clock_speed=5.0)
-
-
-def test_plan_and_facts_fit_together(runtime: Path) -> None:
-    lease = leases.create_lease(runtime)
-    setup = SimulatedSetup(SETTINGS, PLATFORM, "vpp", FILE, lease)
-    plan = setup.plan()
-    assert [process.name for process in plan.processes] == ["server", "shells"]
-    assert plan.folders == (str(lease.folder),)
-    ports = [{"mac": "02:00:00:00:00:01"}, {"mac": "02:00:00:00:00:02"}]
-    facts = setup.facts(
-        {
-            "server": {"rpc_port": 1, "pub_port": 2, "ports": ports},
-            "shells": {"port": 3, "host_key": "ssh-ed25519 AAAA comment"},
-        }
-    )
-    assert (facts.generator.sync_port, facts.generator.async_port, facts.router.port) == (1, 2, 3)
-    assert [side.interface for side in facts.sides] == list(PLATFORM.software["vpp"].interfaces)
-    assert [side.peer_mac for side in facts.sides] == [port["mac"] for port in ports]
-    assert facts.simulated
-    assert facts.link_bps == 10e9
-    assert facts.router.known_hosts_path.read_text() == "[127.0.0.1]:3 ssh-ed25519 AAAA\n"
-    assert facts.router.key_path is not None
-    assert facts.router.key_path.stat().st_mode & 0o777 == 0o600
-    assert paramiko.Ed25519Key.from_private_key_file(str(facts.router.key_path)).get_name() == "ssh-ed25519"
 
 
 def test_an_unknown_software_is_reported_with_the_known_ones() -> None:
@@ -70,7 +42,7 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
         assert opened.facts.sides[0].peer_mac == ""
         assert not opened.facts.simulated
         assert opened.problems() == ()
-    assert [path.name for path in runtime.iterdir()] == ["lock"]
+    assert list(runtime.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -95,24 +67,27 @@ class TestSimulatedTestbed:
                 _, out, _ = client.exec_command("vppctl show interface", timeout=5)
                 assert testbed.facts.sides[0].interface in out.read().decode()
             assert testbed.problems() == ()
+            assert testbed.facts.router.known_hosts_path.read_text().startswith(
+                f"[127.0.0.1]:{router.port} ssh-ed25519 "
+            )
+            assert router.key_path is not None and router.key_path.stat().st_mode & 0o777 == 0o600
             processes = [child for child in psutil.Process().children(recursive=True) if child not in others]
-            assert len(processes) >= 3
+            assert [process.pid for process in processes] == list(testbed.pids)
             testbed.close()
         assert testbed.failures == ()
         assert psutil.wait_procs(processes, 30)[1] == []
-        assert [path.name for path in runtime.iterdir()] == ["lock"]
+        assert list(runtime.iterdir()) == []
 
     def test_a_port_in_use_is_an_error_and_nothing_is_left(self, runtime: Path) -> None:
         with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
             port = testbed.facts.generator.sync_port
             with pytest.raises(TestbedError, match=str(port)):
                 open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE, rpc_port=port)
-            assert len(list(runtime.glob("*.lease"))) == 1
+            assert [path for path in runtime.iterdir() if path.name != "logs"] == [testbed.facts.runtime]
 
     def test_a_process_that_ended_is_reported(self, runtime: Path) -> None:
         with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
-            lease = leases.Lease.read(next(runtime.glob("*.lease")))
-            psutil.Process(lease.processes[0].pid).kill()
+            psutil.Process(testbed.pids[0]).kill()
             until = time.monotonic() + 30
             while not testbed.problems() and time.monotonic() < until:
                 time.sleep(0.02)
@@ -143,9 +118,9 @@ class TestSimulatedTestbed:
         assert process.returncode == (-9 if number == signal.SIGKILL else 0)
         assert errors == ""
         until = time.monotonic() + 30
-        while list(runtime.glob("*.lease")) and time.monotonic() < until:
+        while list(runtime.iterdir()) and time.monotonic() < until:
             time.sleep(0.02)
-        assert [path.name for path in runtime.iterdir()] == ["lock"]
+        assert list(runtime.iterdir()) == []
 
 
 def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,17 +136,9 @@ def test_what_a_process_wrote_to_its_log_is_there_after_the_end(runtime: Path) -
     settings = read_testbed(ROOT / "variables" / "testbeds", "lab-example")
     assert isinstance(settings, HardwareSettings)
     facts = replace(hardware_facts(settings, PLATFORM, "vpp"), runtime=runtime / "run")
-    testbed = OpenTestbed(facts, cast(KeeperClient, FakeKeeper(runtime / "run")))
+    belongings = Belongings()
+    belongings.folder = runtime / "run"
+    testbed = OpenTestbed(facts, belongings)
     testbed.close()
     testbed.close()
     assert testbed.logs == {"server": "it went wrong\n"}
-
-
-class FakeKeeper:
-    """Removes its folder, as the keeper does."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)

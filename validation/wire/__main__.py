@@ -11,20 +11,20 @@ import argparse
 import contextlib
 import json
 import os
-import signal
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from lineproof.commands.ending import finish
 from lineproof.errors import TestbedError
 from lineproof.system.children import find_program
 from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
-from lineproof.testbed.leases import clear_leftovers, create_lease, release
-from lineproof.testbed.namespaces import Topology, plan_topology, reason_against
+from lineproof.system.network_namespace import inside
+from lineproof.testbed.namespaces import Topology, build_topology, reason_against
 from lineproof_bench.backend import PortCounters, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
 
@@ -75,33 +75,12 @@ def main() -> int:
         print("lineproof: the wire study cannot run: 'trafgen' is missing; install the package netsniff-ng")
         return 2
     with (
-        _testbed() as (topology, folder),
+        tempfile.TemporaryDirectory() as folder,
+        build_topology(folder=Path(folder)) as topology,
         contextlib.closing(_backend(topology)) as backend,
         contextlib.closing(_single(topology)) as single,
     ):
-        return _Study(topology, backend, single, trafgen, folder, arguments.seconds, arguments.rounds).run()
-
-
-@contextlib.contextmanager
-def _testbed() -> Iterator[tuple[Topology, Path]]:
-    """The namespaces, on a lease: a study that was killed is cleared up by the next start of any bench."""
-    clear_leftovers()
-    lease = create_lease()
-    topology = plan_topology(lease.path.stem)
-    lease = replace(lease, teardown=topology.teardown)
-    lease.write()
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        for command in topology.setup:
-            run(command)
-        yield topology, lease.folder
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        release(lease.path)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+        return _Study(topology, backend, single, trafgen, Path(folder), arguments.seconds, arguments.rounds).run()
 
 
 def _backend(topology: Topology) -> WireBackend:
@@ -139,7 +118,7 @@ class _Kernel:
 
     @classmethod
     def read(cls, namespace: str, interface: str) -> _Kernel:
-        text = run(("ip", "-n", namespace, "-s", "-s", "-j", "link", "show", "dev", interface))
+        text = run((*inside(namespace), "ip", "-s", "-s", "-j", "link", "show", "dev", interface))
         stats = json.loads(text)[0]["stats64"]
         return cls(stats["rx"]["packets"], stats["tx"]["packets"])
 
@@ -182,17 +161,17 @@ class _Study:
 
     def _senders(self) -> dict[str, _Sending]:
         """What is compared; each on one CPU as well."""
-        bound, one = SETTLE + self._seconds, _one_cpu()
+        lasting, one = SETTLE + self._seconds, _one_cpu()
         found: dict[str, _Sending] = {}
         trafgen = Trafgen(self._topology, self._cable, self._trafgen, self._frame(0), self._folder)
-        found["trafgen"] = lambda: trafgen.sending(bound, None)
-        found["trafgen" + ONE_CPU] = lambda: trafgen.sending(bound, one)
+        found["trafgen"] = lambda: trafgen.sending(None)
+        found["trafgen" + ONE_CPU] = lambda: trafgen.sending(one)
         if program := find_program("iperf3"):
             iperf3 = Iperf3(self._topology, self._cable, program)
             # its receiver is not what is measured: it gets a CPU of its own where there is one
             other = max(os.sched_getaffinity(0))
-            found["iperf3 -u"] = lambda: iperf3.sending(bound, None, None)
-            found["iperf3 -u" + ONE_CPU] = lambda: iperf3.sending(bound, one, other)
+            found["iperf3 -u"] = lambda: iperf3.sending(lasting, None, None)
+            found["iperf3 -u" + ONE_CPU] = lambda: iperf3.sending(lasting, one, other)
         else:
             print("left out: iperf3, which is not installed (Debian's package iperf3)\n")
         found[EMBEDDED] = lambda: self._flat_out(self._backend)

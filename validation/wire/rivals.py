@@ -1,7 +1,7 @@
 """The programs that the wire study compares with: ``trafgen`` of netsniff-ng and ``iperf3 -u``, between namespaces.
 
-Each runs as a context that gives the process whose descendants send. All are bounded in time by timeout(1), since they
-would go on if this process were killed, and get the priority that the embedded server's senders give themselves.
+Each runs as a context that gives the process whose descendants send. It ends with its namespace, and gets the priority
+that the embedded server's senders give themselves.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lineproof.errors import TestbedError
+from lineproof.system.network_namespace import configure, inside
 from lineproof.testbed.namespaces import Cable, Topology
 from lineproof_bench.wire.sender import NICE
 
@@ -43,19 +44,16 @@ def run(command: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def _process(
-    netns: str, command: Sequence[str], seconds: float, cpu: int | None, nice: int = 0, lasting: bool = True
-) -> Iterator[int]:
-    """*command* in *netns* for at most *seconds*, on *cpu* only when one is given; ended on leaving.
+def _process(netns: str, command: Sequence[str], cpu: int | None, nice: int = 0, lasting: bool = True) -> Iterator[int]:
+    """*command* in *netns*, on *cpu* only when one is given; ended on leaving.
 
     Raises TestbedError with its own words when it ended earlier, unless it need not be *lasting*.
     """
-    place = ("ip", "netns", "exec", netns, "nice", "-n", str(nice))
+    place = (*inside(netns, bound=True), "nice", "-n", str(nice))
     pinned = ("taskset", "-c", str(cpu)) if cpu is not None else ()
-    bound = ("timeout", "-s", "KILL", f"{seconds:g}")
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            (*place, *pinned, *bound, *command),
+            (*place, *pinned, *command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -84,12 +82,12 @@ class Trafgen:
         self._config.write_text(f"{{ {', '.join(f'0x{octet:02x}' for octet in frame)} }}\n")
 
     @contextlib.contextmanager
-    def sending(self, seconds: float, cpu: int | None) -> Iterator[int]:
+    def sending(self, cpu: int | None) -> Iterator[int]:
         """A sender on every CPU, or a single one on *cpu*. Itself it moves a single one to CPU 0."""
         # else it would raise socket memory limits of the whole machine; its short form -A is refused by 0.6.8
         fixed = ("--dev", self._cable.port, "--conf", str(self._config), "--no-sock-mem")
         command = (self._program, *fixed, *(() if cpu is None else ("--cpus", "1")))
-        with _process(self._topology.generator, command, seconds + LIMIT, cpu, NICE) as pid:
+        with _process(self._topology.generator, command, cpu, NICE) as pid:
             yield pid
 
 
@@ -101,15 +99,15 @@ class Iperf3:
 
     @contextlib.contextmanager
     def sending(self, seconds: float, cpu: int | None, server_cpu: int | None) -> Iterator[int]:
-        """The client, on *cpu* only when one is given; its server on *server_cpu*."""
-        bound, cable = seconds + LIMIT, self._cable
+        """The client for *seconds* and some more, on *cpu* only when one is given; its server on *server_cpu*."""
+        cable = self._cable
         serve = (self._program, "--server", "--one-off", "--port", str(PORT), "--bind", cable.router_ipv4)
         to = (self._program, "--client", cable.router_ipv4, "--bind", cable.port_ipv4, "--port", str(PORT))
-        how = ("--udp", "--bitrate", "0", "--length", str(PAYLOAD), "--time", str(int(bound) + 1))
+        how = ("--udp", "--bitrate", "0", "--length", str(PAYLOAD), "--time", str(int(seconds + LIMIT) + 1))
         # the server ends with its client
-        with self._addresses(), _process(self._topology.router, serve, bound, server_cpu, lasting=False) as server:
+        with self._addresses(), _process(self._topology.router, serve, server_cpu, lasting=False) as server:
             _until_listening(server)
-            with _process(self._topology.generator, (*to, *how), bound, cpu, NICE) as client:
+            with _process(self._topology.generator, (*to, *how), cpu, NICE) as client:
                 yield client
 
     @contextlib.contextmanager
@@ -123,14 +121,12 @@ class Iperf3:
         )
         try:
             for netns, interface, own, other, mac in ends:
-                run(("ip", "-n", netns, "address", "replace", own, "dev", interface))
-                fixed = ("lladdr", mac, "nud", "permanent", "dev", interface)
-                run(("ip", "-n", netns, "neighbour", "replace", other, *fixed))
+                fixed = f"neighbour replace {other} lladdr {mac} nud permanent dev {interface}"
+                configure(netns, f"address replace {own} dev {interface}", fixed)
             yield
         finally:
             for netns, interface, *_ in ends:
-                for what in ("address", "neighbour"):
-                    run(("ip", "-n", netns, what, "flush", "dev", interface))
+                configure(netns, f"address flush dev {interface}", f"neighbour flush dev {interface}")
 
 
 def listens(text: str, port: int) -> bool:

@@ -11,6 +11,6 @@ from ..system.children import become
 
 def run(argv: Sequence[str]) -> int:
     """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
-    words = [*bench_command(""), *argv]
+    words = [*bench_command(argv[0]), *argv[1:]]
     sys.stdout.flush()
     become(words)

@@ -126,10 +126,6 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
 
 
 def _testbed(session: Session) -> Iterator[Check]:
-    for sentence in session.testbed.cleared:
-        yield warning("leftovers", f"{sentence}; nothing more to do")
-    if not session.testbed.cleared:
-        yield ok("leftovers", "none of an earlier run that was killed")
     if session.simulated:
         yield _simulated(session)
 

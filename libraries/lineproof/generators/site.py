@@ -12,7 +12,7 @@ from .settings import GeneratorSettings
 
 @dataclass(frozen=True, slots=True)
 class PortPlace:
-    """A Linux interface of this machine that is a port, on a testbed that makes them. ``namespace``: its network's.
+    """A Linux interface of this machine that is a port, on a testbed that makes them. ``namespace``: its path.
 
     ``far_mac``: the MAC address at the other end of its cable.
     """
@@ -44,6 +44,8 @@ class GeneratorEndpoint:
     home: str = ""
     pins_cores: bool = False
     promiscuous: bool = False
+    outlives_run: bool = False
+    """Its server goes on when this run has ended, so ports that a killed run holds have to be given back."""
     next_hops: Mapping[int, str] = field(default_factory=dict)
     """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
     type: str = "trex"

@@ -342,7 +342,7 @@ class RouterConnection:
         """Restart the router by its own *command*, as ``sudo reboot``; a simulated one without. Raises TestbedError."""
         self.check_resettable()
         if not command:
-            if self.testbed.facts.control is None:
+            if not self.testbed.facts.simulated:
                 raise TestbedError("a reset needs the command that restarts the router; expected 'sudo reboot'")
             self.cause_fault(parse_fault("router reboot", start=0))
             return
@@ -365,7 +365,7 @@ class RouterConnection:
         # a described router may keep its changes over a restart
         lost = self.restarted and self.plan.command_file is None
         # a simulated router ends with its process, and its changes with it
-        ended = router is not None and self.testbed.facts.simulated and bool(self.testbed.problems())
+        ended = router is not None and self.testbed.facts.simulated and not self.testbed.runs
         try:
             if router is not None and not ended:
                 if self._ssh is not None:

@@ -7,7 +7,6 @@ import math
 
 from ..counts.trial import Tolerance
 from ..errors import TestbedError
-from ..simulation.control import ControlClient
 from ..simulation.faults import InjectedFault
 from ..testbed.hardware import hardware_facts
 from ..testbed.held import HeldTestbed
@@ -128,15 +127,11 @@ class Session:
 
     def cause_fault(self, fault: InjectedFault) -> None:
         """Inject *fault*. Raises TestbedError if the testbed is not a simulated one."""
-        if self.testbed.facts.control is None:
+        if not self.testbed.facts.simulated:
             raise TestbedError(
                 f"'{fault.kind}' can be caused on a simulated testbed only, and '{self.plan.testbed.testbed}' is none"
             )
-        control = ControlClient(*self.testbed.facts.control)
-        try:
-            control.cause(fault)
-        finally:
-            control.close()
+        self.testbed.cause(fault)
 
     def release_generator(self) -> None:
         """Stop traffic and release the ports. Harmless when repeated."""

@@ -14,8 +14,8 @@ REQUIRED_PACKAGES = (PACKAGE, "asyncssh")
 """Packages of the extra ``bench``."""
 
 
-def bench_command(part: str) -> tuple[str, ...]:
-    """The command that starts *part* of the bench (``server``, ``shells``; "": its own command line).
+def bench_command(part: str = "") -> tuple[str, ...]:
+    """Return the command that starts the bench, or another program of it (``serve``, ``model.check``).
 
     Raises TestbedError where the extra ``bench`` is not installed.
     """

@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import site
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -32,7 +34,7 @@ SBIN_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 
 HANDED_ON = frozenset(
     {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
-    | {"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TREX_HOME", "LINEPROOF_BENCH"}
+    | {"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TREX_HOME"}
     | {"PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE"}
     | {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
 )
@@ -119,19 +121,31 @@ def absolute_path_only() -> Iterator[None]:
 
 
 def start(
-    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", **options: Any
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path = "/",
+    dies_with_parent: bool = False,
+    **options: Any,
 ) -> Child[bytes]:
-    """Start *argv*; *options* as of :class:`subprocess.Popen`. *env*: default :func:`environment`. Raises OSError."""
-    return subprocess.Popen(list(argv), env=environment() if env is None else dict(env), cwd=cwd, **options)
+    """Start *argv*; *options* as of :class:`subprocess.Popen`. *env*: default :func:`environment`. Raises OSError.
+
+    *dies_with_parent*: it gets SIGTERM when this process is killed, also while another one keeps its input open. Linux
+    sends that when the *thread* ends that started it (prctl(2), PR_SET_PDEATHSIG): only the main thread asks for it.
+    """
+    lasting = dies_with_parent and threading.current_thread() is threading.main_thread()
+    setpriv = find_program("setpriv") if lasting else None
+    prefix = [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+    return subprocess.Popen([*prefix, *argv], env=environment() if env is None else dict(env), cwd=cwd, **options)
 
 
 def run(
-    argv: Sequence[str], limit: float, *, env: Mapping[str, str] | None = None, cwd: str | Path = "/"
+    argv: Sequence[str], limit: float, *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", text: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run *argv*, without input, to its end. Raises OSError, and TimeoutExpired after *limit* s, when it is killed."""
+    """Run *argv*, its input *text*, to its end. Raises OSError; TimeoutExpired after *limit* s, when it is killed."""
     return subprocess.run(
         list(argv),
-        stdin=DEVNULL,
+        input=text,
         capture_output=True,
         text=True,
         errors="replace",
@@ -140,6 +154,13 @@ def run(
         cwd=cwd,
         check=False,
     )
+
+
+def kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill *child*, which was started in a session of its own, and what it has started there."""
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

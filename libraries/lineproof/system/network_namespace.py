@@ -1,33 +1,144 @@
-"""Entering a network namespace, in a new thread or in the calling one."""
+"""Network namespaces: making one that ends with its owner, entering one, running a command inside one.
+
+A namespace is told by a path, ``/proc/PID/ns/net``, of the process that holds it. It has no name, so nothing has to
+be remembered to remove it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import select
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ..errors import TestbedError
+from . import children
 
 T = TypeVar("T")
 
-NAMESPACES = Path("/run/netns")
-"""Where ``ip netns add`` puts the handles of named namespaces."""
+LIMIT = 10.0
+"""Seconds for a namespace to be made, for a change in it, and for its end."""
 
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
+_HOLD = r"""
+set -e
+# /sys shows the interfaces of the namespace that mounted it
+mount -t sysfs sysfs /sys
+# without IPv6 the kernel sends no router solicitations or listener reports among the frames of the test; the router's
+# interfaces get it back when the router is set up for it
+for scope in all default; do
+  setting=/proc/sys/net/ipv6/conf/$scope/disable_ipv6
+  [ ! -e "$setting" ] || echo 1 >"$setting"
+done
+# a router has to be able to forward: some containers have a /proc/sys that is read-only
+: >>/proc/sys/net/ipv4/ip_forward
+# /proc is still the machine's, so this is the number that others know the holder by
+read -r pid _ </proc/self/stat
+echo "$pid"
+exec >/dev/null 2>&1
+# a line ends it in order; without one its owner was killed, and programs may first remove what they made
+if ! grep -q .; then
+  left=50
+  kill -s TERM -- -1 || left=0
+  while [ "$left" -gt 0 ] && kill -s 0 -- -1; do left=$((left - 1)); sleep 0.1; done
+  kill -s KILL -- -1 || :
+  rm -rf -- "$1"
+fi
+"""
+"""The holder, process 1 of a PID namespace: the kernel kills all others there when it ends. Its argument: a folder."""
+
+
+class Namespace:
+    """A network namespace that lasts until :meth:`close` or the end of this process, even by SIGKILL.
+
+    ``path``: of the namespace; it has a mount namespace with a /sys of its own, and a PID namespace for the programs
+    that have to end with it.
+    """
+
+    def __init__(self, holder: children.Child[bytes], path: str) -> None:
+        self._holder, self.path = holder, path
+
+    @classmethod
+    def start(cls, folder: Path | None = None) -> Namespace:
+        """Make one, without IPv6. If this process is killed, *folder* is removed too. Raises TestbedError."""
+        # --kill-child: the holder ends as well if only this outer process is killed
+        kinds = ("--net", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child")
+        argv = (_program("unshare"), *kinds, "--", "/bin/sh", "-c", _HOLD, "lineproof-namespace", str(folder or ""))
+        pipe, env = children.PIPE, children.environment({"LC_ALL": "C"})
+        # a session of its own: no Ctrl-C of a terminal ends it before its owner
+        holder = children.start(argv, stdin=pipe, stdout=pipe, stderr=children.STDOUT, env=env, start_new_session=True)
+        output = children.pipes(holder)[1]
+        told = select.select([output], [], [], LIMIT)[0]
+        pid = output.readline().decode().strip() if told else f"nothing happened within {LIMIT:g} s"
+        namespace = cls(holder, f"/proc/{pid}/ns/net")
+        if not pid.isdigit():
+            namespace.close()
+            raise TestbedError(
+                f"no network namespace can be made here ({pid or 'no reason given'}); it needs root, and in a container"
+                " CAP_NET_ADMIN and CAP_SYS_ADMIN, for example by 'docker run --privileged'"
+            )
+        return namespace
+
+    def close(self) -> None:
+        """End it, with every process of its PID namespace. May be repeated."""
+        children.send_line(self._holder, "end")
+        for pipe in children.pipes(self._holder):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        try:
+            self._holder.wait(LIMIT)
+        except children.TimeoutExpired:
+            self._holder.kill()
+            self._holder.wait()
+
+
+def inside(namespace: str | None, *, bound: bool = False) -> tuple[str, ...]:
+    """Return the words before a command that run it in *namespace*, a path (None or "": here). Raises TestbedError.
+
+    It sees the machine's own processes. *bound*: it ends with the namespace, at the latest; the process that is
+    started waits for it and does not hand on signals.
+    """
+    if not namespace:
+        return ()
+    folder = namespace.removesuffix("/net")
+    pids = (f"--pid={folder}/pid",) if bound else ()
+    return (_program("nsenter"), f"--net={namespace}", f"--mount={folder}/mnt", *pids, "--")
+
+
+def configure(namespace: str | None, *commands: str) -> None:
+    """Do *commands* of ip(8), ``link set dev lo up`` for instance, in *namespace*. Raises TestbedError."""
+    try:
+        done = children.run((*inside(namespace), _program("ip"), "-batch", "-"), LIMIT, text="\n".join(commands))
+    except children.TimeoutExpired:
+        raise TestbedError(f"'ip {commands[0]}' did not end within {LIMIT:g} s") from None
+    if done.returncode:
+        reason = " / ".join(done.stderr.split("\n")[:2])
+        raise TestbedError(f"one of {len(commands)} commands from 'ip {commands[0]}' on fails here: {reason}")
+
+
+def _program(name: str) -> str:
+    if program := children.find_program(name):
+        return program
+    raise TestbedError(f"the program '{name}' is missing; install the package {PACKAGES[name]}")
+
+
+PACKAGES = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2"}
+"""Debian's package of each program that is needed here."""
+
 
 def enter_namespace(netns: str | None) -> None:
-    """Move the calling thread to namespace *netns* (None: stay). Needs CAP_SYS_ADMIN. Raises TestbedError."""
+    """Move the calling thread to the namespace of path *netns* (None: stay). Raises TestbedError."""
     if netns is None:
         return
-    path = NAMESPACES / netns
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise TestbedError(f"there is no network namespace '{netns}' at {path} ({error.strerror})") from error
+        raise TestbedError(f"there is no network namespace at '{netns}' ({error.strerror})") from error
     try:
         _setns(handle)
     except OSError as error:

@@ -40,7 +40,7 @@ class TestbedFacts:
     clock_speed: float = 1.0
     simulated: bool = False
     runtime: Path | None = None
-    control: tuple[int, str] | None = None
-    """TCP port and token of the simulated testbed's control socket; None on every other testbed."""
+    namespaces: tuple[str, ...] = ()
+    """Network namespaces of this machine, as /proc/<pid>/ns/net: the generator's first, the router's last."""
     sender: int | None = None
     """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""

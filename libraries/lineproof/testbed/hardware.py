@@ -12,9 +12,8 @@ from ..platforms import Platform
 from ..routers.base import Side
 from ..system.login import Login
 from ..system.secrets import ENVIRONMENT, Secrets
+from .belongings import Belongings
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
-from .keeper_plan import Facts, KeeperPlan
-from .leases import Lease
 from .settings import HardwareSettings, RouterSettings, next_hops
 from .trex.server import ServerOrder
 from .trex.settings import TrexGeneratorSettings
@@ -58,6 +57,7 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
         generator.trex_home or "",
         pins_cores=generator.core_mask == "pin",
         promiscuous=generator.promiscuous,
+        outlives_run=generator.start is None,
         next_hops=next_hops(generator.ports, testbed.cabled_sides),
     )
 
@@ -66,30 +66,21 @@ def _endpoint(router: RouterSettings, secrets: Secrets) -> RouterEndpoint:
     return RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
 
 
-class HardwareSetup:
-    """A testbed of hardware whose TRex server is started. Raises TestbedError, ConfigError."""
-
-    def __init__(
-        self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease, secrets: Secrets
-    ) -> None:
-        if settings.trex is None:
-            raise ConfigError(f"nothing is to be started for the generator '{settings.generator_type}'")
-        self._generator, self._lease = settings.trex, lease
-        self._facts = replace(hardware_facts(settings, platform, software, secrets), runtime=lease.folder)
-        self._secrets = secrets
-
-    def plan(self) -> KeeperPlan:
-        """One process, which holds the server, here or over SSH."""
-        process = server_order(self._generator, self._secrets).process(self._lease.folder)
-        return KeeperPlan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
-
-    def facts(self, ready: Facts) -> TestbedFacts:
-        """From the testbed's file; if the server is started here, with the client of its installation."""
-        generator = self._facts.generator
-        local = self._generator.start is not None and self._generator.start.host == "local"
-        if local and not generator.client and client_folder(Path(generator.home)) is not None:
-            return replace(self._facts, generator=replace(generator, client=generator.home))
-        return self._facts
+def start_hardware(
+    settings: HardwareSettings, platform: Platform, software: str, belongings: Belongings, secrets: Secrets
+) -> TestbedFacts:
+    """Start the TRex server of a testbed of hardware, here or over SSH; returns the facts. Raises TestbedError."""
+    facts = replace(hardware_facts(settings, platform, software, secrets), runtime=belongings.folder)
+    generator = settings.trex
+    if generator is None:
+        raise ConfigError(f"nothing is to be started for the generator '{settings.generator_type}'")
+    server_order(generator, secrets).start(belongings)
+    local = generator.start is not None and generator.start.host == "local"
+    endpoint = facts.generator
+    if local and not endpoint.client and client_folder(Path(endpoint.home)) is not None:
+        # with the client of its installation
+        return replace(facts, generator=replace(endpoint, client=endpoint.home))
+    return facts
 
 
 def server_order(generator: TrexGeneratorSettings, secrets: Secrets = ENVIRONMENT) -> ServerOrder:

@@ -17,9 +17,11 @@ from ..files import not_written
 from ..system.file_lock import is_at, lock_within, remove_and_close
 from ..system.identity import ELSEWHERE, runtime_folder
 from ..visible import shortened
-from .leases import IN_USE
 from .settings import HardwareSettings
 from .waiting_time import Say, WaitProgress, in_units, silent
+
+IN_USE = ".in-use"
+"""Ending of the locks' names in the runtime folder."""
 
 POLL = 0.2
 """Seconds between two tries."""

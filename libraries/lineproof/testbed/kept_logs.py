@@ -25,20 +25,12 @@ _HAS_WORD = re.compile(r"[A-Za-z]{3}")
 
 
 def log_end(log: Path) -> str:
-    """The last lines of *log*, of a testbed's own folder, in one line, and where a copy of it stays; "" without any.
-
-    For a process that failed: the testbed's folder is removed at the end of the run.
-    """
-    text = read_log(log)
-    lines = text.splitlines()
+    """Return the last lines of *log* in one line; "" without any."""
     # without lines of dashes and the like
+    lines = read_log(log).splitlines()
     shown = [words for line in lines if _HAS_WORD.search(words := " ".join(line.split()))]
     quoted = "; ".join(shown[-LOG_LINES:])
-    if not quoted:
-        return ""
-    quoted = quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
-    copy = _keep(log, text)
-    return quoted + (f" (all of it is in {copy})" if copy else "")
+    return quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
 
 
 def read_log(log: Path) -> str:
@@ -49,8 +41,13 @@ def read_log(log: Path) -> str:
     return ""
 
 
-def _keep(log: Path, text: str) -> Path | None:
-    """Copy *text* of *log* to where it stays; None if that fails, which is no error beside the one to be reported."""
+def keep_log(log: Path) -> Path | None:
+    """Copy *log* of a testbed that does not begin to where it stays: its folder is removed.
+
+    Returns None where it is empty, or if that fails, which is no error beside the one to be reported.
+    """
+    if not (text := read_log(log)):
+        return None
     folder = log.parent.parent / FOLDER
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)

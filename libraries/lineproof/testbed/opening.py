@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Protocol
 
 from ..errors import ConfigError
 from ..platforms import Platform, RouterSetup
 from ..routers.shell_output import plain_text
+from ..simulation.faults import InjectedFault
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..visible import visible
+from .belongings import Belongings
 from .facts import TestbedFacts
 from .generator_host import GeneratorHost, read_generator_host
-from .hardware import HardwareSetup, hardware_facts
+from .hardware import hardware_facts, start_hardware
 from .held import HeldTestbed
-from .keeper_client import KeeperClient
-from .keeper_plan import Facts, KeeperPlan
 from .kept_logs import read_log
 from .lab.place import LabPlace
-from .leases import clear_leftovers, create_lease, release
+from .process import TestbedProcess
 from .settings import HardwareSettings, SimulatedSettings, Testbed
+from .simulated import start_simulated
 from .waiting_time import Say, silent
-
-
-class TestbedSetup(Protocol):
-    """What a testbed of one kind starts, and the facts that are known once it runs."""
-
-    def plan(self) -> KeeperPlan:
-        """The keeper's plan."""
-        ...
-
-    def facts(self, ready: Facts) -> TestbedFacts:
-        """The testbed's facts, given those of its processes' ready lines."""
-        ...
 
 
 class OpenTestbed:
     """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
-    ``cleared``: a sentence for each thing that an earlier, killed testbed had left and that was removed.
     ``host``: of its generator, as it was read before anything was started; None where there is no way to it.
     ``logs``: after :meth:`close`, by process, what those that it started wrote to their logs, if anything: the last MB.
     ``lab``: labgrid's place that it is, None if it is none; *held* is given back when it closes. ``say`` prints a line
@@ -49,8 +36,7 @@ class OpenTestbed:
     def __init__(
         self,
         facts: TestbedFacts,
-        keeper: KeeperClient | None = None,
-        cleared: tuple[str, ...] = (),
+        belongings: Belongings | None = None,
         host: GeneratorHost | None = None,
         lab: LabPlace | None = None,
         held: HeldTestbed | None = None,
@@ -60,37 +46,51 @@ class OpenTestbed:
         self.lab = lab
         self.say = say
         self._held = held
-        self.cleared = cleared
         self.host = host
         self.logs: dict[str, str] = {}
-        self._keeper = keeper
+        self._belongings = belongings
+        self.failures: tuple[str, ...] = ()
+        """After :meth:`close`: what could not be taken down in order, in words."""
+
+    @property
+    def _processes(self) -> tuple[TestbedProcess, ...]:
+        return tuple(self._belongings.processes) if self._belongings else ()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of the processes that were started for it."""
+        return tuple(process.pid for process in self._processes)
+
+    @property
+    def runs(self) -> bool:
+        """Whether all processes that were started for it run."""
+        return all(process.runs for process in self._processes)
 
     def problems(self) -> tuple[str, ...]:
         """A sentence for each of the testbed's processes that ended since it was opened, and why it is not ours."""
-        ended = tuple(str(death) for death in self._keeper.deaths()) if self._keeper else ()
+        ended = [problem for process in self._processes for problem in process.problems()]
         return (*ended, *(self.lab.problems() if self.lab else ()))
 
     def forget_restarted(self, limit: float = 0.0) -> None:
-        """Let :meth:`problems` leave out processes that were started again.
+        """Let :meth:`problems` leave out servers that were started again.
 
         Waits up to *limit* s for restarts that are due.
         """
-        if self._keeper:
-            self._keeper.forget_restarted(limit)
+        for process in self._processes:
+            process.forget_restarted(limit)
 
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """After :meth:`close`: what could not be taken down in order, in words."""
-        return self._keeper.failures if self._keeper else ()
+    def cause(self, fault: InjectedFault) -> None:
+        """Let *fault* happen on a simulated testbed, in addition to earlier ones. Raises TestbedError."""
+        self._processes[0].ask({"fault": fault.model_dump(exclude_none=True)})
 
     def close(self) -> None:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""
         with contextlib.ExitStack() as stack:
             if self._held:
                 stack.callback(self._give_back, self._held)
-            if self._keeper:
+            if self._belongings:
                 self.logs = self.logs or self._read_logs()
-                self._keeper.close()
+                self.failures += self._belongings.close()
 
     def _give_back(self, held: HeldTestbed) -> None:
         held.close()
@@ -125,7 +125,7 @@ def open_testbed(
     held: HeldTestbed | None = None,
     say: Say = silent,
 ) -> OpenTestbed:
-    """Remove what killed testbeds left, wait until this one is free, start it, and wait until it is ready.
+    """Wait until this testbed is free, start it, and wait until it is ready.
 
     ``platform_file`` is the file of *platform*; ``rpc_port`` and ``pub_port`` are the embedded server's TCP ports (0:
     free ones). *bypass*: without a router, the generator's ports connected to each other (on hardware a person does
@@ -137,7 +137,6 @@ def open_testbed(
     """
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
-    cleared = tuple(clear_leftovers())
     with contextlib.ExitStack() as failing:
         own = HeldTestbed.take(testbed, say, lab) if held is None else None
         if own is not None:
@@ -145,35 +144,25 @@ def open_testbed(
         elif held is not None:
             held.check()
         lab = (own or held or HeldTestbed()).lab
-        host = None
+        host, belongings = None, None
         if isinstance(testbed, HardwareSettings):
             facts = hardware_facts(testbed, platform, software, secrets)
             host = None if testbed.trex is None else read_generator_host(testbed.trex, facts.generator.login)
-            if not testbed.starts_generator:
-                failing.pop_all()
-                return OpenTestbed(facts, cleared=cleared, host=host, lab=lab, held=own, say=say)
-        lease = create_lease()
-        setup: TestbedSetup
-        try:
+        if not isinstance(testbed, HardwareSettings) or testbed.starts_generator:
+            belongings = Belongings()
+            failing.callback(belongings.close)
             if isinstance(testbed, HardwareSettings):
-                setup = HardwareSetup(testbed, platform, software, lease, secrets)
+                facts = start_hardware(testbed, platform, software, belongings, secrets)
             elif isinstance(testbed, SimulatedSettings):
-                from .simulated import SimulatedSetup
-
-                setup = SimulatedSetup(
-                    *(testbed, platform, software, platform_file, lease, rpc_port, pub_port),
+                facts = start_simulated(
+                    *(testbed, platform, software, platform_file, belongings, rpc_port, pub_port),
                     bypass=bypass,
                     setups=setups,
                 )
             else:
-                from .netns import NetnsSetup
+                from .netns import start_netns
 
-                setup = NetnsSetup(testbed, platform, software, lease, rpc_port, pub_port, bypass=bypass)
-            keeper = KeeperClient.start(setup.plan())
-        except BaseException:
-            release(lease.path)
-            raise
-        failing.callback(keeper.close)
-        opened = OpenTestbed(setup.facts(keeper.facts), keeper, cleared, host, lab, own, say)
+                facts = start_netns(testbed, platform, software, belongings, rpc_port, pub_port, bypass=bypass)
+        opened = OpenTestbed(facts, belongings, host, lab, own, say)
         failing.pop_all()
         return opened

@@ -18,12 +18,33 @@ from ..files import write_whole
 from ..system import children
 from ..system.children import find_program
 from ..system.identity import ELSEWHERE
-from .namespaces import Command
+from ..system.network_namespace import inside
 
 HOST = "127.0.0.1"
 
 KEYGEN_LIMIT = 20.0
 """Seconds that making a key may take."""
+
+SCRIPT = r"""
+exec 3<&0 4<"$1"
+shift
+end() {
+  trap '' TERM HUP INT
+  kill -s KILL "$server"
+  # commands of sessions outlive the server: each is in the router's namespace
+  for process in /proc/[0-9]*; do
+    if [ "$process/ns/net" -ef /proc/self/fd/4 ]; then kill -s KILL "${process#/proc/}"; fi
+  done
+  exit 0
+}
+trap end TERM HUP INT
+setpriv --pdeathsig KILL -- "$@" </dev/null 3<&- 4<&- &
+server=$!
+( cat >/dev/null; kill -s TERM "$$" ) <&3 3<&- 4<&- &
+exec 3<&- </dev/null
+wait "$server"
+"""
+"""See :func:`kept_within`. Arguments: the namespace's path, the server's command."""
 
 PRIVILEGE_SEPARATION = "/run/sshd"
 """The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
@@ -33,8 +54,7 @@ PRIVILEGE_SEPARATION = "/run/sshd"
 class SshServer:
     """How to run the server and how to log in. ``argv`` runs it in the foreground, its log on standard error."""
 
-    argv: Command
-    setup: tuple[Command, ...]
+    argv: tuple[str, ...]
     host: str
     port: int
     user: str
@@ -44,11 +64,10 @@ class SshServer:
 
 
 def prepare(folder: Path, namespace: str) -> SshServer:
-    """Write keys and configuration to *folder*, for sessions in *namespace*. Raises TestbedError."""
-    server, keygen, ip = find_program("sshd"), find_program("ssh-keygen"), find_program("ip")
-    if server is None or keygen is None or ip is None:
-        missing = "iproute2" if ip is None else "openssh-server"
-        raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
+    """Write keys and configuration to *folder*, for sessions inside *namespace*. Raises TestbedError."""
+    server, keygen = find_program("sshd"), find_program("ssh-keygen")
+    if server is None or keygen is None:
+        raise TestbedError("the netns testbed needs the package openssh-server, which is not installed")
     user = _account()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -60,15 +79,15 @@ def prepare(folder: Path, namespace: str) -> SshServer:
     _write(folder / "authorized_keys", client_key.with_suffix(".pub").read_text(), 0o600)
     kind, key = host_key.with_suffix(".pub").read_text().split()[:2]
     _write(folder / "known_hosts", f"[{HOST}]:{port} {kind} {key}\n", 0o600)
-    _write(folder / "session", session_script(ip, namespace), 0o700)
+    _write(folder / "session", session_script(inside(namespace)), 0o700)
+    Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
     _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
-    # the keeper connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
+    # what waits for the server connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
     if _knows_penalties(server, config):
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
     return SshServer(
         argv=(server, "-D", "-e", "-f", str(config)),
-        setup=(("mkdir", "-p", "-m", "0755", PRIVILEGE_SEPARATION),),
         host=HOST,
         port=port,
         user=user,
@@ -78,9 +97,14 @@ def prepare(folder: Path, namespace: str) -> SshServer:
     )
 
 
-def session_script(ip: str, namespace: str) -> str:
-    """The program of every session: the client's command, given to a shell inside *namespace* as one argument."""
-    enter = f"exec {shlex.quote(ip)} netns exec {shlex.quote(namespace)} /bin/sh"
+def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that runs *argv* until its input ends, and then ends all that runs in *namespace*."""
+    return ("/bin/sh", "-c", SCRIPT, "lineproof-sshd", namespace, *argv)
+
+
+def session_script(place: tuple[str, ...]) -> str:
+    """The program of every session: the client's command, given to a shell at *place* as one argument."""
+    enter = f"exec {shlex.join(place)} /bin/sh"
     return f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
 
 
@@ -151,12 +175,11 @@ def _is_locked(user: str) -> bool:
 
 def _knows_penalties(server: str, config: Path) -> bool:
     command = (server, "-T", "-f", str(config), "-o", "PerSourcePenalties=no")
-    Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     done = children.run(command, KEYGEN_LIMIT)
     return done.returncode == 0
 
 
-def _run_checked(command: Command) -> None:
+def _run_checked(command: tuple[str, ...]) -> None:
     done = children.run(command, KEYGEN_LIMIT)
     if done.returncode != 0:
         raise TestbedError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")

@@ -10,32 +10,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import RouterHabits
 
 from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from ..model.injected_loss import LossyModel
+from ..server_actions import ServerAction
 from ..state import InterfaceState, RouterConfiguration, RouterState
 from .added_frames import AddedFrames, CountKey, HelloFrames, PauseFrames
-from .counter_readings import FRAMES, CounterReadings
-from .delegation import of_model
+from .counter_readings import COUNTERS, FRAMES, CounterReadings, counter_base
 from .fault_schedule import FaultSchedule, FreezableClock, share_left
 from .group_faults import GroupFaults
 from .link_habits import LinkHabits
-from .router_snapshot import COUNTERS, RouterSnapshot, counter_base
-from .server_actions import ServerAction
 
 UPTIME = 86_400.0
 """Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def of_model(method: Callable[Concatenate[LossyModel, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Return *method* of a faulty backend's model, called once the faults that are due have begun and ended."""
+
+    def call(backend: FaultyBackend, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        backend._advance()
+        return method(backend._model, *args, **kwargs)
+
+    return call
 
 
 class FaultyBackend:
     """*make_model* builds the model on the clock that it is given; *source* is the bench's clock in s.
 
-    That clock runs *speed* times as fast as the wall's. *snapshot*: the router of an earlier server that this one
-    replaces, as :class:`.RouterSnapshot` in JSON. *habits*: of the router's links.
+    That clock runs *speed* times as fast as the wall's. *router*: as an earlier server left it that this one replaces.
+    *habits*: of the router's links.
     """
 
     def __init__(
@@ -44,7 +55,7 @@ class FaultyBackend:
         source: Callable[[], float],
         faults: Iterable[InjectedFault] = (),
         speed: float = 1.0,
-        snapshot: Mapping[str, Any] | None = None,
+        router: RouterState | None = None,
         habits: RouterHabits | None = None,
     ) -> None:
         self._source, self._clock, self._speed = source, FreezableClock(source), speed
@@ -70,11 +81,12 @@ class FaultyBackend:
         self._configuration = RouterConfiguration()
         self._names = [row.name for row in self._model.state().interfaces]
         self._links = LinkHabits(habits or RouterHabits(), source())
-        if snapshot:
-            found = RouterSnapshot.from_json(snapshot)
-            self._booted = source() - found.uptime(speed)
-            self._base = counter_base(found, self._model.state())
-            self.configure(found.configuration)
+        if router:
+            # on real hardware it is another machine, which goes on; its counts by thread and node begin at zero here,
+            # as after ``clear runtime``
+            self._booted = source() - router.uptime
+            self._base = counter_base(router, self._model.state())
+            self.configure(router.configuration)
         self.cause(faults)
 
     def cause(self, faults: Iterable[InjectedFault]) -> None:
@@ -159,11 +171,8 @@ class FaultyBackend:
             case "server end":
                 self._actions.append(ServerAction("end"))
             case "server restart":
-                self._actions.append(
-                    ServerAction(
-                        "restart", after=(fault.lasts or 0.0) / self._speed, specification=self._restart_specification()
-                    )
-                )
+                left = tuple(self._schedule.left(self._clock.now()))
+                self._actions.append(ServerAction("restart", after=(fault.lasts or 0.0) / self._speed, faults=left))
             case "late reply":
                 self._delay = fault.hold
             case "lost reply":
@@ -258,11 +267,6 @@ class FaultyBackend:
             lost = 1 - share_left(router, port.index), 1 - share_left(cable, port.index)
             self._model.lose(port.index, *lost, damages)
 
-    def _restart_specification(self) -> dict[str, Any]:
-        """What the server gets that is started in place of this one."""
-        left = [fault.model_dump(exclude_none=True) for fault in self._schedule.left(self._clock.now())]
-        return {"faults": left, "remains": RouterSnapshot.of(self._router_state(), self._speed).to_json()}
-
     def _begin_adding(self, fault: InjectedFault, name: str, share: float) -> None:
         for port in self.ports:
             self._added.begin(fault, (name, port.index), share)
@@ -311,7 +315,7 @@ class FaultyBackend:
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
-        """The ports of the model."""
+        """The model's."""
         return self._model.ports
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
@@ -372,9 +376,6 @@ class FaultyBackend:
     def state(self) -> RouterState:
         """The model's router with links, counters and uptime as the faults changed them."""
         self._advance()
-        return self._router_state()
-
-    def _router_state(self) -> RouterState:
         found = self._model.state()
         rows = []
         for index, row in enumerate(found.interfaces):
@@ -383,12 +384,8 @@ class FaultyBackend:
             seen = self._links.is_seen(row.name, self._clock.now())
             now = since | self._pauses.at(index, "router")
             rows.append(replace(row, link_up=row.link_up and seen and index not in self._down, **now))
-        return replace(
-            found,
-            interfaces=tuple(rows),
-            configuration=self._configuration,
-            uptime=self._clock.now() - self._booted,
-        )
+        uptime = self._clock.now() - self._booted
+        return replace(found, interfaces=tuple(rows), configuration=self._configuration, uptime=uptime)
 
     def configure(self, configuration: RouterConfiguration) -> None:
         """Take over a whole configuration. Raises ValueError with a sentence."""

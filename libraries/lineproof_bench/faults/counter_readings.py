@@ -1,11 +1,14 @@
-"""Port counters as they are read: since a reset, or within 32 bits."""
+"""Counters as they are read: ports' since a reset, or within 32 bits; interfaces' after a new start of the model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..backend import PortCounters
+from ..state import InterfaceState, RouterState
 
+COUNTERS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_damaged", "no_route", "tx_dropped")
+"""Of a router's interface."""
 WRAP = 2**32
 FRAMES = ("opackets", "ipackets")
 _BYTES = ("obytes", "ibytes")
@@ -41,3 +44,13 @@ class CounterReadings:
         if self._wraps:
             found |= {name: found[name] % WRAP for name in FRAMES}
         return replace(counted, **found)
+
+
+def counter_base(router: RouterState, fresh: RouterState) -> dict[str, InterfaceState]:
+    """Return by interface what to subtract from the counts of *fresh* so that they continue those of *router*."""
+    before = {row.name: row for row in router.interfaces}
+    return {
+        row.name: replace(row, **{name: getattr(row, name) - getattr(before[row.name], name) for name in COUNTERS})
+        for row in fresh.interfaces
+        if row.name in before
+    }

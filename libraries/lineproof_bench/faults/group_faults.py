@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from lineproof.simulation.faults import InjectedFault
 
-from ..backend import FlowCounters, LatencyCounters, StreamCounters, StreamTraffic
+from ..backend import FlowCounters, LatencyCounters, StreamTraffic
+from ..model.injected_loss import LossyModel
 from ..packet_groups import bucket_of
 from .added_frames import AddedFrames
 
@@ -21,7 +22,7 @@ HOW_LATE = 1_500_000.0
 class GroupFaults:
     """Reads the groups of *model*; *added* counts what faults add to them, from :meth:`counted`."""
 
-    def __init__(self, model: StreamCounters, added: AddedFrames) -> None:
+    def __init__(self, model: LossyModel, added: AddedFrames) -> None:
         self._model, self._added = model, added
         self._groups: set[int] = set()
         self._active: list[InjectedFault] = []

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from lineproof.errors import TestbedError
 from lineproof.platforms import Platform, RouterSetup
+from lineproof.simulation.habits import Habit
 from lineproof.simulation.noise import Noise
 from lineproof.simulation.signs import MODEL_DRIVER
 from lineproof.units import OVERHEAD, l1_bits
@@ -25,26 +27,28 @@ from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
 from .egress_frames import egress_frames
-from .flows import HEADERS, Flow, check_variables
+from .flows import HEADERS, Flow, check_variables, mac_bytes
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
 from .latency import delay_of, delay_of_released
 from .noise import ModelNoise
 from .ports import ModelPort, count_tx_drops, ports_of
 from .receive_rings import ReceiveRings, ReleasedFrames
 from .routing import Fib, RouterFeature, check_names, owns_address
-from .schema import RouterModel, load_platform
-from .setups import ConfiguredModels
+from .schema import RouterModel, router_model
 from .telemetry import ModelTelemetry
 
 _ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
 """Rates within this factor of the ceiling are at it; busy share of the generator's CPU at its ceiling (assumed)."""
+_LOOKED_AT = 4
+"""Frames of a stream whose destination is looked at: they have one."""
 
 
 class ModelBackend:
     """A :class:`.backend.Backend` and, for the shells, a modelled router.
 
     *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *features*: frames that it
-    forwards without configuration by its shell; *setups*: of a study. Raises ConfigError for what cannot be modelled.
+    forwards without configuration by its shell; *setups*: of a study; *habits*: what a card with ``own frames only``
+    drops, as most cards of hardware do, is counted nowhere. Raises ConfigError for what cannot be modelled.
     """
 
     def __init__(
@@ -58,12 +62,14 @@ class ModelBackend:
         path: Path | None = None,
         features: Set[RouterFeature] = frozenset(),
         setups: Sequence[RouterSetup] = (),
+        habits: Sequence[Habit] = (),
     ) -> None:
-        self._models = ConfiguredModels(platform, software, rx_queues, path, setups)
-        self._noiseless = self._model = self._models.plain
+        modelled = partial(router_model, platform, software, rx_queues, path)
+        self._noiseless = self._model = self._plain = modelled()
+        self._set_up = {frozenset(pair.do for pair in row.commands): modelled(row.configured) for row in setups}
         self._platform, self._software, self._clock = platform, software, clock
         self._noise, self._offered, self._features = ModelNoise(noise or Noise(), seed), 0.0, features
-        self._ports = ports_of(platform, software)
+        self._ports = ports_of(platform, software, habits)
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
         self._later: list[tuple[float, Sending]] = []
@@ -77,22 +83,6 @@ class ModelBackend:
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
         self._used, self._was_above, self._above_ceiling = (self._begin, [0] * len(self._ports)), False, False
-
-    @classmethod
-    def from_specification(cls, specification: Mapping[str, Any], clock: ClockReader) -> Self:
-        """From the server's: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``, …"""
-        path = Path(specification["platform_file"])
-        return cls(
-            load_platform(path),
-            str(specification["software"]),
-            clock,
-            specification.get("rx_queues"),
-            Noise.model_validate(specification.get("noise") or {}),
-            int(specification.get("seed") or 0),
-            path,
-            frozenset(specification.get("set_up") or ()),
-            [RouterSetup.model_validate(row) for row in specification.get("setups") or ()],
-        )
 
     @property
     def model(self) -> RouterModel:
@@ -223,6 +213,11 @@ class ModelBackend:
         """Whether the router's interface at *port* is up and has this address; None: it has no address yet."""
         return owns_address(self._configuration, self._port(port).name, address)
 
+    def set_promiscuous(self, port: int, enabled: bool) -> None:
+        """From now on the card of *port* takes every frame, or only its own."""
+        self._advance()
+        self._port(port).promiscuous = enabled
+
     def close(self) -> None:
         """Stop everything."""
         for port in range(len(self._ports)):
@@ -251,7 +246,7 @@ class ModelBackend:
         now = self._advance()
         check_names(configuration, self._numbers)
         self._fib, self._configuration = Fib(configuration, self._features), configuration
-        self._noiseless = self._models.of(configuration.done)
+        self._noiseless = self._set_up.get(frozenset(configuration.done), self._plain)
         self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
@@ -342,7 +337,12 @@ class ModelBackend:
             port.captured += tuple(CapturedFrame(direction, data, self._last) for data in seen)
 
     def _takes(self, sending: Sending, direction: int) -> bool:
-        return True  # the generator's card takes every frame
+        """Return whether the generator's card keeps the frames of *sending*."""
+        port = self._ports[direction]
+        if port.promiscuous or not port.own_only:
+            return True
+        frame = next(self._egress_frames(sending, range(_LOOKED_AT), port, 1), None)
+        return frame is None or bool(frame[0] & 1) or frame[:6] == mac_bytes(port.mac)
 
     def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
         return egress_frames(sending.traffic, numbers[: 4 * most], self._fib, port.name, port.router_mac, most)

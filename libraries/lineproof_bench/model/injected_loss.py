@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from .backend import ModelBackend
 from .counting import Sending, StreamCounts
 from .forwarding import Fate
-from .own_frames import OwnFramesModel
 
 
-class LossyModel(OwnFramesModel):
+class LossyModel(ModelBackend):
     """The model, faultless until :meth:`lose` is called. The router's interface counts its losses as missed.
 
     Frames that the cable loses are counted nowhere, unless it damages them.

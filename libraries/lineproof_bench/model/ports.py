@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lineproof.platforms import Platform
+from lineproof.simulation.habits import Habit
 from lineproof.units import FCS
 
 from ..backend import CapturedFrame, PortCounters
@@ -15,13 +16,18 @@ from .counting import Sending, StreamCounts
 
 @dataclass(slots=True)
 class ModelPort:
-    """``name``: of the router's interface. ``mac``, ``sent``, ``captured``: of the generator's port."""
+    """``name``: of the router's interface. ``mac``, ``sent``, ``captured``: of the generator's port.
+
+    Its card drops frames that are addressed to others if ``own_only``, unless it is ``promiscuous``.
+    """
 
     name: str
     mac: str
     router_mac: str
     sent: PortCounters
     interface: InterfaceState
+    own_only: bool
+    promiscuous: bool = False
     capture_limit: int = 0
     captured: tuple[CapturedFrame, ...] = ()
 
@@ -57,13 +63,13 @@ class ModelPort:
         self.sent = replace(self.sent, ipackets=self.sent.ipackets + frames, ibytes=self.sent.ibytes + frames * size)
 
 
-def ports_of(platform: Platform, software: str) -> list[ModelPort]:
-    """The ports of a bench: one for each interface that *software* has under test."""
-    found = []
+def ports_of(platform: Platform, software: str, habits: Sequence[Habit]) -> list[ModelPort]:
+    """The ports of a bench: one for each interface that *software* has under test. *habits*: of their cards."""
+    found, own = [], {habit.port for habit in habits if habit.kind == "own frames only"}
     for number, name in enumerate(platform.software[software].interfaces, 1):
         mac, router_mac = f"02:00:00:00:00:{number:02x}", f"02:00:00:00:01:{number:02x}"
         interface = InterfaceState(name, router_mac, platform.link_bps, link_up=True)
-        found.append(ModelPort(name, mac, router_mac, PortCounters(), interface))
+        found.append(ModelPort(name, mac, router_mac, PortCounters(), interface, bool(own & {None, number - 1})))
     return found
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from ..backend import Backend, FlowCounters, LatencyCounters, StreamCounters
+from ..backend import Backend, FlowCounters, LatencyCounters, SimulatedBackend
 from .nic import MOST_LATENCY_GROUPS, ServerCard
 from .params import bad_parameter, refused
 from .streams import ServerStream
@@ -26,15 +26,6 @@ INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
 
 Rates = dict[tuple[str, int], tuple[float, float]]
-
-
-@runtime_checkable
-class PartialStatistics(Protocol):
-    """A backend that may leave groups out of an answer, because of a fault."""
-
-    def reported_groups(self, groups: list[int]) -> list[int]:
-        """Those of *groups* that an answer reports."""
-        ...
 
 
 @dataclass(slots=True)
@@ -58,24 +49,18 @@ class FlowStats:
     def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
         self._nic = nic or ServerCard()
         self._ports = [port.index for port in backend.ports]
-        self._counters = backend if isinstance(backend, StreamCounters) else None
-        self._now = now
+        self._backend, self._now = backend, now
         self._groups: dict[int, _Group] = {}
         self._versions = 0
         self._most_short: dict[int, int] = {}
         """The highest count of the bucket 0 so far, by a group's place."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether the backend counts groups at all."""
-        return self._counters is not None
 
     def add(self, port: int, stream: ServerStream) -> None:
         """A stream was added. Raises RpcError if its group has another rule, or has a latency stream already.
 
         Or if the card cannot count such frames.
         """
-        if stream.group is None or self._counters is None:
+        if stream.group is None:
             return
         if (words := self._nic.refusal_of(stream.frame)) is not None:
             raise refused(words)
@@ -86,7 +71,7 @@ class FlowStats:
                 "For payload rules: Can't have two streams with same pg_id, or same stream on more than one port"
             )
         if group is None:
-            self._counters.forget(number)
+            self._backend.forget(number)
             taken = {other.place for other in self._groups.values() if other.rule == "latency"}
             place = next(place for place in range(len(taken) + 1) if place not in taken)
             seen = self._nic.sees(stream.frame)
@@ -111,8 +96,8 @@ class FlowStats:
         if group is not None and stream.group is not None:
             group.users.discard((port, stream.stream_id))
             if not group.users:
-                if group.rule == "latency" and self._counters is not None:
-                    self._histogram(group, self._counters.latency_counters(stream.group.number))
+                if group.rule == "latency":
+                    self._histogram(group, self._backend.latency_counters(stream.group.number))
                 del self._groups[stream.group.number]
 
     def active(self) -> dict[str, Any]:
@@ -126,20 +111,20 @@ class FlowStats:
         """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
         if len(numbers) > MOST_ASKED:
             raise bad_parameter(f"Asking information for too many packet group IDs. Max allowed is {MOST_ASKED}")
-        if isinstance(self._counters, PartialStatistics):
-            numbers = self._counters.reported_groups(numbers)
+        if isinstance(self._backend, SimulatedBackend):
+            numbers = self._backend.reported_groups(numbers)
         flows: dict[str, Any] = {}
         latency: dict[str, Any] = {}
         versions: dict[str, int] = {}
         for number in numbers:
             group = self._groups.get(number)
-            if group is None or self._counters is None:
+            if group is None:
                 continue
             versions[str(number)] = group.version
-            counted = self._counters.flow_counters(number)
+            counted = self._backend.flow_counters(number)
             flows[str(number)] = self._flow(group, counted if group.seen else FlowCounters(counted.sent))
             if group.rule == "latency":
-                delays = self._counters.latency_counters(number) if group.seen else LatencyCounters()
+                delays = self._backend.latency_counters(number) if group.seen else LatencyCounters()
                 latency[str(number)] = _latency(delays, self._histogram(group, delays))
         shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
         return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}

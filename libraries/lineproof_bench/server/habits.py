@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lineproof.simulation.habits import Habit, HabitKind
 
@@ -13,12 +12,6 @@ class ServerHabits:
 
     def __init__(self, habits: Sequence[Habit] = (), next_hops: Sequence[Sequence[str]] = ()) -> None:
         self._habits, self._next_hops = habits, [(row[0], row[1]) for row in next_hops]
-
-    @classmethod
-    def from_specification(cls, specification: Mapping[str, Any]) -> ServerHabits:
-        """``habits`` and ``next_hops`` of the server's specification."""
-        rows = specification.get("habits") or ()
-        return cls([Habit.model_validate(row) for row in rows], specification.get("next_hops") or ())
 
     def has(self, kind: HabitKind, port: int) -> bool:
         """Whether *port* has this habit."""

@@ -1,21 +1,19 @@
-"""The server's only loop: sockets, events that are due, and the end. No request waits for a timer."""
+"""The server's loop: its sockets, events that are due, and its end. No request waits for a timer."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import math
-import os
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 import zmq
 
-from lineproof.simulation.control import LARGEST_MESSAGE
-
-from ..backend import Backend
+from ..backend import Backend, SimulatedBackend
+from ..server_actions import ServerAction
 from .connections import Connections
-from .control import ControlService
 from .fault_actions import carry_out
 from .habits import ServerHabits
 from .nic import ServerCard
@@ -52,35 +50,29 @@ class TrexServer:
         host: str = "127.0.0.1",
         rpc_port: int = 0,
         pub_port: int = 0,
-        control: ControlService | None = None,
         places: Places | None = None,
         nic: ServerCard | None = None,
         habits: ServerHabits | None = None,
     ) -> None:
-        self._backend, self._control = backend, control
+        self._backend, self._faults = backend, backend if isinstance(backend, SimulatedBackend) else None
         self._context = zmq.Context()
-        # ZeroMQ cuts off much too large requests; somewhat too large ones get an answer that says so
-        self._rpc = RequestSocket(self._context, LARGEST_FRAME)
         self._pub = self._context.socket(zmq.XPUB)
-        self._control_socket = RequestSocket(self._context, LARGEST_MESSAGE)
-        self._stop_read, self._stop_write = os.pipe()
-        self.control_port = 0
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
         self._connections: list[Connections] = []
-        self._watched: list[Connections] = []
         try:
+            # ZeroMQ cuts off much too large requests; somewhat too large ones get an answer that says so
+            self._rpc = RequestSocket(self._context, host, rpc_port, LARGEST_FRAME)
+            self._connections.append(self._rpc.connections)
             limit_messages(self._pub, LARGEST_SUBSCRIPTION)
             # what waits in the kernel when a connection is ended is read all the same
             self._pub.setsockopt(zmq.RCVBUF, MOST_SUBSCRIBED)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
-            self.rpc_port = self._rpc.listen(host, rpc_port)
-            self.pub_port = bind(self._pub, host, pub_port)
-            if control:
-                self.control_port = self._control_socket.listen("127.0.0.1", control.port)
+            self.rpc_port, self.pub_port = self._rpc.port, bind(self._pub, host, pub_port)
             subscribers = Connections(self._pub, self.pub_port, MOST_SUBSCRIBED)
             subscribers.watch()
-            self._watched = [subscribers]
-            requesters = (self._rpc.connections, self._control_socket.connections)
-            self._connections = [found for found in requesters if found is not None]
+            self._connections.append(subscribers)
         except BaseException:
             self._release()
             raise
@@ -89,50 +81,53 @@ class TrexServer:
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h)
 
     def stop(self) -> None:
-        """Let :meth:`run` return soon."""
-        with contextlib.suppress(OSError):
-            os.write(self._stop_write, b"!")
+        """Let :meth:`serve` return soon."""
+        self._stopping = True
+        if self._loop:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._wake.set)
 
-    def run(self) -> None:
-        """Serve until :meth:`stop`; then stop traffic and release everything."""
+    async def serve(self) -> ServerAction | None:
+        """Serve until :meth:`stop`, or a fault that ends the server, which is returned.
+
+        Then stop traffic and release everything but the backend.
+        """
+        self._loop = asyncio.get_running_loop()
+        sockets = (self._rpc.socket, self._pub)
+        descriptors = [int(socket.getsockopt(zmq.FD)) for socket in sockets]
+        for descriptor in descriptors:
+            self._loop.add_reader(descriptor, self._wake.set)
+        end: ServerAction | None = None
         try:
-            self._serve()
+            end = await self._serve()
+            return end
         finally:
+            for descriptor in descriptors:
+                self._loop.remove_reader(descriptor)
             with contextlib.suppress(zmq.ZMQError):
-                self.service.close()
-            self._backend.close()
+                self.service.close(announced=end is None)
             self._release()
 
-    def _serve(self) -> None:
-        poller = zmq.Poller()
-        rpc, control = self._rpc.socket, self._control_socket.socket
-        for socket in (rpc, self._pub, control):
-            poller.register(socket, zmq.POLLIN)
-        poller.register(self._stop_read, zmq.POLLIN)
-        transmission, statistics = self.service.transmission, self.service.statistics
-        faults = self._control.faults if self._control else None
+    async def _serve(self) -> ServerAction | None:
+        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._faults
         delayed: deque[tuple[float, Request, bytes]] = deque(maxlen=MOST_DELAYED)
         while True:
-            wait = self._publisher.due - time.monotonic()
-            if delayed:
-                wait = min(wait, delayed[0][0] - time.monotonic())
-            if (due := transmission.wait()) is not None:
-                wait = min(wait, due)
-            for connections in self._connections:
-                connections.look()
-                if (due := connections.due) is not None:
-                    wait = min(wait, due - time.monotonic())
+            due = [self._publisher.due, *(moment for moment, _, _ in islice(delayed, 1))]
+            if (wait := transmission.wait()) is not None:
+                due.append(time.monotonic() + wait)
+            self._rpc.connections.look()
+            due += [] if self._rpc.connections.due is None else [self._rpc.connections.due]
+            await self._wait(min(due) - time.monotonic())
+            if self._stopping:
+                return None
             # one message of each socket, then the server's own work: nobody who sends many keeps it from that
-            ready = dict(poller.poll(math.ceil(max(0.0, wait) * 1000)))
-            if self._stop_read in ready:
-                return
-            if self._pub in ready:
+            if is_readable(self._pub):
                 self._publisher.subscribed()
-            if faults:
-                carry_out(faults, self.service, self._publisher, self._addresses())
+            if faults and (end := carry_out(faults, self.service, self._publisher)):
+                return end
             while delayed and time.monotonic() >= delayed[0][0]:
                 self._rpc.answer(*delayed.popleft()[1:])
-            if rpc in ready and (request := self._rpc.next_request()) is not None:
+            if is_readable(self._rpc.socket) and (request := self._rpc.next_request()) is not None:
                 reply = self._dispatcher.handle(*request.frames)
                 if faults and faults.drops_reply():
                     pass
@@ -140,21 +135,28 @@ class TrexServer:
                     delayed.append((time.monotonic() + delay, request, reply))
                 else:
                     self._rpc.answer(request, reply)
-            if self._control and control in ready and (request := self._control_socket.next_request()) is not None:
-                self._control_socket.answer(request, self._control.handle(*request.frames))
             transmission.tick()
             statistics.sample_cpu()
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
 
-    def _addresses(self) -> dict[str, object]:
-        control = {"control_port": self.control_port, "control_token": self._control.token} if self._control else {}
-        return {"rpc_port": self.rpc_port, "pub_port": self.pub_port, **control}
+    async def _wait(self, seconds: float) -> None:
+        """Let others have their turn, for *seconds* at most where nothing has come."""
+        self._wake.clear()
+        # ZeroMQ's descriptors tell of changes only: what came before is seen here
+        if seconds <= 0 or self._stopping or is_readable(self._rpc.socket) or is_readable(self._pub):
+            await asyncio.sleep(0)
+            return
+        timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
 
     def _release(self) -> None:
-        for connections in (*self._watched, *self._connections):
+        for connections in self._connections:
             connections.close()
         self._context.destroy(linger=100)
-        for end in (self._stop_read, self._stop_write):
-            with contextlib.suppress(OSError):
-                os.close(end)
+
+
+def is_readable(socket: zmq.Socket[bytes]) -> bool:
+    """Return whether a message can be read from *socket*."""
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,8 @@ class Places:
     """``cores`` that send, for each pair of ports. ``numa``, ``pci``: each port's node, and its own address."""
 
     cores: int = 1
-    numa: tuple[int, ...] = ()
-    pci: tuple[str, ...] = ()
-
-    @classmethod
-    def from_specification(cls, data: Mapping[str, Any]) -> Places:
-        """The key ``places`` of the server's specification."""
-        return cls(
-            int(data.get("cores", 1)), tuple(map(int, data.get("numa", ()))), tuple(map(str, data.get("pci", ())))
-        )
+    numa: Sequence[int] = ()
+    pci: Sequence[str] = ()
 
     def check_mask(self, mask: int) -> None:
         """Raise RpcError for a mask of ``start_traffic`` that leaves none of a pair's cores."""

@@ -232,8 +232,8 @@ class ServerPort:
         name = self._nic.description or self.description.interface or f"port {self.index}"
         return f"{name}, {BY_A_MODEL}" if self._by_a_model else name
 
-    def information(self, counts: bool) -> dict[str, Any]:
-        """Its entry in ``get_system_info``, without its place. *counts*: whether packet groups are counted."""
+    def information(self) -> dict[str, Any]:
+        """Its entry in ``get_system_info``, without its place."""
         return {
             "index": self.index,
             "hw_mac": self.description.mac,
@@ -242,8 +242,6 @@ class ServerPort:
             "pci_addr": self._nic.pci.format(port=self.index),
             "supp_speeds": list(self._nic.supported_speeds),
             "stack": "legacy",
-            "rx": {"caps": list(self._nic.rx_caps), "counters": self._nic.rx_counters}
-            if counts
-            else {"caps": [], "counters": 0},
+            "rx": {"caps": list(self._nic.rx_caps), "counters": self._nic.rx_counters},
             **self._nic.flags(),
         }

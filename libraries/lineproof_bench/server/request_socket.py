@@ -63,22 +63,15 @@ class Request:
 
 
 class RequestSocket:
-    """Listens once :meth:`listen` was called. *largest*: bytes of a request's frame."""
+    """Listens at tcp://host:port (0: any free one). *largest*: bytes of a request's frame. Raises PortTaken."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], largest: int) -> None:
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], host: str, port: int, largest: int) -> None:
         self.socket = context.socket(zmq.ROUTER)
         limit_messages(self.socket, largest)
         self.socket.setsockopt(zmq.RCVHWM, MOST_REQUESTS)
         self.socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)
-
-        self._most = (MOST_REQUESTS + 1) * largest + KERNEL_BUFFER
-        self.connections: Connections | None = None
-
-    def listen(self, host: str, port: int) -> int:
-        """Listen at tcp://host:port (0: any free one); returns the port. Raises PortTaken."""
-        found = bind(self.socket, host, port)
-        self.connections = Connections(self.socket, found, self._most)
-        return found
+        self.port = bind(self.socket, host, port)
+        self.connections = Connections(self.socket, self.port, (MOST_REQUESTS + 1) * largest + KERNEL_BUFFER)
 
     def next_request(self) -> Request | None:
         """The next request; None: nothing has come, or no REQ socket has sent it."""
@@ -87,11 +80,10 @@ class RequestSocket:
         except zmq.Again:
             return None
         parts = [frame.bytes for frame in frames]
-        if self.connections:
-            # what a frame has before its bytes, 2 or 9 of them, counts as read. Peers that speak ZeroMQ's protocol of
-            # 2009 have no number, and may send no more than the limit
-            with contextlib.suppress(zmq.ZMQError):
-                self.connections.note_read(frames[-1].get(zmq.SRCFD), sum(len(part) + 9 for part in parts))
+        # what a frame has before its bytes, 2 or 9 of them, counts as read. Peers that speak ZeroMQ's protocol of 2009
+        # have no number, and may send no more than the limit
+        with contextlib.suppress(zmq.ZMQError):
+            self.connections.note_read(frames[-1].get(zmq.SRCFD), sum(len(part) + 9 for part in parts))
         if b"" not in parts[1:-1]:
             return None
         end = parts.index(b"", 1) + 1

@@ -11,7 +11,7 @@ from typing import Any
 from lineproof import __version__
 from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
 
-from ..backend import AddressFilter, Backend
+from ..backend import Backend, SimulatedBackend
 from .captures import Captures
 from .flow_stats import FlowStats
 from .habits import ServerHabits
@@ -163,8 +163,7 @@ class ServerMethods:
             "is_multiqueue_mode": False,
             "port_count": len(self.ports),
             "ports": [
-                {**self.ports[index].information(self.flows.counts), **self._places.of_port(index)}
-                for index in sorted(self.ports)
+                {**self.ports[index].information(), **self._places.of_port(index)} for index in sorted(self.ports)
             ],
             "uptime": self._uptime_text,
         }
@@ -237,7 +236,7 @@ class ServerMethods:
 
     def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
         port.promiscuous = enabled
-        if isinstance(self._backend, AddressFilter):
+        if isinstance(self._backend, SimulatedBackend):
             self._backend.set_promiscuous(port.index, enabled)
 
     def _set_l2(self, params: Params) -> dict[str, Any]:
@@ -255,7 +254,7 @@ class ServerMethods:
         port = self._owned_port(params)
         try:
             number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
-            stream = parse_stream(number, given, port.description, self.flows.counts)
+            stream = parse_stream(number, given, port.description)
         except RpcError as error:
             # as in TRex, a bad field is a failed execution here
             raise refused(str(error)) from None
@@ -342,8 +341,9 @@ class ServerMethods:
         self.transmission.stop(self._owned_port(params))
         return {}
 
-    def close(self) -> None:
-        """Stop traffic and captures; publish that the server ends."""
+    def close(self, announced: bool = True) -> None:
+        """Stop traffic and captures; publish that the server ends, if that is *announced*."""
         self.transmission.close()
         self.captures.close()
-        self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server ends"})
+        if announced:
+            self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server ends"})

@@ -10,7 +10,7 @@ from typing import Any
 
 from lineproof.units import FCS
 
-from ..backend import Backend, Freezable, PortCounters, Utilisation
+from ..backend import Backend, PortCounters, SimulatedBackend, Utilisation
 from .nic import Counted, ServerCard
 
 INTERVAL = 0.2
@@ -136,7 +136,7 @@ class Statistics:
 
     def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         """The counts of all ports together, and of each."""
-        with self._backend.frozen() if isinstance(self._backend, Freezable) else nullcontext():
+        with self._backend.frozen() if isinstance(self._backend, SimulatedBackend) else nullcontext():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
         found: dict[str, Any] = dict.fromkeys(ZERO_RATES, 0.0) | dict.fromkeys(ZERO_COUNTS, 0)

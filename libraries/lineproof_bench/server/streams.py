@@ -105,11 +105,8 @@ def mac_bytes(text: str) -> bytes:
     return found
 
 
-def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bool = True) -> ServerStream:
-    """A stream from ``add_stream``. Raises RpcError, one sentence, for anything that could not be sent as asked.
-
-    *counts*: whether the backend counts packet groups.
-    """
+def parse_stream(stream_id: int, data: Params, port: PortDescription) -> ServerStream:
+    """A stream from ``add_stream``. Raises RpcError, one sentence, for anything that could not be sent as asked."""
     mode = data.object("mode")
     kind = mode.text("type")
     if kind not in ("continuous", "single_burst", "multi_burst"):
@@ -138,7 +135,7 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bo
         gap_usec=mode.number("ibg", least=0) if kind == "multi_burst" else 0.0,
         isg_usec=data.number("isg", least=0),
         next_stream_id=following,
-        group=_group(stream_id, data.object("flow_stats"), counts),
+        group=_group(data.object("flow_stats")),
     )
 
 
@@ -149,14 +146,9 @@ def _frames(mode: Params, kind: str, name: str) -> int:
     return found
 
 
-def _group(stream_id: int, rule: Params, counts: bool) -> StreamGroup | None:
+def _group(rule: Params) -> StreamGroup | None:
     if not rule.boolean("enabled", False):
         return None
-    if not counts:
-        raise refused(
-            f"stream {stream_id} asks for flow statistics, which this server does not keep on real interfaces;"
-            " add it without flow_stats"
-        )
     return StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
 
 

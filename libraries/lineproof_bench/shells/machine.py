@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,14 +31,13 @@ class Memory:
     sysctl: dict[str, str] = field(default_factory=dict)
     lro: set[str] = field(default_factory=set)
     packet_filter: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class CommandLine:
     """One command line being run: one reading of the model and one clock for all of its commands."""
 
-    def __init__(self, model: ModelledRouter, memory: Memory) -> None:
-        self.memory, self._model = memory, model
+    def __init__(self, router: Callable[[], ModelledRouter], memory: Memory) -> None:
+        self.memory, self._router = memory, router
         self.now = time.time()
         self.stdin = ""
         self.status = 0
@@ -50,17 +48,17 @@ class CommandLine:
     def state(self) -> RouterState:
         """The router, read once for the whole line."""
         if self._state is None:
-            self._state = self._model.state()
+            self._state = self._router().state()
         return self._state
 
     def change(self, configuration: RouterConfiguration) -> None:
         """Configure the model; later commands of the line see it."""
-        self._model.configure(configuration)
+        self._router().configure(configuration)
         self.forget()
 
     def clear(self) -> None:
         """``clear runtime``."""
-        self._model.clear()
+        self._router().clear()
         self.forget()
 
     def forget(self) -> None:
@@ -85,25 +83,26 @@ class MachineSoftware:
 
 
 class Machine:
-    """Runs command lines for any number of sessions. ``sudo``: whether the user may; *override*: of a study."""
+    """Runs command lines for any number of sessions. ``sudo``: whether the user may; *override*: of a study.
+
+    *router*: the present one; a server that starts again begins a new one.
+    """
 
     def __init__(
         self,
         software: MachineSoftware,
-        model: ModelledRouter,
+        router: Callable[[], ModelledRouter],
         memory: Memory,
         user: str = "root",
         sudo: bool = True,
         override: Override = lambda words, line: None,
     ) -> None:
         self.software, self.memory, self.user, self._override = software, memory, user, override
-        self._model, self._sudo = model, sudo
+        self._router, self._sudo = router, sudo
 
     def run(self, text: str) -> CommandOutput:
         """Run one command line. Never raises: errors go to standard error, as in a shell."""
-        line = CommandLine(self._model, self.memory)
-        with self.memory.lock:
-            return self._run(text, line)
+        return self._run(text, CommandLine(self._router, self.memory))
 
     def _run(self, text: str, line: CommandLine) -> CommandOutput:
         if (answer := self._override([text], line)) is not None:
@@ -161,7 +160,7 @@ class Machine:
             return CommandOutput("", f"sh: 1: {words[0]}: not found\n", 127)
         try:
             return builtin(arguments, line)
-        except TestbedError as error:
+        except (TestbedError, ValueError) as error:
             return CommandOutput("", f"{name}: {error}\n", 1)
 
     def _nested(self, name: str, arguments: list[str], line: CommandLine) -> CommandOutput:

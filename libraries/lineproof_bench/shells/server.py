@@ -81,7 +81,7 @@ async def listen(
 
 async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], query: FaultQuery) -> None:
     try:
-        found = await asyncio.to_thread(_fault_now, query)
+        found = query()
         if found.get("cut"):
             process.get_extra_info("connection").abort()
             return
@@ -90,23 +90,14 @@ async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], quer
         if process.command is None:
             status = await _prompt(machine, process)
         else:
-            status = await _execute(machine, process, process.command)
+            status = _execute(machine, process, process.command)
         process.exit(status)
     except (asyncssh.ConnectionLost, asyncssh.ChannelOpenError, BrokenPipeError, ConnectionError):
         process.close()
 
 
-def _fault_now(query: FaultQuery) -> Mapping[str, Any]:
-    try:
-        return query()
-    except TestbedError:
-        # the model does not answer: the command will report that
-        return {}
-
-
-async def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str) -> int:
-    # in a thread, so that other sessions go on while the model answers
-    output = await asyncio.to_thread(machine.run, text)
+def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str) -> int:
+    output = machine.run(text)
     process.stdout.write(output.stdout)
     process.stderr.write(output.stderr)
     return output.status
@@ -129,7 +120,7 @@ async def _prompt(machine: Machine, process: asyncssh.SSHServerProcess[str]) -> 
         elif words == ["vppctl"] and "vppctl" in machine.software.commands:
             inside = True
         elif words:
-            status = await _execute(machine, process, f"vppctl {text}" if inside else text)
+            status = _execute(machine, process, f"vppctl {text}" if inside else text)
 
 
 async def _next_line(process: asyncssh.SSHServerProcess[str]) -> str | None:

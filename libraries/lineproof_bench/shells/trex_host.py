@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lineproof.errors import TestbedError
 from lineproof.simulation.signs import BY_A_MODEL
 
-from ..state import RouterConfiguration, RouterState
+from ..state import ModelledRouter
 from . import posix
 from .machine import Builtin, CommandLine, CommandOutput, MachineSoftware
 
@@ -25,20 +25,9 @@ HABITS = {
 """What each habit means."""
 
 
-class NoRouter:
-    """In place of the model: this machine forwards nothing."""
-
-    def state(self) -> RouterState:
-        """Raises TestbedError."""
-        raise TestbedError("this simulated machine is no router")
-
-    def configure(self, configuration: RouterConfiguration) -> None:
-        """Raises TestbedError."""
-        self.state()
-
-    def clear(self) -> None:
-        """Raises TestbedError."""
-        self.state()
+def no_router() -> ModelledRouter:
+    """Refuse, in place of a model: this machine forwards nothing. Raises TestbedError."""
+    raise TestbedError("this simulated machine is no router")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ _HEADERS = 18
 
 @dataclass(frozen=True, slots=True)
 class WirePort:
-    """A generator port: an *interface* of namespace *netns* (None: this one). ``speed_bps`` is nominal, in bit/s."""
+    """A generator port: an *interface* of the namespace at *netns* (None: this one). ``speed_bps``: nominal, bit/s."""
 
     index: int
     interface: str
@@ -62,7 +62,7 @@ class WirePort:
 
 
 class WireBackend:
-    """Sends real frames from *ports* and counts with the kernel: a ``Backend`` and ``StreamCounters``. Linux, root."""
+    """Sends real frames from *ports* and counts with the kernel. Linux, root."""
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
         self._ports = tuple(sorted(ports, key=lambda port: port.index))
@@ -163,11 +163,11 @@ class WireBackend:
     ) -> list[tuple[dict[str, Any], SenderProcess]]:
         senders = [process for process in self._active[port] if not process.timed]
         found: list[tuple[dict[str, Any], SenderProcess]] = [
-            ({"op": name, **plain.to_json(), "share": share, "shares": len(senders)}, process)
+            ({"op": name, "load": plain, "share": share, "shares": len(senders)}, process)
             for share, process in enumerate(senders)
         ]
         if timed is not None:
-            found += [({"op": name, **timed.to_json()}, process) for process in self._active[port] if process.timed]
+            found += [({"op": name, "load": timed}, process) for process in self._active[port] if process.timed]
         return found
 
     def _check(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:

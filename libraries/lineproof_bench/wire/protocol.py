@@ -1,15 +1,12 @@
-"""Between the backend and its sending processes: streams as JSON, and a status in shared memory."""
+"""Between the backend and its sending processes: what they send, and a status in shared memory."""
 
 from __future__ import annotations
 
-import base64
 import mmap
 import struct
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from ..backend import FieldVariable, StreamTraffic
+from ..backend import StreamTraffic
 
 STATUS = struct.Struct("=qqqd")
 """What a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
@@ -71,34 +68,3 @@ class SenderLoad:
     slots: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
     start: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As the commands carry it."""
-        rows = [stream_to_json(stream) for stream in self.streams]
-        return {"streams": rows, "slots": self.slots, "groups": self.groups, "start": self.start}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SenderLoad:
-        """The inverse of :meth:`to_json`."""
-        streams = tuple(stream_from_json(row) for row in data["streams"])
-        return cls(streams, tuple(data["slots"]), tuple(data["groups"]), data["start"])
-
-
-def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:
-    """A stream as the commands carry it."""
-    return {
-        "stream_id": stream.stream_id,
-        "frame": base64.b64encode(stream.frame).decode(),
-        "pps": stream.pps,
-        "variables": [asdict(row) for row in stream.variables],
-        "count": stream.count,
-        "fix_ipv4_checksum": stream.fix_ipv4_checksum,
-        "isg_usec": stream.isg_usec,
-    }
-
-
-def stream_from_json(data: Mapping[str, Any]) -> StreamTraffic:
-    """The inverse of :func:`stream_to_json`."""
-    plain = {**data, "frame": base64.b64decode(data["frame"])}
-    plain["variables"] = tuple(FieldVariable(**{**row, "values": tuple(row["values"])}) for row in data["variables"])
-    return StreamTraffic(**plain)

@@ -2,16 +2,15 @@
 
 The first process gets the members as one JSON line and forks one process for each: several for a port, each of which
 sends its share of a fast port's frames, and one more for its latency streams. A member takes commands from its own
-pipe, one JSON line each, answered by one line each: ``load`` (streams, duration, share), ``go`` (at a moment of the
-monotonic clock), ``update``, ``pause``, ``resume``, ``stop``. Processes, because the interpreter's lock would let the
-server's protocol work, or a second thread, delay frames. A member ends when its pipe ends, the first process when its
-members have.
+pipe, a dictionary each, and answers each with a sentence, empty unless it failed: ``load`` (what to send, duration,
+share), ``go`` (at a moment of the monotonic clock), ``update``, ``pause``, ``resume``, ``stop``. Processes, because
+the interpreter's lock would let the server's protocol work, or a second thread, delay frames. A member ends when its
+pipe ends, the first process when its members have.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import mmap
 import os
 import signal
@@ -19,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -280,7 +280,7 @@ class Sender:
         self._trial, self._ended = None, self._number
 
     def _load(self, order: Mapping[str, Any], duration: float | None) -> RunningTrial:
-        load = SenderLoad.from_json(order)
+        load: SenderLoad = order["load"]
         if self._socket is not None:
             return RunningTrial(LatencySender(self._socket, load, duration, self._send_delays), load.slots, duration)
         return RunningTrial(
@@ -325,12 +325,8 @@ class Sender:
 
 def serve(member: Mapping[str, Any]) -> None:
     """Be one member until its pipe ends."""
-    with os.fdopen(member["commands"], "r") as commands, os.fdopen(member["answers"], "w") as answers:
-
-        def answer(message: Mapping[str, Any]) -> None:
-            answers.write(json.dumps(message) + "\n")
-            answers.flush()
-
+    commands, answers = Connection(member["commands"], writable=False), Connection(member["answers"], readable=False)
+    with commands, answers:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         try:
@@ -341,16 +337,17 @@ def serve(member: Mapping[str, Any]) -> None:
                 TxRing(member["interface"], 60).close()
             sender = Sender(member["interface"], mmap.mmap(member["status"], STATUS_BYTES), member["timed"])
         except LineproofError as error:
-            answer({"error": str(error)})
+            answers.send(str(error))
             return
         threading.Thread(target=sender.watch, daemon=True).start()
-        answer({"ok": True})
-        for line in commands:
-            try:
-                sender.command(json.loads(line))
-                answer({"ok": True})
-            except LineproofError as error:
-                answer({"error": str(error)})
+        answers.send("")
+        with contextlib.suppress(EOFError):
+            while order := commands.recv():
+                try:
+                    sender.command(order)
+                    answers.send("")
+                except LineproofError as error:
+                    answers.send(str(error))
         sender.command({"op": "stop"})
 
 

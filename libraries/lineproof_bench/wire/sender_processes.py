@@ -6,11 +6,10 @@ import contextlib
 import json
 import mmap
 import os
-import select
 import signal
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Pipe
 from typing import IO, Any
 
 from lineproof.errors import TestbedError
@@ -29,15 +28,14 @@ class SenderProcess:
         self.log: IO[bytes] | None = None
         """What the sending processes of its group wrote; an error quotes the end."""
         self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
-        self._far_commands, self._commands = os.pipe()
-        self._answers, self._far_answers = os.pipe()
+        self._far_commands, self._commands = Pipe(duplex=False)
+        self._answers, self._far_answers = Pipe(duplex=False)
         self._far_status = os.memfd_create("lineproof-sender")
         os.ftruncate(self._far_status, STATUS_BYTES)
         self._status = mmap.mmap(self._far_status, STATUS_BYTES)
         self._slots = slots_of(self._status)
         self.send_delays = SendDelays(self._status)
         """Of its latency frames."""
-        self._read = b""
         self._alive = True
         self.number = 0
         """Number of the trial begun last; :attr:`status` has the one that ended last."""
@@ -45,7 +43,7 @@ class SenderProcess:
     @property
     def far(self) -> tuple[int, int, int]:
         """The descriptors that the process inherits."""
-        return self._far_commands, self._far_answers, self._far_status
+        return self._far_commands.fileno(), self._far_answers.fileno(), self._far_status
 
     @property
     def specification(self) -> dict[str, Any]:
@@ -56,36 +54,30 @@ class SenderProcess:
 
     def started(self) -> None:
         """The process has its descriptors: close them here, so that its death ends the pipes."""
-        for handle in self.far:
-            os.close(handle)
+        self._far_commands.close()
+        self._far_answers.close()
+        os.close(self._far_status)
 
     def send(self, order: Mapping[str, Any]) -> None:
         """Send one command; :meth:`answer` must follow."""
-        line = json.dumps(order).encode() + b"\n"
         try:
-            while line:
-                line = line[os.write(self._commands, line) :]
+            self._commands.send(order)
         except OSError as error:
             self._alive = False
             raise TestbedError(f"a sending process of port {self._port} has died ({error.strerror})") from error
 
     def answer(self, limit: float = ANSWER_LIMIT) -> None:
         """Wait for one answer. Raises TestbedError with the process's own words, or when *limit* s pass."""
-        until = time.monotonic() + limit
-        while b"\n" not in self._read:
-            readable, _, _ = select.select([self._answers], [], [], max(0.0, until - time.monotonic()))
-            if not readable:
-                self._alive = False
-                raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
-            piece = os.read(self._answers, 65536)
-            if not piece:
-                self._alive = False
-                raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}")
-            self._read += piece
-        line, self._read = self._read.split(b"\n", 1)
-        found = json.loads(line)
-        if "error" in found:
-            raise TestbedError(found["error"])
+        if not self._answers.poll(limit):
+            self._alive = False
+            raise TestbedError(f"a sending process of port {self._port} did not answer within {limit:g} s")
+        try:
+            error = self._answers.recv()
+        except (EOFError, OSError):
+            self._alive = False
+            raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}") from None
+        if error:
+            raise TestbedError(error)
 
     def _last_output(self) -> str:
         if self.log is None:
@@ -114,18 +106,18 @@ class SenderProcess:
         """Whether a trial was begun that has not ended; False as well when the process has died."""
         if not self._alive or self.status[0] >= self.number:
             return False
-        # no answer is due: readable means that the pipe has ended
-        if b"\n" not in self._read and select.select([self._answers], [], [], 0)[0]:
-            piece = os.read(self._answers, 65536)
-            self._alive = bool(piece)
-            self._read += piece
+        try:
+            # no answer is due: there is the end of the pipe, or one that a failed start left
+            if self._answers.poll():
+                self._answers.recv()
+        except (EOFError, OSError):
+            self._alive = False
         return self._alive
 
     def close(self) -> None:
         """Close the pipes, which ends the process."""
-        for handle in (self._commands, self._answers):
-            with contextlib.suppress(OSError):
-                os.close(handle)
+        self._commands.close()
+        self._answers.close()
 
 
 class SenderProcesses:
@@ -137,6 +129,7 @@ class SenderProcesses:
     def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
         self._all = tuple(SenderProcess(*place) for place in places)
         self._ports = tuple(place[0] for place in places)
+        members = [process.specification for process in self._all]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         for process in self._all:
             process.log = self._log
@@ -154,8 +147,7 @@ class SenderProcesses:
             process.started()
         try:
             if self._process.stdin is not None:
-                specification = {"members": [process.specification for process in self._all]}
-                self._process.stdin.write(json.dumps(specification).encode() + b"\n")
+                self._process.stdin.write(json.dumps({"members": members}).encode() + b"\n")
                 self._process.stdin.close()
             for process in self._all:
                 process.answer()

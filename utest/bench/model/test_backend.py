@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
-from lineproof.simulation.noise import Noise
 from lineproof.traffic.ip_header import ipv4_checksum
 from lineproof.traffic.profiles import ETHERNET
 from lineproof.units import l1_bits
@@ -185,16 +184,6 @@ def test_pause_keeps_the_rest_of_the_duration_and_update_changes_the_rate() -> N
     assert backend.counters(0).opackets == 4000
 
 
-def test_a_burst_sends_its_count_and_ends() -> None:
-    backend, clock = configured_model()
-    backend.start({0: tuple(replace(stream, count=77) for stream in traffic("64b", 100))}, None)
-    clock.time = 0.5
-    assert backend.sending(0)
-    clock.time = 1.0
-    assert not backend.sending(0)
-    assert backend.counters(0).opackets == backend.counters(1).ipackets == 77
-
-
 def test_captured_frames_are_as_a_router_forwards_them() -> None:
     backend, clock = configured_model()
     backend.capture(1, 3)
@@ -227,16 +216,6 @@ def test_cycles_of_vpp_threads_add_up_to_the_clock() -> None:
     for node in worker.nodes:
         assert node.vectors / node.calls == pytest.approx(256, rel=1e-3)
     assert state.threads[1].busy == 0
-
-
-def test_noise_repeats_with_its_seed() -> None:
-    def forwarded(seed: int) -> int:
-        backend, clock = configured_model("linux", noise=Noise(capacity=0.05), seed=seed)
-        backend.start({0: traffic("64b", 14e6)}, 1.0)
-        clock.time = 2.0
-        return backend.counters(1).ipackets
-
-    assert forwarded(1) == forwarded(1) != forwarded(2)
 
 
 def test_a_clock_runs_at_its_speed_and_never_backwards() -> None:

@@ -82,10 +82,7 @@ def test_a_chain_of_states_costs_more_once_it_is_outside_the_cache() -> None:
 @pytest.mark.parametrize(
     ("configured", "says"),
     [
-        (
-            {"entropie": True},
-            "'entropie', which 'model.features' does not know; did you mean 'entropy'?",
-        ),
+        ({"entropie": True}, "'entropie', which 'model.features' does not know; did you mean 'entropy'?"),
         ({"entropy": 3}, "'configured.entropy' is 3; expected true or false"),
         ({"firewall": "nft"}, "'configured.firewall' is 'nft'; known: ipfw, pf, ipf"),
         ({"firewall": "pf", "rules": -1}, "'configured'"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
 from lineproof_bench.model.forwarding import StreamLoad, StreamPart, cost_per_frame, forward, placement, vector_size
-from lineproof_bench.model.schema import Nic, RouterModel, load_platform, router_model
+from lineproof_bench.model.schema import Nic, RouterModel, router_model
 from support.model_bench import PLATFORM_FILE, PROJECT
 
 
@@ -106,15 +105,6 @@ def test_more_offered_load_never_forwards_less(pps: float, more: float, software
         return sum(row.pps * fate.forwarded for row, fate in zip(rows, forward(router, rows).fates, strict=True))
 
     assert total(pps * more) >= total(pps) * (1 - 1e-6)
-
-
-def test_a_misspelt_parameter_names_file_line_and_the_right_one(tmp_path: Path) -> None:
-    path = tmp_path / "netgate6100.yaml"
-    text = PLATFORM_FILE.read_text().replace("generator_ceiling", "generator_cieling")
-    path.write_text(text)
-    line = text[: text.index("generator_cieling")].count("\n") + 1
-    with pytest.raises(ConfigError, match=rf"yaml:{line}: .*did you mean 'generator_ceiling'"):
-        router_model(load_platform(path), "vpp", None, path)
 
 
 def test_a_platform_without_a_model_says_so() -> None:

@@ -24,7 +24,7 @@ from support.hostile_bytes import GREETING, frame, noise, ready
 
 pytestmark = pytest.mark.slow
 
-PORTS = ("rpc_port", "pub_port", "control_port")
+PORTS = ("rpc_port", "pub_port")
 
 
 @pytest.fixture
@@ -57,13 +57,7 @@ def connect(server: EmbeddedServer, port: str) -> socket.socket:
 
 
 @pytest.mark.parametrize(
-    ("port", "kind", "size"),
-    [
-        ("rpc_port", b"REQ", 1 << 20),
-        ("rpc_port", b"DEALER", 1),
-        ("control_port", b"REQ", 1000),
-        ("pub_port", b"SUB", 40),
-    ],
+    ("port", "kind", "size"), [("rpc_port", b"REQ", 1 << 20), ("rpc_port", b"DEALER", 1), ("pub_port", b"SUB", 40)]
 )
 def test_a_message_without_end_loses_its_connection(server: EmbeddedServer, port: str, kind: bytes, size: int) -> None:
     before, until = server.memory, time.monotonic() + 60
@@ -127,8 +121,8 @@ def test_a_thousand_connections_keep_nobody_out(server: EmbeddedServer) -> None:
     links: list[socket.socket] = []
     try:
         for number in range(1500):
-            links.append(socket.create_connection(("127.0.0.1", server.facts[PORTS[number % 3]]), 5))
-            if number % 2:
+            links.append(socket.create_connection(("127.0.0.1", server.facts[PORTS[number % 2]]), 5))
+            if number % 4 > 1:
                 with contextlib.suppress(OSError):
                     links[-1].sendall(noise(chance))
         ping(server)

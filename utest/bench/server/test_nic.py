@@ -14,9 +14,8 @@ from lineproof.errors import ConfigError
 from lineproof.generators.trex.client import answers
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import FlowCounters, PortCounters
-from lineproof_bench.server.__main__ import with_nic
+from lineproof_bench.bench import with_nic
 from lineproof_bench.server.flow_stats import FlowStats
-from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
 from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.ports import ServerPort
@@ -51,14 +50,8 @@ def test_each_file_is_a_card_that_a_testbed_may_name() -> None:
 def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
     file, nic = read_nic_file(card)
     assert file.nic == card and file.trex.version == "v3.08"
-    needed = set(ServerCard.model_fields) - {
-        "trex",
-        "xstats",
-        "knows_speed",
-        "refused_groups",
-        "unseen_groups",
-        "xstats_take",
-    }
+    free = "trex xstats knows_speed refused_groups unseen_groups xstats_take"
+    needed = set(ServerCard.model_fields) - set(free.split())
     assert needed <= set(file.facts)
     assert len(nic.xstats_names) == len(set(nic.xstats_names))
 
@@ -132,7 +125,7 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: st
 
 def test_a_file_may_set_what_the_testbed_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "box.yaml").write_text(GOOD + "server: {filters: true, seed: 7}\n")
-    monkeypatch.setattr("lineproof_bench.server.__main__.read_nic_file", lambda name: read_nic_file(name, tmp_path))
+    monkeypatch.setattr("lineproof_bench.bench.read_nic_file", lambda name: read_nic_file(name, tmp_path))
     nothing: tuple[Any, ...] = (None, [], {})
     for left_out in nothing:
         found, nic = with_nic({"nic": "box", "seed": 0, "filters": left_out})
@@ -146,18 +139,24 @@ def test_a_file_may_set_what_the_testbed_leaves_out(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("card", CARDS)
 def test_a_port_says_what_the_card_is_and_that_it_is_simulated(card: str) -> None:
     nic, backend = nic_of(card), FakeBackend()
-    port = ServerPort(backend.ports[1], nic).information(True)
+    port = ServerPort(backend.ports[1], nic).information()
     assert (port["driver"], port["pci_addr"][-1]) == (nic.driver, "0" if card == "virtio" else "1")
     assert port["rx"] == {"caps": list(nic.rx_caps), "counters": nic.rx_counters}
     assert port["supp_speeds"] == list(nic.supported_speeds)
     assert {name: port[name] for name in nic.flags()} == nic.flags()
 
 
+def test_a_port_without_a_card_is_one_of_software() -> None:
+    port = ServerPort(FakeBackend().ports[0]).information()
+    found = port["driver"], port["pci_addr"], port["supp_speeds"], port["rx"]["counters"]
+    assert found == ("fake", "N/A", [], 1023)
+
+
 @pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])
 def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> None:
     port = ServerPort(FakeBackend().ports[0], nic_of(card))
     for link_up, expected in ((True, up), (False, down)):
-        facts = answers.port_facts(port.status(link_up), port.information(True))
+        facts = answers.port_facts(port.status(link_up), port.information())
         assert (facts["speed_bps"], facts["link_up"]) == (expected, link_up)
 
 
@@ -298,21 +297,3 @@ def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
         flows.start(streams)
     flows.remove(0, streams[0])
     flows.start(streams[1:])
-
-
-@pytest.mark.slow
-def test_a_server_without_a_card_answers_as_before() -> None:
-    backend = FakeBackend()
-    server = TrexServer(backend, backend.now)
-    try:
-        methods = server.service.methods()
-        (first, _) = methods["get_system_info"](Params({}))["ports"]
-        assert (first["driver"], first["pci_addr"], first["supp_speeds"], first["rx"]["counters"]) == (
-            "fake",
-            "N/A",
-            [],
-            1023,
-        )
-    finally:
-        server.stop()
-        server.run()

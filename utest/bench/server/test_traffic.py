@@ -95,35 +95,30 @@ def test_ports_started_one_after_the_other_begin_together(client: Client, backen
     assert kinds(messages)[-4:] == [(0, 0), (0, 1), (4, 0), (4, 1)]
 
 
-def test_a_lone_start_does_not_wait(client: Client, backend: FakeBackend) -> None:
+@pytest.mark.parametrize(
+    ("session", "durations", "starts"),
+    [
+        (1, (1, None), [([0], 1)]),  # begins by itself
+        (2, (5, 5), [([0], 5), ([1], 5)]),
+        (1, (5, 6), [([0], 5), ([1], 6)]),
+    ],
+)
+def test_a_start_waits_a_moment_for_one_of_its_session_and_duration(
+    client: Client, backend: FakeBackend, session: int, durations: tuple[float | None, ...], starts: list[Any]
+) -> None:
+    prepared(client, 0)
+    client.acquire(1, session=session)
+    client.on(1, "add_stream", stream_id=1, stream=stream())
+    begun = [port for port, duration in enumerate(durations) if duration and client.start(port, duration=duration)]
+    client.published(10, f'"type":4,"data":{{"port_id":{begun[-1]}}}')
+    assert [(sorted(traffic), duration) for traffic, duration in backend.starts] == starts
+
+
+def test_a_start_does_not_wait_for_a_port_without_streams(client: Client, backend: FakeBackend) -> None:
     prepared(client, 0)
     client.acquire(1)
     client.start(0)
-    assert len(backend.starts) == 1, "no other port of the session has streams"
-
-
-def test_a_waiting_start_begins_by_itself(client: Client, backend: FakeBackend) -> None:
-    prepared(client, 0, 1)
-    client.start(0, duration=1)
-    client.published(10, '"type":4,"data":{"port_id":0}')
-    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0]]
-
-
-def test_another_session_does_not_join(client: Client, backend: FakeBackend) -> None:
-    prepared(client, 0)
-    client.acquire(1, "bob", 2)
-    client.on(1, "add_stream", stream_id=1, stream=stream())
-    client.start(0)
-    client.start(1)
-    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0], [1]]
-
-
-def test_different_durations_begin_apart(client: Client, backend: FakeBackend) -> None:
-    prepared(client, 0, 1)
-    client.start(0, duration=5)
-    client.start(1, duration=6)
-    client.published(10, '"type":4,"data":{"port_id":1}')
-    assert [(sorted(traffic), duration) for traffic, duration in backend.starts] == [([0], 5), ([1], 6)]
+    assert len(backend.starts) == 1
 
 
 def test_stop_before_a_waiting_start_sends_nothing(client: Client, backend: FakeBackend) -> None:
@@ -146,15 +141,6 @@ def test_counts_are_final_at_the_end_event(client: Client) -> None:
     messages = client.published(10, '"type":1,"data":{"port_id":0}')
     last = [message["data"]["opackets-0"] for message in messages if message["name"] == "trex-global"][-1]
     assert client.call("get_port_stats", port_id=0)["opackets"] == last
-
-
-def test_a_burst_ends_by_itself(client: Client) -> None:
-    client.acquire(0)
-    mode = {"type": "single_burst", "total_pkts": 500, "rate": {"type": "pps", "value": 1000}}
-    client.on(0, "add_stream", stream_id=1, stream=stream(mode=mode))
-    client.start(0, kind="raw", value=1, duration=-1)
-    client.published(10, '"type":4,"data":{"port_id":0}')
-    assert client.call("get_port_stats", port_id=1)["ipackets"] == 500
 
 
 def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> None:
@@ -185,20 +171,6 @@ def test_baseline(client: Client) -> None:
     messages = client.published(10, '"trex-barrier","type":5')
     assert messages[-2]["baseline"] is True
     assert messages[-1]["type"] == 5
-
-
-def test_events_of_newer_clients_are_numbered(client: Client) -> None:
-    def events() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = client.call("get_async_events", session_id=9, user="sub")["data"]
-        return found
-
-    assert events() == []
-    prepared(client, 0)
-    client.start(0, duration=-1)
-    client.on(0, "stop_traffic")
-    assert [(event["seq"], event["type"]) for event in events()] == [(0, 5), (1, 10), (2, 0), (3, 11), (4, 1)]
-    client.on(0, "release")
-    assert [event["seq"] for event in events()] == [5]
 
 
 def test_newer_clients_get_all_events_since_they_connected(client: Client) -> None:
@@ -256,46 +228,37 @@ def test_attributes(client: Client) -> None:
     assert "capture" in error(client.on(0, "set_rx_feature", type="queue", enabled=True))
 
 
-def test_captures(client: Client, backend: FakeBackend) -> None:
-    def capture(command: str, **more: Any) -> Any:
-        return client.call("capture", command=command, **more)
+def capture(client: Client, command: str, **more: Any) -> Any:
+    return client.call("capture", command=command, **{"mode": "fixed", "tx": [], "filter": ""} | more)
 
-    number = capture("start", limit=2, mode="fixed", rx=[1], tx=[], filter="")["capture_id"]
+
+def test_captures(client: Client, backend: FakeBackend) -> None:
+    number = capture(client, "start", limit=2, rx=[1])["capture_id"]
     assert backend.limits == [0, 2]
-    (status,) = capture("status")
+    (status,) = capture(client, "status")
     assert (status["state"], status["filter"]) == ("ACTIVE", {"bpf": "", "rx": 0b10, "tx": 0})
-    assert capture("stop", capture_id=number) == {"pkt_count": 2, "endpoint": ""}
+    assert capture(client, "stop", capture_id=number) == {"pkt_count": 2, "endpoint": ""}
     assert backend.limits == [0, 0]
-    one = capture("fetch", capture_id=number, pkt_limit=1)
+    one = capture(client, "fetch", capture_id=number, pkt_limit=1)
     assert (len(one["pkts"]), one["pending"], one["pkts"][0]["port"]) == (1, 1, 1)
-    assert capture("fetch", capture_id=number, pkt_limit=9)["pending"] == 0
-    assert capture("remove", capture_id=number) == {}
-    assert "does not exist" in error(capture("fetch", capture_id=number, pkt_limit=1))
-    wrong: dict[str, Any]
-    for wrong in (
-        {"rx": [7]},
-        {"rx": []},
-        {"rx": [0], "tx": [1]},
-        {"rx": [0], "filter": "nonsense"},
-        {"rx": [0], "mode": "last"},
-    ):
-        assert "code" in capture("start", **{"limit": 2, "mode": "fixed", "tx": [], "filter": ""} | wrong)
+    assert capture(client, "fetch", capture_id=number, pkt_limit=9)["pending"] == 0
+    assert capture(client, "remove", capture_id=number) == {}
+    assert "does not exist" in error(capture(client, "fetch", capture_id=number, pkt_limit=1))
+    wrong: tuple[dict[str, Any], ...] = ({"rx": [7]}, {"rx": []}, {"tx": [1]}, {"filter": "nonsense"}, {"mode": "last"})
+    assert all("code" in capture(client, "start", **{"limit": 2, "rx": [0]} | row) for row in wrong)
 
 
 def test_several_captures_look_at_a_port(client: Client, backend: FakeBackend) -> None:
-    def capture(command: str, **more: Any) -> Any:
-        return client.call("capture", command=command, **more)
-
-    first = capture("start", limit=5, mode="fixed", rx=[1], tx=[], filter="")["capture_id"]
-    second = capture("start", limit=2, mode="cyclic", rx=[1], tx=[], filter="")["capture_id"]
+    first = capture(client, "start", limit=5, rx=[1])["capture_id"]
+    second = capture(client, "start", limit=2, mode="cyclic", rx=[1])["capture_id"]
     # a full one keeps its frames, a cyclic one goes on
-    assert [(row["id"], row["count"]) for row in capture("status")] == [(first, 5), (second, 2)]
+    assert [(row["id"], row["count"]) for row in capture(client, "status")] == [(first, 5), (second, 2)]
     for number in (first, second):
-        assert capture("remove", capture_id=number) == {}
+        assert capture(client, "remove", capture_id=number) == {}
     assert backend.limits == [0, 0]
     for _ in range(10):
-        capture("start", limit=1, mode="fixed", rx=[0], tx=[], filter="")
-    assert error(capture("start", limit=1, mode="fixed", rx=[0], tx=[], filter="")) == "capture limit has reached"
+        capture(client, "start", limit=1, rx=[0])
+    assert error(capture(client, "start", limit=1, rx=[0])) == "capture limit has reached"
 
 
 def test_only_endless_traffic_can_pause(client: Client) -> None:

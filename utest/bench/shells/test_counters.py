@@ -18,13 +18,7 @@ from support.fake_router import KINDS
 from support.model_bench import configuration, configured_model, traffic
 
 COUNTERS: Mapping[str, tuple[str, ...]] = {
-    "freebsd": (
-        "sysctl -n kern.cp_times",
-        "sysctl dev.ix.0",
-        "sysctl dev.ix.1",
-        "netstat -ibd",
-        "netstat -s",
-    ),
+    "freebsd": ("sysctl -n kern.cp_times", "sysctl dev.ix.0", "sysctl dev.ix.1", "netstat -ibd", "netstat -s"),
     "linux": (
         "cat /proc/stat",
         "cat /proc/uptime",
@@ -98,7 +92,7 @@ def test_counters_never_fall(
     backend, clock = configured_model(software, noise=noise)
     if not routed:
         backend.configure(replace(configuration(backend), routes=(("48.0.0.0/9", "100.65.2.2"),)))
-    machine = Machine(KINDS[kind][0](), backend, Memory())
+    machine = Machine(KINDS[kind][0](), lambda: backend, Memory())
     clock.time = begin
     before: dict[tuple[str, str, int], int] = {}
     for number, step in enumerate(steps):
@@ -115,7 +109,7 @@ def test_counters_never_fall(
 def test_a_processor_without_time_left_keeps_its_idle_time(kind: str, software: str) -> None:
     """Its idle time stands still for as long as it is full, and has been something before."""
     backend, clock = configured_model(software)
-    machine = Machine(KINDS[kind][0](), backend, Memory())
+    machine = Machine(KINDS[kind][0](), lambda: backend, Memory())
     clock.time = 61.237
     backend.start({0: traffic("64b", 14e6)}, 5.0)
     found = []

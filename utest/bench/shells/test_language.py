@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.errors import TestbedError
-from lineproof_bench.shells.control import ModelControl
 from lineproof_bench.shells.language import SyntaxIssue, parse
-from support.fake_router import ControlServer, router_state, simulated
+from support.fake_router import simulated
 
 
 @given(st.lists(st.text("ab $'\"\\;|&>?\n#*é", max_size=12), min_size=1, max_size=5))
@@ -151,26 +149,3 @@ def test_freebsd_speaks_as_freebsd_does() -> None:
     assert "16.0.0.0/8         100.65.1.2" in machine.run("netstat -rn").stdout
     assert machine.run("netstat -I eth9 -bnd").status == 1
     assert "Ibytes" in machine.run("netstat -I eth1 -bnd").stdout
-
-
-@pytest.mark.slow
-def test_the_control_socket_round_trip_and_its_errors() -> None:
-    state = router_state()
-    with ControlServer(state) as server:
-        control = ModelControl(server.port, "secret")
-        assert control.state() == state
-        control.clear()
-        assert server.model.clears == 1
-        wrong = ModelControl(server.port, "guess")
-        with pytest.raises(TestbedError, match="token"):
-            wrong.state()
-        wrong.close()
-        control.close()
-
-
-@pytest.mark.slow
-def test_a_missing_model_is_one_sentence() -> None:
-    control = ModelControl(9, "x", timeout=0.1)
-    with pytest.raises(TestbedError, match="gave no answer to 'state'"):
-        control.state()
-    control.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from lineproof.platforms import RouterSetup, read_platform
@@ -38,7 +40,7 @@ def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBac
     backend = ModelBackend(box, "igb_tuned", HandClock(), setups=setups)
     software = freebsd.software()
     override = StudyCommands([setup.model_dump() for setup in setups], software.commands).run
-    return Machine(software, backend, Memory(packet_filter=True), user, override=override), backend
+    return Machine(software, lambda: backend, Memory(packet_filter=True), user, override=override), backend
 
 
 @pytest.mark.parametrize("before", ["", "sudo -n "])
@@ -99,6 +101,10 @@ def test_a_shell_without_a_study_knows_none() -> None:
     assert shell.run("kldload pf").status == 127
 
 
+def _same(backend: ModelBackend) -> ModelBackend:
+    return backend
+
+
 def variants() -> list[tuple[str, str, Variant]]:
     studies = [load_study(path) for path in sorted(PROJECT.studies.glob("freebsd_*.yaml"))]
     return [(study.platform_of(name), name, own) for study in studies for name, own in study.variants.items()]
@@ -112,7 +118,8 @@ def test_every_variant_of_the_freebsd_studies_is_accepted_and_undone() -> None:
         assert software is not None and software in boxes[box].software
         router_model(boxes[box], software, own.rx_queues, configured=own.configured)
         backend = ModelBackend(boxes[box], software, HandClock(), setups=(own.setup,))
-        shell = Machine(freebsd.software(), backend, Memory(), override=StudyCommands([own.setup.model_dump()]).run)
+        override = StudyCommands([own.setup.model_dump()]).run
+        shell = Machine(freebsd.software(), partial(_same, backend), Memory(), override=override)
         router = FreeBsd(shell_of(shell))
         router.apply(own.commands)
         assert bool(backend.state().configuration.done) == bool(own.commands)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -13,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.namespaces import MTU, Cable, Topology
+from lineproof.system.network_namespace import configure
+from lineproof.testbed.namespaces import MTU, Topology
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
 from support import wire_rig
 from support.patience import settled, undisturbed, unsent, wait_until
-from support.wire_rig import Refused, arrived, finish, kernel, run
+from support.wire_rig import Refused, arrived, finish, kernel, stream
 
 pytestmark = pytest.mark.netns
 
@@ -31,25 +31,8 @@ def topology() -> Iterator[Topology]:
 
 @pytest.fixture
 def backend(topology: Topology) -> Iterator[WireBackend]:
-    made = WireBackend(
-        [
-            WirePort(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac)
-            for cable in topology.cables
-        ]
-    )
-    with contextlib.closing(made):
+    with wire_rig.opened(topology) as made:
         yield made
-
-
-def stream(cable: Cable, pps: float, size: int = 60, flows: int = 251, count: int | None = None) -> StreamTraffic:
-    """UDP through the router from this cable's network to the other's."""
-    source, target = (0x10000001, 0x30000001) if cable.index == 0 else (0x30000001, 0x10000001)
-    ethernet = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + "0800")
-    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big") + bytes.fromhex("0000000040110000")
-    udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
-    frame = (ethernet + ip + source.to_bytes(4, "big") + target.to_bytes(4, "big") + udp).ljust(size, b"\0")
-    variable = FieldVariable(26, 4, source, source + flows - 1, source)
-    return StreamTraffic(size, frame, pps, (variable,), count, fix_ipv4_checksum=14)
 
 
 def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
@@ -104,7 +87,7 @@ def test_a_mix_of_sizes_keeps_its_ratio(topology: Topology, backend: WireBackend
     """However many of its frames there was time for."""
     cable, refused = topology.cables[0], Refused(topology)
     sizes = {60: 2800.0, 590: 1600.0, 1514: 400.0}
-    backend.start({0: tuple(stream(cable, pps, size) for size, pps in sizes.items())}, 0.5)
+    backend.start({0: tuple(stream(cable, pps, size=size) for size, pps in sizes.items())}, 0.5)
     finish(backend)
     arrived(backend, refused)
     counters, back = backend.counters(0), backend.counters(1)
@@ -203,21 +186,21 @@ def test_a_bad_stream_is_refused_and_the_port_stays_usable(topology: Topology, b
 
 def test_no_carrier_is_seen(topology: Topology, backend: WireBackend) -> None:
     assert backend.link_up(0)
-    run("ip", "-n", topology.router, "link", "set", "dev", "eth0", "down")
+    configure(topology.router, "link set dev eth0 down")
     try:
         assert not backend.link_up(0) and backend.link_up(1)
     finally:
-        run("ip", "-n", topology.router, "link", "set", "dev", "eth0", "up")
+        configure(topology.router, "link set dev eth0 up")
         # the kernel forgot the route with the interface
         cable = topology.cables[0]
-        run("ip", "-n", topology.router, "route", "replace", cable.network, "via", cable.port_ipv4)
+        configure(topology.router, f"route replace {cable.network} via {cable.port_ipv4}")
 
 
 def test_a_missing_interface_or_namespace_is_named(topology: Topology) -> None:
     with pytest.raises(TestbedError, match="no interface 'nosuch' in namespace"):
         WireBackend([WirePort(0, "nosuch", topology.generator, "", "")])
-    with pytest.raises(TestbedError, match="no network namespace 'lr-nosuch-gen'"):
-        WireBackend([WirePort(0, "port0", "lr-nosuch-gen", "", "")])
+    with pytest.raises(TestbedError, match="no network namespace at '/proc/nosuch/ns/net'"):
+        WireBackend([WirePort(0, "port0", "/proc/nosuch/ns/net", "", "")])
 
 
 def children(pid: int) -> set[int]:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.network_namespace import run_in_namespace
+from lineproof.system.network_namespace import configure, inside, run_in_namespace
 from lineproof.testbed.namespaces import Cable, Topology
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
 from support import wire_rig
 from support.patience import settled, wait_until
-from support.wire_rig import finish, run
+from support.wire_rig import finish, stream
 
 pytestmark = pytest.mark.netns
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
@@ -31,47 +31,10 @@ def topology() -> Iterator[Topology]:
         yield found
 
 
-@contextlib.contextmanager
-def opened(topology: Topology) -> Iterator[WireBackend]:
-    made = WireBackend(
-        [
-            WirePort(
-                *(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac),
-                *(cable.port_ipv4, cable.router_ipv4),
-            )
-            for cable in topology.cables
-        ]
-    )
-    with contextlib.closing(made):
-        yield made
-
-
 @pytest.fixture
 def backend(topology: Topology) -> Iterator[WireBackend]:
-    with opened(topology) as made:
+    with wire_rig.opened(topology) as made:
         yield made
-
-
-def stream(
-    cable: Cable,
-    pps: float,
-    group: int | None = None,
-    rule: str = "stats",
-    size: int = 60,
-    number: int = 0,
-    **more: Any,
-) -> StreamTraffic:
-    """UDP through the router from this cable's network to the other's, from 251 addresses."""
-    source, target = (0x10000001, 0x30000001) if cable.index == 0 else (0x30000001, 0x10000001)
-    ethernet = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + "0800")
-    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big") + number.to_bytes(2, "big")
-    ip += bytes.fromhex("000040110000") + source.to_bytes(4, "big") + target.to_bytes(4, "big")
-    udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
-    flow = None if group is None else {"stream_id": group, "rule_type": rule}
-    variable = FieldVariable(26, 4, source, source + 250, source)
-    frame = (ethernet + ip + udp).ljust(size, b"\0")
-    found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, flow_stats=flow)
-    return replace(found, **more)
 
 
 def back(backend: WireBackend, *groups: int) -> None:
@@ -193,7 +156,7 @@ def test_lost_duplicated_and_late_frames_are_counted(topology: Topology, backend
         out = run_in_namespace(topology.router, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
         out.bind(("eth1", 0))
         with out:
-            run("ip", "-n", topology.router, "route", "del", topology.cables[1].network)
+            configure(topology.router, f"route del {topology.cables[1].network}")
             backend.start({0: (stream(cable, 1000, 5, "latency", count=10),)}, None)
             frames = [tap.recv(2000) for _ in range(10)]
             finish(backend)
@@ -203,7 +166,7 @@ def test_lost_duplicated_and_late_frames_are_counted(topology: Topology, backend
     finally:
         tap.close()
         far = topology.cables[1]
-        run("ip", "-n", topology.router, "route", "replace", far.network, "via", far.port_ipv4)
+        configure(topology.router, f"route replace {far.network} via {far.port_ipv4}")
     found = backend.latency_counters(5)
     # 3, 5 and 8 never came; 4 came late; 1 twice
     assert (found.lost, found.out_of_order, found.duplicates) == (3, 1, 1)
@@ -215,7 +178,7 @@ def test_a_start_without_groups_removes_the_counters(topology: Topology, backend
 
     def listening() -> int:
         found = subprocess.run(
-            ("ip", "netns", "exec", topology.generator, "cat", "/proc/net/packet"), capture_output=True, timeout=10
+            (*inside(topology.generator), "cat", "/proc/net/packet"), capture_output=True, timeout=10
         )
         rows = [line.split() for line in found.stdout.splitlines()[1:]]
         return sum(row[3] == b"0003" for row in rows)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lineproof.errors import TestbedError
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire.frames import WireStream, values
-from lineproof_bench.wire.protocol import stream_from_json, stream_to_json
 from lineproof_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
 
 SOURCE, CHECKSUM = 26, 24
@@ -82,11 +81,6 @@ def test_a_random_variable_stays_in_range_repeats_and_is_spread() -> None:
 def test_a_variable_beyond_its_frame_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(TestbedError, match=r"4 bytes at offset 58.*60 at most"):
         WireStream(StreamTraffic(1, FRAME, 1.0, (FieldVariable(58, 4, 0, 9, 0),)))
-
-
-def test_streams_are_the_same_after_json() -> None:
-    stream = StreamTraffic(3, FRAME, 1e5, (FieldVariable(26, 4, 1, 9, 2, 3, "dec"),), 12, 14, None, 2.5)
-    assert stream_from_json(stream_to_json(stream)) == stream
 
 
 @given(st.integers(1, 100_000), st.integers(14, 9018))

@@ -26,6 +26,7 @@ import paramiko
 from ...errors import TestbedError
 from ...system import children
 from ...system.login import Login
+from ...system.network_namespace import inside
 from ...system.ssh import connect
 from ...visible import shortened, visible
 
@@ -124,7 +125,10 @@ trap 'exit 1' TERM HUP INT PIPE
 
 @dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """Where an agent runs: ``interface`` in ``namespace`` of the machine of ``login`` (None: of this one)."""
+    """Where an agent runs: ``interface`` in ``namespace`` of the machine of ``login`` (None: of this one).
+
+    ``namespace``: the name of one of ip-netns(8); a path is that of one that this process made.
+    """
 
     interface: str
     namespace: str = ""
@@ -144,9 +148,12 @@ class AgentPlace:
 
     def argv(self) -> tuple[str, ...]:
         """What starts the agent's shell there."""
+        if "/" in self.namespace:
+            # nobody else knows it, so there is no lock to hold
+            return (*inside(self.namespace, bound=True), "env", "lock=/dev/null", "/bin/sh")
         root = ("sudo", "-n", "--") if self.sudo else ()
-        inside = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
-        return (*root, *inside, "/bin/sh", "-c", START, "lineproof-port", self.lock)
+        named = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
+        return (*root, *named, "/bin/sh", "-c", START, "lineproof-port", self.lock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,8 @@ class TrexSettings:
     clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
     after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
     :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
-    ``promiscuous``: the ports take frames for any MAC address; ``next_hops`` by port.
+    ``promiscuous``: the ports take frames for any MAC address; ``outlives_run``: the server goes on when a run is
+    killed, so what it holds is written down; ``next_hops`` by port.
     """
 
     server: str
@@ -78,6 +79,7 @@ class TrexSettings:
     drain: float = 2.0
     pins_cores: bool = False
     promiscuous: bool = False
+    outlives_run: bool = True
     next_hops: Mapping[int, NextHop] = field(default_factory=dict)
 
     @property
@@ -153,7 +155,7 @@ class TrexGenerator:
             next_hops={str(port): asdict(hop) for port, hop in setting.next_hops.items()},
         )
         self._remove_claim()
-        self._claim = write_claim(setting.address, self._handlers)
+        self._claim = write_claim(setting.address, self._handlers) if setting.outlives_run else None
         held = {port: owner for port, owner in owners.items() if owner}
         for claim in ended:
             claim.remove()

@@ -29,6 +29,7 @@ def connect(site: Site) -> Generator:
             clock_speed=site.clock_speed,
             pins_cores=access.pins_cores,
             promiscuous=access.promiscuous,
+            outlives_run=access.outlives_run,
             next_hops=hops,
         ),
         fetch=fetcher(access.login, access.home) if access.login else None,

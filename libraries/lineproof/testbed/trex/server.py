@@ -1,4 +1,4 @@
-"""A TRex server that a keeper starts: what to start (:class:`ServerOrder`), and the server's life from start to end.
+"""A TRex server that a testbed starts: what to start (:class:`ServerOrder`), and the server's life from start to end.
 
 ``python -m lineproof.testbed.trex`` holds one server as long as its own standard input lasts. Its log is TRex's output.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -23,16 +24,21 @@ from ...generators.trex.server_facts import ask_server
 from ...json_text import parse_json
 from ...system import children
 from ...system.login import Login
-from ..keeper_plan import ProcessPlan
+from ...system.network_namespace import inside
+from ..belongings import Belongings
+from ..process import TestbedProcess
 from .relay import HOST, Relay, connect_within
 from .started_server import LocalServer, RemoteServer, StartedServer, log_note
 from .wrapper import END_OF_CONFIG, wrapper_command
 
 PROCESS_NAME = "trex"
-"""The process's name in the keeper's plan."""
+"""The name of the process that holds the server."""
 
 POLL = 0.2
 """Seconds between two checks of a server."""
+
+RESTART_AFTER = 0.5
+"""Seconds from the server's end until it is started again."""
 
 RESTARTS_BACK_AFTER = 60.0
 """Seconds of service after which restarts are counted from 0 again."""
@@ -47,8 +53,8 @@ class ServerOrder:
 
     ``home``: the installation's folder; ``arguments``: TRex's; ``config``: the text of its configuration ("": the
     host's own); ``linux``: its interfaces are Linux's; ``grace``: s for an orderly end; ``address``, ``rpc_port``,
-    ``pub_port``: of its API, which must answer within ``limit`` s; ``restarts``: how often it may be started again,
-    ``restarts_used``: how often it was; ``namespace``: the network namespace it runs in, and ``local_ports``: the ports
+    ``pub_port``: of its API, which must answer within ``limit`` s; ``restarts``: how often it may be started again;
+    ``namespace``: the path of the network namespace it runs in, and ``local_ports``: the ports
     outside of it that lead to the API (0: free ones).
     """
 
@@ -64,7 +70,6 @@ class ServerOrder:
     prefix: str = ""
     sudo: bool = False
     restarts: int = 1
-    restarts_used: int = 0
     login: Login | None = None
     namespace: str = ""
     local_ports: tuple[int, int] = (0, 0)
@@ -86,16 +91,18 @@ class ServerOrder:
         """The place, for messages."""
         return f"in '{self.home}' " + (f"at {self.login.where}" if self.login else "on this machine")
 
-    def process(self, folder: Path) -> ProcessPlan:
-        """The entry in the keeper's plan; the log goes to *folder*."""
-        return ProcessPlan(
-            name=PROCESS_NAME,
-            argv=children.python("lineproof.testbed.trex"),
-            log=str(log_path(folder)),
-            spec=self.to_json(),
-            env=self.login.environment() if self.login else {},
-            limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
-            grace=self.grace + 2 * HOLDER_MARGIN,
+    def start(self, belongings: Belongings) -> TestbedProcess:
+        """Start the process that holds the server, with its log in the testbed's folder. Raises TestbedError."""
+        return belongings.keep(
+            TestbedProcess(
+                PROCESS_NAME,
+                children.python("lineproof.testbed.trex"),
+                log_path(belongings.folder),
+                {**self.to_json(), "folder": str(belongings.folder)},
+                more=self.login.environment() if self.login else {},
+                limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
+                grace=self.grace + 2 * HOLDER_MARGIN,
+            )
         )
 
 
@@ -109,8 +116,7 @@ def start_server(order: ServerOrder) -> StartedServer:
     argv = wrapper_command(
         order.home, order.arguments, linux=order.linux, grace=order.grace, prefix=order.prefix, sudo=order.sudo
     )
-    if order.namespace:
-        argv = ("ip", "netns", "exec", order.namespace, *argv)
+    argv = (*inside(order.namespace, bound=True), *argv)
     server: StartedServer = RemoteServer(order.login, argv) if order.login else LocalServer(argv)
     server.write_input(order.config + END_OF_CONFIG)
     return server
@@ -186,29 +192,36 @@ def _last_lines(server: StartedServer) -> str:
 
 
 def hold_server(order: ServerOrder, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
-    """Start the server, report when it is ready, hold it until *ending* or its own end; returns this process's status.
+    """Start the server, report when it is ready, hold it until *ending*; returns this process's status.
 
-    Raises TestbedError, with nothing left running, if the server does not become ready.
+    A server that ends is started again at most ``restarts`` times; then this process ends with its status. Raises
+    TestbedError, with nothing left running, if it does not become ready.
     """
     check_api_port_free(order)
-    with ExitStack() as stack:
-        server = start_server(order)
-        stack.callback(_stop_server, server, order)
-        ports = await_api(order, server, stack, ending)
-        if ending.is_set():
-            return 0
-        began = time.monotonic()
-        say({"ready": True, "pid": os.getpid(), **ports})
-        while not ending.wait(POLL):
-            status = server.status()
-            if status is not None:
-                log_note(f"TRex {end_in_words(status)}")
-                restarts_used = 0 if time.monotonic() - began >= RESTARTS_BACK_AFTER else order.restarts_used
-                if restarts_used < order.restarts:
-                    again = {"local_ports": [ports["rpc_port"], ports["pub_port"]], "restarts_used": restarts_used + 1}
-                    say({"again": {"after": 0.5, "specification": again}})
+    restarts_used = 0
+    announcement: dict[str, Any] = {"ready": True, "pid": os.getpid()}
+    while True:
+        with ExitStack() as stack:
+            server = start_server(order)
+            stack.callback(_stop_server, server, order)
+            ports = await_api(order, server, stack, ending)
+            began = time.monotonic()
+            if not ending.is_set():
+                say({**announcement, **ports})
+            while (status := server.status()) is None and not ending.wait(POLL):
+                pass
+            if status is None:
+                return 0
+            how = end_in_words(status)
+            log_note(f"TRex {how}")
+            restarts_used = 0 if time.monotonic() - began >= RESTARTS_BACK_AFTER else restarts_used
+            if restarts_used >= order.restarts:
                 return status if 0 < status < 256 else 1
-    return 0
+            say({"ended": PROCESS_NAME, "how": how + _last_lines(server), "again": True})
+        restarts_used += 1
+        order = replace(order, local_ports=(ports["rpc_port"], ports["pub_port"]))
+        announcement = {"again": PROCESS_NAME}
+        ending.wait(RESTART_AFTER)
 
 
 def _stop_server(server: StartedServer, order: ServerOrder) -> None:
@@ -235,11 +248,16 @@ def main() -> int:
         ending.set()
 
     threading.Thread(target=watch, daemon=True).start()
+    data = parse_json(text, own=True)
+    folder = data.pop("folder")
     try:
-        return hold_server(ServerOrder.from_json(parse_json(text, own=True)), _send, ending)
+        return hold_server(ServerOrder.from_json(data), _send, ending)
     except TestbedError as error:
         _send({"error": str(error)})
         return 1
+    finally:
+        if ending.is_set():  # else the testbed reads the log
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _send(data: Mapping[str, Any]) -> None:

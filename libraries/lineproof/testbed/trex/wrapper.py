@@ -41,10 +41,8 @@ exec 3<&0
 # a group of its own, so that TRex's outer program and its inner one are asked to end together
 setsid "$program" "$@" </dev/null 3<&- &
 trex=$!
-alive() {
-  read -r found < "/proc/$trex/stat" || return 1
-  case ${found##*)} in ' Z'*|' X'*) return 1;; esac
-} 2>/dev/null
+# not by /proc, which may be that of another PID namespace: once 'sleep' has ended, the shell knows TRex's end as well
+alive() { kill -s 0 "$trex" 2>/dev/null; }
 stop() {
   trap '' TERM HUP INT
   kill -s INT -- "-$trex" 2>/dev/null || kill -s INT "$trex" 2>/dev/null

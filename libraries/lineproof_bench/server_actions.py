@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from lineproof.simulation.faults import InjectedFault
 
 THIEF = "somebody"
 """The user that takes the ports in the fault ``ports stolen``."""
@@ -14,11 +15,11 @@ THIEF = "somebody"
 class ServerAction:
     """Publish a ``link`` event, ``steal`` or ``free`` a port, ``end``, or end and be started again (``restart``).
 
-    ``after``: s of wall time until the restart, with ``specification`` put into the present one.
+    ``after``: s of wall time until the restart, with the ``faults`` that have not begun yet.
     """
 
     what: Literal["link", "steal", "free", "end", "restart"]
     port: int = 0
     up: bool = True
     after: float = 0.0
-    specification: Mapping[str, Any] = field(default_factory=dict)
+    faults: tuple[InjectedFault, ...] = ()

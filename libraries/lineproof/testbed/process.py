@@ -1,0 +1,221 @@
+"""A process of the testbed: its start, its ready line, what it reports, its end. It lives as long as its testbed.
+
+It gets one JSON object as a line on standard input, which then stays open: its end asks the process to end, so a
+killed owner leaves none. It answers ``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the
+restart of a server within it: ``{"ended": name, "how": words, "again": bool}``, ``{"again": name}``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import TestbedError
+from ..json_text import parse_json
+from ..system import children
+from .kept_logs import keep_log, log_end
+
+LONGEST_LINE = 1 << 20
+"""Bytes of a line that are read."""
+
+POLL = 0.02
+"""Seconds between two looks."""
+
+ANSWER_LIMIT = 2.0
+"""Seconds for the answer to a request."""
+
+KILL_LIMIT = 2.0
+"""Seconds that a killed process has to be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEnd:
+    """A server that ended by itself, within a process that goes on. ``due``: it will be started again."""
+
+    name: str
+    how: str
+    due: bool = False
+    restarted: bool = False
+
+    def __str__(self) -> str:
+        return f"the testbed's server '{self.name}' {self.how}" + ("; it was started again" * self.restarted)
+
+
+class TestbedProcess:
+    """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
+
+    *specification*: its first line; None: none, and it is ready when *address* can be connected to. *log*: the file for
+    its standard error. *more*: environment variables as they are. *limit*: s until it is ready; *grace*: s for its end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path,
+        specification: Mapping[str, Any] | None = None,
+        *,
+        address: tuple[str, int] | None = None,
+        more: Mapping[str, str] | None = None,
+        limit: float = 15.0,
+        grace: float = 4.0,
+    ) -> None:
+        self.name, self._log, self._grace = name, log, grace
+        self._ends: list[ServerEnd] = []
+        self._answers: list[dict[str, Any]] = []
+        self._text = b""
+        self._closed = False
+        with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as errors:
+            try:
+                # a session of its own: Ctrl-C in the terminal reaches the owner only, which ends its processes in order
+                self._child = children.start(
+                    argv,
+                    stdin=children.PIPE,
+                    stdout=children.PIPE if address is None else errors,
+                    stderr=errors,
+                    env=children.environment(more),
+                    bufsize=0,
+                    start_new_session=True,
+                    dies_with_parent=True,
+                )
+            except OSError as error:
+                raise TestbedError(f"'{name}' cannot be started: {argv[0]}: {error.strerror}") from None
+        try:
+            if specification is not None:
+                children.send_line(self._child, json.dumps(specification))
+            self.facts: Mapping[str, Any] = self._await_ready(address, limit)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._child.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs."""
+        return self._child.poll() is None
+
+    def _await_ready(self, address: tuple[str, int] | None, limit: float) -> Mapping[str, Any]:
+        until = time.monotonic() + limit
+        while True:
+            ended = self._child.poll() is not None
+            if address is None:
+                self._hear(POLL)
+                if self._answers:
+                    return self._ready_facts(self._answers.pop(0))
+            else:
+                with contextlib.suppress(OSError), socket.create_connection(address, 0.2):
+                    if not ended:  # else another process has the port
+                        return {}
+                time.sleep(POLL)
+            if ended:
+                status = self._child.returncode
+                raise TestbedError(f"'{self.name}' ended with status {status} before it was ready{self._quoted_log()}")
+            if time.monotonic() > until:
+                raise TestbedError(f"'{self.name}' was not ready within {limit:g} s{self._quoted_log()}")
+
+    def _ready_facts(self, answer: dict[str, Any]) -> Mapping[str, Any]:
+        if "error" in answer:
+            raise TestbedError(str(answer["error"]))
+        if answer.pop("ready", None) is not True:
+            raise TestbedError(f"'{self.name}' wrote a line that is no ready line: {str(answer)[:200]}")
+        return answer
+
+    def _quoted_log(self) -> str:
+        end, copy = log_end(self._log), keep_log(self._log)
+        if not end:
+            return "; its log is empty"
+        return f"; its log ends: {end}" + (f" (all of it is in {copy})" if copy else "")
+
+    def _hear(self, seconds: float) -> None:
+        """Read what it has written, for which this waits *seconds* at most."""
+        out = self._child.stdout
+        while out is not None and not out.closed and select.select([out], [], [], seconds)[0]:
+            received = os.read(out.fileno(), 65536)
+            if not received:
+                out.close()
+            *lines, self._text = (self._text + received).split(b"\n")
+            self._text = self._text[:LONGEST_LINE]
+            for line in lines:
+                self._note(line)
+            seconds = 0.0
+
+    def _note(self, line: bytes) -> None:
+        try:
+            data = parse_json(line, LONGEST_LINE, own=True)
+            if "ended" in data:
+                self._ends.append(ServerEnd(data["ended"], data.get("how", "ended"), due=data["again"]))
+            elif "again" in data:
+                self._ends = [replace(end, due=False, restarted=True) if end.due else end for end in self._ends]
+            else:
+                self._answers.append(data)
+        except (ValueError, KeyError, TypeError):
+            self._answers.append({"error": f"'{self.name}' wrote a line that cannot be read: {line[:200]!r}"})
+
+    def ask(self, request: Mapping[str, Any]) -> None:
+        """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
+        self._hear(0.0)
+        self._answers.clear()
+        children.send_line(self._child, json.dumps(request))
+        until = time.monotonic() + ANSWER_LIMIT
+        while not self._answers and time.monotonic() < until and self._child.poll() is None:
+            self._hear(POLL)
+        answer = self._answers.pop(0) if self._answers else {"error": "it gave no answer"}
+        if "error" in answer:
+            raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each server that ended by itself, and for the process."""
+        if self._closed:
+            return ()
+        self._hear(0.0)
+        status = self._child.poll()
+        found = [str(end) for end in self._ends]
+        if status is not None:
+            how = f"signal {-status}" if status < 0 else f"status {status}"
+            end = log_end(self._log)
+            found.append(
+                f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else "")
+            )
+        return tuple(found)
+
+    def forget_restarted(self, limit: float) -> None:
+        """Forget the ends of servers that were started again; waits up to *limit* s for restarts that are due."""
+        until = time.monotonic() + limit
+        self._hear(0.0)
+        while any(end.due for end in self._ends) and self._child.poll() is None and time.monotonic() < until:
+            self._hear(POLL)
+        self._ends = [end for end in self._ends if not end.restarted]
+
+    def request_end(self) -> None:
+        """Ask it to end, by the end of its input."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+
+    def close(self) -> str:
+        """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
+        self.request_end()
+        failure = ""
+        try:
+            self._child.wait(self._grace)
+        except children.TimeoutExpired:
+            failure = f"'{self.name}' had to be killed"
+            children.kill_group(self._child)
+            with contextlib.suppress(children.TimeoutExpired):
+                self._child.wait(KILL_LIMIT)
+        if self._child.stdout is not None:
+            self._child.stdout.close()
+        return failure

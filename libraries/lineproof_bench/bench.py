@@ -1,0 +1,153 @@
+"""The bench of one specification: the backend, its TRex-compatible server, and the router that a model has."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lineproof.platforms import RouterSetup
+from lineproof.simulation.faults import InjectedFault
+from lineproof.simulation.habits import Habit, RouterHabits
+from lineproof.simulation.noise import Noise
+
+from .backend import Backend
+from .clock import Clock, ClockReader
+from .faults.backend import FaultyBackend
+from .model.direct_cable import DirectCableModel
+from .model.injected_loss import LossyModel
+from .model.schema import load_platform
+from .process import say
+from .server.habits import ServerHabits
+from .server.loop import TrexServer
+from .server.nic import ServerCard, read_nic_file
+from .server.places import Places
+from .server_actions import ServerAction
+
+
+class EmbeddedBench:
+    """A server, and the router of a model as its shells see it, which stays when a fault ends the server.
+
+    Raises ValueError for an unknown backend, ConfigError for a card's file that is wrong, PortTaken; a backend raises
+    its own errors.
+    """
+
+    def __init__(self, specification: Mapping[str, Any]) -> None:
+        self._specification, self._nic = with_nic(specification)
+        self._habits = [Habit.model_validate(row) for row in self._specification.get("habits") or ()]
+        self._clock = Clock(float(self._specification.get("clock_speed") or 1.0))
+        self._model: FaultyBackend | None = None
+        self._backend, self._now = self._open()
+        self._rpc_port = int(self._specification.get("rpc_port", 0))
+        self._pub_port = int(self._specification.get("pub_port", 0))
+        try:
+            self._server = self._listen()
+        except BaseException:
+            self._backend.close()
+            raise
+        self._rpc_port, self._pub_port = self._server.rpc_port, self._server.pub_port
+
+    def _open(self, left: ServerAction | None = None) -> tuple[Backend, Callable[[], float]]:
+        """The backend and its clock in s. *left*: by a server that this one replaces."""
+        kind = self._specification.get("backend")
+        if kind == "model":
+            faults = self._specification.get("faults") or ()
+            self._model = FaultyBackend(
+                lambda clock: modelled(self._specification, self._habits, clock),
+                self._clock.now,
+                [InjectedFault.model_validate(row) for row in faults] if left is None else left.faults,
+                self._clock.speed,
+                self._model.state() if self._model else None,
+                RouterHabits.model_validate(self._specification.get("router_habits") or {}),
+            )
+            return self._model, self._clock.now
+        if kind == "wire":
+            from .wire import WireBackend, WirePort
+
+            rows = self._specification["ports"]
+            return WireBackend([WirePort(**{"index": index, **row}) for index, row in enumerate(rows)]), time.monotonic
+        raise ValueError(f"'backend' is {kind!r}; expected 'model' or 'wire'")
+
+    def _listen(self) -> TrexServer:
+        return TrexServer(
+            self._backend,
+            self._now,
+            str(self._specification.get("host", "127.0.0.1")),
+            self._rpc_port,
+            self._pub_port,
+            Places(**(self._specification.get("places") or {})),
+            self._nic,
+            ServerHabits(self._habits, self._specification.get("next_hops") or ()),
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the parent gets with the ready line."""
+        ports = [asdict(port) for port in self._backend.ports]
+        # of real frames only
+        sender = getattr(self._backend, "sender", None)
+        return {"rpc_port": self._rpc_port, "pub_port": self._pub_port, "sender": sender, "ports": ports}
+
+    async def serve(self) -> None:
+        """Serve until :meth:`stop`, also after a fault has ended the server and started it again on the same ports.
+
+        Such an end and start are told to the parent (:class:`lineproof.testbed.process.TestbedProcess`).
+        """
+        try:
+            while action := await self._server.serve():
+                restarts = action.what == "restart"
+                say({"ended": "server", "again": restarts})
+                if not restarts:
+                    return
+                await asyncio.sleep(action.after)
+                self._backend, self._now = self._open(action)
+                self._server = self._listen()
+                say({"again": "server"})
+        finally:
+            self._backend.close()
+
+    def stop(self) -> None:
+        """Let :meth:`serve` end soon."""
+        self._server.stop()
+
+    def cause(self, fault: Any) -> None:
+        """Let *fault*, as JSON, happen too. Raises ValueError in a sentence."""
+        self.router.cause((InjectedFault.model_validate(fault),))
+
+    @property
+    def router(self) -> FaultyBackend:
+        """The router of the model, for its shells; another one after each restart. Raises ValueError without one."""
+        if self._model is None:
+            raise ValueError("this bench has no model of a router: its frames are real")
+        return self._model
+
+
+def modelled(specification: Mapping[str, Any], habits: Sequence[Habit], clock: ClockReader) -> LossyModel:
+    """Return the model of the ``platform_file`` in *specification*, or of the cable that bypasses it."""
+    path = Path(specification["platform_file"])
+    return (DirectCableModel if specification.get("bypass") else LossyModel)(
+        load_platform(path),
+        str(specification["software"]),
+        clock,
+        specification.get("rx_queues"),
+        Noise.model_validate(specification.get("noise") or {}),
+        int(specification.get("seed") or 0),
+        path,
+        frozenset(specification.get("set_up") or ()),
+        [RouterSetup.model_validate(row) for row in specification.get("setups") or ()],
+        habits,
+    )
+
+
+def with_nic(specification: Mapping[str, Any]) -> tuple[Mapping[str, Any], ServerCard | None]:
+    """Return the specification with what the file of its ``nic`` adds to it, and that card.
+
+    Raises ConfigError for a file that is wrong.
+    """
+    if not specification.get("nic"):
+        return specification, None
+    file, nic = read_nic_file(str(specification["nic"]))
+    given = {key: value for key, value in specification.items() if value is not None and value not in ([], {})}
+    return {**file.server, **given}, nic

@@ -1,0 +1,140 @@
+"""The bench as one process: how it begins and ends, its faults, and shells that change no count."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lineproof_bench.server.loop import TrexServer
+from lineproof_bench.server.request_socket import PortTaken
+from support.paths import LIBRARIES, ROOT
+from support.server_support import FakeBackend
+
+pytestmark = pytest.mark.slow
+
+MODEL = {
+    "backend": "model",
+    "platform_file": str(ROOT / "variables" / "platforms" / "netgate6100.yaml"),
+    "software": "vpp",
+    "clock_speed": 20.0,
+}
+
+
+@contextlib.contextmanager
+def process(**specification: Any) -> Iterator[subprocess.Popen[str]]:
+    ran = subprocess.Popen(
+        [sys.executable, "-P", "-m", "lineproof_bench"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
+        start_new_session=True,
+    )
+    try:
+        tell(ran, specification)
+        yield ran
+    finally:
+        ran.kill()
+        ran.communicate(timeout=5)
+
+
+def tell(ran: subprocess.Popen[str], line: Any) -> None:
+    assert ran.stdin
+    ran.stdin.write(json.dumps(line) + "\n")
+    ran.stdin.flush()
+
+
+def said(ran: subprocess.Popen[str]) -> dict[str, Any]:
+    assert ran.stdout
+    found: dict[str, Any] = json.loads(ran.stdout.readline())
+    return found
+
+
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
+def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    with process(**MODEL, folder=str(folder)) as ran:
+        first = said(ran)
+        assert first["ready"] is True and [port["speed_bps"] for port in first["ports"]] == [10e9, 10e9]
+        with socket.create_connection(("127.0.0.1", first["rpc_port"]), 2):
+            pass
+        if how == "SIGTERM":
+            ran.send_signal(signal.SIGTERM)
+        else:
+            assert ran.stdin
+            ran.stdin.close()
+            ran.stdin = None
+        assert ran.wait(30) == 0, "its watchdog would end it with status 1"
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"backend": "x"}, "expected 'model' or 'wire'"),
+        ({"shells": {"software": "vpp"}}, "lacks authorized_key"),
+        ({"shells": {"software": "ios"}}, "no simulated shell for software 'ios'"),
+        ({"shells": {"authorized_key": "ssh-ed25519 nonsense"}}, "not an OpenSSH public key"),
+    ],
+)
+def test_a_wrong_specification_is_one_sentence(wrong: dict[str, Any], words: str) -> None:
+    login = {"host": "127.0.0.1", "port": 0, "user": "u", "authorized_key": "k", "sudo": True}
+    if "shells" in wrong and "lacks" not in words:
+        wrong = {"shells": {"software": "vpp", **login, **wrong["shells"]}}
+    with process(**{**MODEL, **wrong}) as ran:
+        assert words in said(ran)["error"]
+        assert ran.wait(30) == 1
+
+
+def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with process(**MODEL, rpc_port=port) as ran:
+            assert f"port {port} on 127.0.0.1 is already taken" in said(ran)["error"]
+            assert ran.wait(30) == 1
+
+
+def test_a_fault_is_caused_or_refused_in_words() -> None:
+    with process(**MODEL) as ran:
+        said(ran)
+        tell(ran, {"fault": {"kind": "link flap", "start": 0}})
+        assert said(ran) == {"ok": True}
+        tell(ran, {"fault": {"kind": "link flap", "port": 7}})
+        assert "there is no port 7" in said(ran)["error"]
+        tell(ran, "nonsense")
+        assert "error" in said(ran)
+
+
+def test_a_server_that_a_fault_ends_returns_on_the_same_ports() -> None:
+    with process(**MODEL) as ran:
+        first = said(ran)
+        tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 4}})
+        assert said(ran) == {"ok": True}
+        assert said(ran) == {"ended": "server", "again": True}
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", first["rpc_port"]), 2)
+        assert said(ran) == {"again": "server"}
+        socket.create_connection(("127.0.0.1", first["rpc_port"]), 2).close()
+
+
+def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(3):
+            with pytest.raises(PortTaken):
+                TrexServer(FakeBackend(), pub_port=taken.getsockname()[1])
+        time.sleep(0.05)
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2

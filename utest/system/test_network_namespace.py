@@ -1,0 +1,134 @@
+"""Network namespaces as root: what is shown inside of one, and that nothing is left of one, whichever process ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lineproof.errors import TestbedError
+from lineproof.system import children, network_namespace
+from lineproof.system.network_namespace import Namespace, configure, inside
+from support.patience import wait_until
+from support.robot_run import processes_of
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from lineproof.system import children
+from lineproof.system.network_namespace import inside
+from lineproof.testbed.namespaces import build_topology
+folder = Path(sys.argv[1])
+topology = build_topology(folder=folder)
+script = "trap 'rm $0; exit' TERM; sleep 300 & setsid sleep 300 & touch $0; while :; do sleep 0.1; done"
+for index, path in enumerate(topology.namespaces):
+    children.start((*inside(path, bound=True), "sh", "-c", script, f"{folder.parent}/ready{index}"))
+print(*topology.namespaces, flush=True)
+time.sleep(300)
+"""
+"""Has a topology; in each namespace a program with two more, which removes a file when it is asked to end."""
+
+
+def owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
+    """Start an owner whose folder is *folder*/run; returns it with the paths of its namespaces."""
+    (folder / "run").mkdir()
+    process = subprocess.Popen(
+        [*children.python("lineproof")[:2], "-c", OWNER, str(folder / "run")],
+        stdout=subprocess.PIPE,
+        env=children.environment({"XDG_RUNTIME_DIR": str(folder)}),
+    )
+    assert process.stdout
+    paths = process.stdout.readline().decode().split()
+    process.stdout.close()
+    wait_until(lambda: all((folder / f"ready{index}").exists() for index in (0, 1)), "the programs")
+    return process, paths
+
+
+def bound_to(path: str) -> list[psutil.Process]:
+    """The processes that have to end with the namespace *path*, its holder first."""
+    holder, found = int(path.split("/")[2]), []
+    space = Path(f"/proc/{holder}/ns/pid").readlink()
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError):
+            found += [process] if Path(f"/proc/{process.pid}/ns/pid").readlink() == space else []
+    return sorted(found, key=lambda process: process.pid != holder)
+
+
+@pytest.mark.netns
+def test_a_killed_owner_leaves_no_process_no_namespace_and_no_folder(tmp_path: Path) -> None:
+    process, paths = owner(tmp_path)
+    process.kill()
+    process.wait(10)
+    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path), 10)
+    assert list(tmp_path.iterdir()) == [] and not any(Path(path).exists() for path in paths)
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("outer", [False, True])
+def test_a_killed_holder_leaves_no_program_and_no_interface(tmp_path: Path, outer: bool) -> None:
+    process, (generator, router) = owner(tmp_path)
+    bound = bound_to(generator)
+    assert [program.name() for program in bound].count("sleep") >= 2
+    (bound[0].parent() if outer else bound[0]).kill()
+    assert psutil.wait_procs(bound, 10)[1] == [] and not Path(generator).exists()
+    shown = (*inside(router), "ls", "/sys/class/net")
+    wait_until(lambda: subprocess.run(shown, capture_output=True, check=True).stdout == b"lo\n", "no cable", 10)
+    process.kill()
+    process.wait(10)
+    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path), 10)
+
+
+@pytest.mark.netns
+def test_its_end_in_order_ends_what_is_bound_and_keeps_the_folder(tmp_path: Path) -> None:
+    namespace = Namespace.start(tmp_path)
+    bound = subprocess.Popen((*inside(namespace.path, bound=True), "sleep", "300"))
+    namespace.close()
+    namespace.close()
+    assert bound.wait(10) and not Path(namespace.path).exists() and tmp_path.exists()
+
+
+@pytest.mark.netns
+def test_a_command_sees_the_namespaces_interfaces_and_the_machines_processes() -> None:
+    with closing(Namespace.start()) as namespace:
+        configure(namespace.path, "link add eth1 type veth peer name eth2")
+        argv = (*inside(namespace.path), "ls", "/sys/class/net", f"/proc/{os.getpid()}/stat")
+        shown = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
+    assert shown == [f"/proc/{os.getpid()}/stat", "/sys/class/net:", "eth1", "eth2", "lo"]
+
+
+@pytest.mark.netns
+def test_a_command_that_fails_is_named() -> None:
+    with closing(Namespace.start()) as namespace, pytest.raises(TestbedError, match="'ip link set nosuch up'"):
+        configure(namespace.path, "link set nosuch up")
+
+
+@pytest.mark.netns
+def test_another_user_learns_in_one_sentence_which_rights_are_missing() -> None:
+    reading, writing = os.pipe()
+    if not (process := os.fork()):
+        os.setuid(65534)
+        try:
+            Namespace.start()
+        except TestbedError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as told:
+        assert "Operation not permitted); it needs root" in told.read()
+    assert os.waitpid(process, 0)[1] == 0
+
+
+@pytest.mark.slow
+def test_a_namespace_that_is_not_made_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stuck = tmp_path / "unshare"
+    stuck.write_text("#!/bin/sh\nexec sleep 300\n")
+    stuck.chmod(0o700)
+    monkeypatch.setattr(children, "find_program", lambda name: str(stuck))
+    monkeypatch.setattr(network_namespace, "LIMIT", 0.2)
+    with pytest.raises(TestbedError, match=r"nothing happened within 0\.2 s"):
+        Namespace.start()

@@ -1,0 +1,125 @@
+"""A process of the testbed: ready, refused, ended, asked, restarted within; none outlives its owner."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lineproof.errors import TestbedError
+from lineproof.system import children
+from lineproof.testbed.process import TestbedProcess
+
+pytestmark = pytest.mark.slow
+
+READY = 'print(\'{"ready": true, "port": 7}\', flush=True)'
+
+
+def started(folder: Path, code: str, **more: object) -> TestbedProcess:
+    argv = (sys.executable, "-c", f"import json, sys, time; sys.stdin.readline(); {code}")
+    return TestbedProcess("child", argv, folder / "log", {"a": 1}, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("print('[' * 100000, flush=True); time.sleep(60)", "wrote a line that cannot be read"),
+        ("print('{\"ready\": ' + '[' * 5000 + ']' * 5000 + '}', flush=True); time.sleep(60)", "cannot be read"),
+        ("sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); time.sleep(60)", "cannot be read"),
+        ("print('{\"port\": 7}', flush=True); time.sleep(60)", "no ready line"),
+        ('print(\'{"error": "no card"}\', flush=True)', "^no card$"),
+        ("sys.exit('it went wrong')", "ended with status 1 before it was ready; its log ends: it went wrong"),
+        ("time.sleep(60)", "was not ready within 1 s"),
+    ],
+)
+def test_a_process_that_does_not_become_ready_is_one_sentence_and_ends(tmp_path: Path, code: str, said: str) -> None:
+    before = psutil.Process().children()
+    with pytest.raises(TestbedError, match=said) as caught:
+        started(tmp_path, code, limit=1.0, grace=0.2)
+    assert len(str(caught.value)) < 700
+    assert psutil.Process().children() == before
+
+
+def test_it_lives_until_it_is_closed(tmp_path: Path) -> None:
+    process = started(tmp_path, f"{READY}; sys.stdin.read()")
+    assert process.facts == {"port": 7} and process.runs and process.problems() == ()
+    assert process.close() == process.close() == ""
+    assert not process.runs and process.problems() == ()
+
+
+def test_one_that_does_not_end_is_killed_and_named(tmp_path: Path) -> None:
+    process = started(tmp_path, f"{READY}; time.sleep(60)", grace=0.2)
+    assert process.close() == "'child' had to be killed"
+    assert not process.runs
+
+
+def test_an_end_by_itself_is_a_problem_with_the_last_words_of_its_log(tmp_path: Path) -> None:
+    process = started(tmp_path, f"{READY}; sys.exit('it went wrong')")
+    while process.runs:
+        time.sleep(0.01)
+    assert process.problems() == ("the testbed's process 'child' ended with status 1; its log ends: it went wrong",)
+    process.close()
+
+
+def test_a_server_that_is_started_again_is_a_problem_until_it_is_forgotten(tmp_path: Path) -> None:
+    end, again = '{"ended": "server", "how": "stopped", "again": true}', '{"again": "server"}'
+    process = started(tmp_path, f"{READY}; print({end!r}, flush=True); time.sleep(0.5); print({again!r}); input()")
+    while not process.problems():
+        time.sleep(0.01)
+    assert process.problems() == ("the testbed's server 'server' stopped",)
+    process.forget_restarted(0.0)
+    assert process.problems() != (), "it is not there again"
+    process.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [('{"ok": true}', ""), ('{"error": "no port 7"}', "no port 7"), ("", "no answer")]
+)
+def test_a_request_is_answered_or_refused(tmp_path: Path, answer: str, said: str) -> None:
+    process = started(tmp_path, f"{READY}; sys.stdin.readline(); print({answer!r}, flush=True); sys.stdin.read()")
+    try:
+        if said:
+            with pytest.raises(TestbedError, match=said if answer else "cannot be read"):
+                process.ask({"fault": {}})
+        else:
+            process.ask({"fault": {}})
+    finally:
+        process.close()
+
+
+def test_only_the_main_thread_may_ask_for_the_signal_at_its_end() -> None:
+    """prctl(2), PR_SET_PDEATHSIG, follows the thread: in another one the program would end with that."""
+    lasting, direct = list[children.Child[bytes]](), list[children.Child[bytes]]()
+
+    def begin() -> None:
+        lasting.append(children.start(("sleep", "60"), dies_with_parent=True, start_new_session=True))
+        direct.append(children.start(("setpriv", "--pdeathsig", "TERM", "--", "sleep", "60")))
+        while Path(f"/proc/{direct[0].pid}/comm").read_text() != "sleep\n":
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join()
+    assert direct[0].wait(10) == -signal.SIGTERM
+    assert lasting[0].poll() is None
+    children.kill_group(lasting[0])
+
+
+def test_a_killed_owner_leaves_no_process(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from lineproof.testbed.process import TestbedProcess\n"
+        f"log = Path({str(tmp_path)!r}) / 'log'\n"
+        f"child = (sys.executable, '-c', 'import sys; sys.stdin.readline(); ' + {READY!r} + '; sys.stdin.read()')\n"
+        "print(TestbedProcess('child', child, log, {}).pid, flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        child = psutil.Process(int(owner.stdout.readline()))
+        owner.kill()
+    child.wait(10)
