@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from lineproof.config import Config, load_config, read_yaml
 from lineproof.errors import ConfigError
-from lineproof.platforms import Platform, named_file, read_platform
+from lineproof.platforms import Platform, named_file
 from lineproof.power.settings import PowerSettings
 from lineproof.sla.goals import Goal, read_goal
 from lineproof.traffic.profile_schema import ProfileFile
@@ -97,19 +97,7 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\n# \x07\n", 2, "the control character U+0007"),
         ("name: a\n---\nname: b\n", 2, "expected a single document"),
         ("name: a\ninner:\n  speed: 1\n  least: 2\n", 3, "speed must be at least least"),
-    ],
-)
-def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, says: str):
-    path = write(tmp_path, text)
-    with pytest.raises(ConfigError) as caught:
-        load_config(path, Outer)
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert says in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "says"),
-    [
+        # the kind of a part is no part of its keys
         ("power: {kind: comand, run: x}\n", 1, "'power': unknown kind; did you mean 'command'? known: "),
         ("power: {run: x}\n", 1, "the key 'power.kind' is missing"),
         ("power:\n  kind: command\n  run: x\n", 1, "the key 'power.accuracy' is missing"),
@@ -119,20 +107,11 @@ def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, 
         ("power:\n  kind: csv\n  accuracy: 1 %\n  file: x\n", 3, "'power.accuracy': expected a number"),
     ],
 )
-def test_the_kind_of_a_part_is_no_part_of_its_keys(tmp_path: Path, text: str, line: int, says: str):
+def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, says: str):
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        load_config(path, Powered)
-    words = str(caught.value)
-    assert says in words and words.startswith(f"{path}:{line}: "), words
-
-
-def test_a_port_speed_without_its_unit_says_how_one_is_written(tmp_path: Path):
-    path = tmp_path / "box.yaml"
-    software = "software: {a: {shell: none, version: '1', interfaces: [x, y]}}"
-    path.write_text(f"platform: box\ndescription: x\nport_speed: 10\n{software}\n")
-    with pytest.raises(ConfigError, match="'10' is not a link speed; expected for example '10 Gbps'"):
-        read_platform(tmp_path, "box")
+        load_config(path, Powered if text.startswith("power:") else Outer)
+    assert says in str(caught.value) and str(caught.value).startswith(f"{path}:{line}: ")
 
 
 def test_words_times_and_octal_numbers_stay_text(tmp_path: Path):

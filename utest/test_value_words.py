@@ -129,14 +129,16 @@ def test_what_is_expected_is_said(tmp_path: Path, text: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("shell", "says"),
     [
+        ("none", "'10' is not a link speed; expected for example '10 Gbps'"),
         ("junos", "'software.a.shell': expected 'shell: generic' and 'commands: junos', a file of variables/shells"),
         ("linx", "'software.a.shell': unknown shell 'linx'; did you mean 'linux'? known: vpp, linux, freebsd, generic"),
         ("eos", "known: vpp, linux, freebsd, generic, none; a router that a file of variables/shells describes"),
     ],
 )
-def test_a_described_router_is_not_named_as_a_shell(tmp_path: Path, shell: str, says: str) -> None:
+def test_a_wrong_key_of_a_platform_says_how_it_is_written(tmp_path: Path, shell: str, says: str) -> None:
+    speed = "10" if shell == "none" else "10 Gbps"
     software = f"software: {{a: {{shell: {shell}, version: '1', interfaces: [x, y]}}}}"
-    (tmp_path / "box.yaml").write_text(f"platform: box\ndescription: x\nport_speed: 10 Gbps\n{software}\n")
+    (tmp_path / "box.yaml").write_text(f"platform: box\ndescription: x\nport_speed: {speed}\n{software}\n")
     with pytest.raises(ConfigError) as caught:
         read_platform(tmp_path, "box")
     assert says in str(caught.value)

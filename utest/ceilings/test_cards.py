@@ -131,9 +131,16 @@ def test_fact_applies_to_its_trex_versions(bounds: dict[str, str], server: str |
         (ports("net_mlx5", 100, "MT27800 Family [ConnectX-5]"), "mellanox_connectx5"),
         (ports("net_af_packet", 10, "Unknown"), "linux_af_packet"),
         (ports("lineproof_wire", 10), "lineproof_wire"),
+        # a slower link, or an unknown speed
+        (ports("net_ice", 10, "Ethernet Controller E810-C for QSFP"), "intel_e810_100g"),
+        (ports("net_ice", 10, "Ethernet Controller E810-XXV for SFP"), "intel_e810_25g"),
+        (ports("net_ice", 25, "Ethernet Controller E810-C for SFP"), "intel_e810_25g"),
+        (ports("net_ice", 100, "Unknown"), "intel_e810_100g"),
+        (ports("net_i40e", 0, "Ethernet Controller X710 for 10GbE SFP+"), "intel_x710"),
+        (ports("net_mlx5", 25, "MT27710 Family [ConnectX-4 Lx]"), "mellanox_connectx4"),
     ],
 )
-def test_card_is_chosen_by_driver_description_and_speed(found: tuple[GeneratorPort, ...], card: str):
+def test_a_slower_link_or_an_unknown_speed_hides_no_card(found: tuple[GeneratorPort, ...], card: str):
     choice = choose_card(FILES, found)
     assert choice.file is not None, choice.why
     assert choice.file.card.card == card
@@ -330,22 +337,6 @@ def test_firmware_is_compared_by_its_numbers_and_trexs_version(
     (file,) = [file for file in FILES if file.card.card == card]
     found = [fact.problem for fact in file.card.firmware_facts(firmware, server)]
     assert len(found) == len(words) and all(word in text for word, text in zip(words, found, strict=True)), found
-
-
-@pytest.mark.parametrize(
-    ("driver", "gbps", "description", "card"),
-    [
-        ("net_ice", 10, "Ethernet Controller E810-C for QSFP", "intel_e810_100g"),
-        ("net_ice", 10, "Ethernet Controller E810-XXV for SFP", "intel_e810_25g"),
-        ("net_ice", 25, "Ethernet Controller E810-C for SFP", "intel_e810_25g"),
-        ("net_ice", 100, "Unknown", "intel_e810_100g"),
-        ("net_i40e", 0, "Ethernet Controller X710 for 10GbE SFP+", "intel_x710"),
-        ("net_mlx5", 25, "MT27710 Family [ConnectX-4 Lx]", "mellanox_connectx4"),
-    ],
-)
-def test_a_slower_link_or_an_unknown_speed_hides_no_card(driver: str, gbps: float, description: str, card: str):
-    choice = choose_card(FILES, ports(driver, gbps, description))
-    assert choice.file is not None and choice.file.card.card == card
 
 
 @pytest.mark.parametrize(

@@ -131,26 +131,6 @@ def test_a_port_of_another_user_is_not_taken_even_with_force(tmp_path: Path, lab
     assert "ok       router system: VPP, v22.02" in found.stdout
 
 
-def test_a_wrong_port_speed_is_reported(tmp_path: Path, lab: OpenTestbed):
-    root = hardware(tmp_path, lab)
-    platform = root / "variables" / "platforms" / "netgate6100.yaml"
-    platform.write_text(platform.read_text().replace("port_speed: 10 Gbps", "port_speed: 25 Gbps"))
-    assert wrongs(of_lab(tmp_path, root)) == [
-        f"port {n}: runs at 10 Gbit/s, the platform 'netgate6100' says 25; fix 'port_speed' or the cabling"
-        for n in range(2)
-    ]
-
-
-def test_swapped_cables_are_reported(tmp_path: Path, lab: OpenTestbed):
-    root = hardware(tmp_path, lab, generator="  ports: [1, 0]\n")
-    first, second = wrongs(of_lab(tmp_path, root))
-    assert first.startswith(
-        "router interface TenGigabitEthernet3/0/0: has 02:00:00:00:01:01, and the generator's port 1, which is to be"
-        " cabled to it, sends to 02:00:00:00:01:02; fix"
-    )
-    assert "TenGigabitEthernet3/0/1" in second
-
-
 def test_a_missing_server_and_a_wrong_user_are_reported(tmp_path: Path, lab: OpenTestbed):
     root = hardware(tmp_path, lab, user="nobody", sync=1)
     generator, login = wrongs(of_lab(tmp_path, root))

@@ -43,16 +43,6 @@ def trends(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, ob
     return found
 
 
-def test_a_release_that_is_worse_is_found_with_its_size(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    two_releases(project / "results")
-    assert "20 of 20 runs added" in imported(project, capsys)
-    assert (project / "results" / "history.db").is_file()
-    assert "0 of 20 runs added" in imported(project, capsys)
-    (found,) = trends(capsys)
-    assert [item["run"] for item in found["changes"]] == ["run-0010"]  # type: ignore[attr-defined]
-    assert [item["run"] for item in found["releases"]] == ["run-0010"]  # type: ignore[attr-defined]
-
-
 def test_simulated_runs_other_goals_and_platforms_are_trends_of_their_own(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,12 +145,6 @@ def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(ConfigError, match=r"pip install 'lineproof\[history\]"):
         main(["history", "list"])
-
-
-def test_without_a_store_the_import_is_named(project: Path) -> None:
-    with pytest.raises(ConfigError, match="lineproof history import RUN"):
-        main(["history", "trend"])
-    assert not (project / "results").exists()
 
 
 def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

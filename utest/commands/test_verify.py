@@ -34,14 +34,6 @@ def alter(path: Path) -> None:
     path.write_text(first + second.replace('"FAIL"', '"PASS"'), encoding="utf-8")
 
 
-def test_a_run_as_it_was_left_and_the_sum_of_its_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    one, two = run(tmp_path, "one"), run(tmp_path, "two", closed=False)
-    assert main(["verify", str(one), str(two)]) == 0
-    first, total, second, note = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{one}: as the run left it") and second.startswith(f"{two}: as the run left it")
-    assert sha256_of(one / "manifest.json") in total and "note: manifest.json is missing" in note
-
-
 def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     bad, open_ = run(tmp_path, "bad"), run(tmp_path, "open", closed=False)
     alter(bad / "requirements.jsonl")

@@ -146,8 +146,5 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
     one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
     pairs, problems = pair_runs([one, two], [three, four])
     assert pairs == [(two, three)]
-    assert problems == [
-        "the baseline has no run of suite 'C' for 4",
-        "suite 'A' of the baseline (1) was not run",
-    ]
+    assert problems == ["the baseline has no run of suite 'C' for 4", "suite 'A' of the baseline (1) was not run"]
     assert pair_runs([one], [four]) == ([(one, four)], [])  # the only ones: Robot names a suite by how it was called

@@ -79,8 +79,7 @@ while True:
 def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
     paths = [str(SUPPORT.parent), str(LIBRARIES)]
     child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        [sys.executable, "-c", WRITER, str(tmp_path)], env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     )
     with child:
         while not any(tmp_path.glob("*/files.jsonl")) and child.poll() is None:

@@ -26,7 +26,6 @@ from lineproof.evidence.why_record import recorded_facts
 from lineproof.routers.host_reading import read_host
 from lineproof.session.router_watch import Reading
 from lineproof.sla.requirement import Quantity, Scope
-from lineproof.units import Rate
 from support.evidence_builders import requirement_record, trial_record, written
 from support.trex_host import shell_of
 
@@ -225,8 +224,7 @@ def test_the_generators_machine_is_recorded_as_a_router_is(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [records.TRIAL, records.REQUIREMENT, records.ENVIRONMENT, records.READING, records.FILE, records.MANIFEST],
+    "name", [records.TRIAL, records.REQUIREMENT, records.ENVIRONMENT, records.READING, records.FILE, records.MANIFEST]
 )
 def test_each_schema_is_valid_and_has_its_version(name):
     schema = records.schema(name)
@@ -251,10 +249,7 @@ def test_a_number_that_is_not_finite_is_written_as_null():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            {"schema": "lineproof.trial/4"},
-            "'schema' is 'lineproof.trial/4'; expected 'lineproof.trial/3'",
-        ),
+        ({"schema": "lineproof.trial/4"}, "'schema' is 'lineproof.trial/4'; expected 'lineproof.trial/3'"),
         ({"run": 7}, "'run' is 7; expected str"),
         ({"requirement": True}, "'requirement' is True; expected int"),
         ({"load_pps": "fast"}, "'load_pps' is 'fast'; expected a number"),
@@ -286,10 +281,3 @@ def test_data_that_is_not_json_is_refused_by_name():
         records.dumps(requirement_record(extra={"x": object()}).to_json())
     with pytest.raises(ValueError, match=r"lineproof\.requirement/3"):
         records.dumps(requirement_record(extra={"x": math.inf}).to_json())
-
-
-def test_a_rate_in_every_unit():
-    figures = RateFigures.of(Rate(14880952.38, 64, 10e9))
-    assert figures.percent == pytest.approx(100)
-    assert figures.l1_bps == pytest.approx(10e9)
-    assert figures.l2_bps == pytest.approx(10e9 * 64 / 84)

@@ -14,7 +14,6 @@ import pytest
 
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence import records
-from lineproof.evidence.environment import host_facts, package_versions
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.record_schemas import schema_problems
 from lineproof.evidence.records import EnvironmentRecord
@@ -218,12 +217,3 @@ def test_the_environment_file_is_replaced_atomically(folder):
 
 def _fields(record):
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
-
-
-@pytest.mark.slow
-def test_host_and_packages_are_described(folder):
-    record = EnvironmentRecord(**{**_fields(ENVIRONMENT), "host": host_facts(), "packages": package_versions()})
-    folder.write_environment(record)
-    jsonschema.validate(json.loads((folder.path / "environment.json").read_text()), records.schema(records.ENVIRONMENT))
-    assert record.packages["robotframework"]
-    assert record.host["cpus"] >= 1

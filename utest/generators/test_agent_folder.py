@@ -15,10 +15,7 @@ from lineproof.generators.programs.agent import START
 USER, STRANGER = 64901, 64902
 FOLDER = Path(f"/tmp/lineproof-{USER}")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users")]
 
 
 @pytest.fixture(autouse=True)

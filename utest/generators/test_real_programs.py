@@ -1,4 +1,4 @@
-"""trafgen and iperf3 for real, between network namespaces: counts, leases, and what a killed run leaves."""
+"""trafgen and iperf3 for real, between network namespaces: counts, and what a killed run leaves."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, directions_of
 from lineproof.system import children
 from lineproof.testbed import namespaces
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.paths import ROOT
 from support.patience import wait_until
 from support.two_hosts import TwoHosts, two_hosts
 
 pytestmark = pytest.mark.netns
-CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
 BOTH, ONE = directions_of((0, 1), bidirectional=True), directions_of((0, 1), bidirectional=False)
 RATE, SECONDS = 5000.0, 0.5
 LIMIT = 240.0
@@ -153,12 +152,10 @@ sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
 from lineproof.counts.trial import Load
 from lineproof.generators.base import directions_of
-from lineproof.traffic.catalogue import Catalogue
-from support.paths import ROOT
 from support.two_hosts import TwoHosts
+from support.catalogue import CATALOGUE
 generator = TwoHosts(Path(sys.argv[2]), ("", ""), [], []).connect()
-words = Catalogue.read(ROOT / "variables" / "profiles")
-generator.prepare(words.profile(["64b", "1-flow"]), directions_of((0, 1), True))
+generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), directions_of((0, 1), True))
 generator.measure(Load(2000.0), 60.0)
 """
 

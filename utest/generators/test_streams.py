@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, profile_streams
-from lineproof.traffic.catalogue import Catalogue
-from lineproof.traffic.ip_header import ipv4_checksum
+from lineproof.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.traffic.stream_flows import address_ranges
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import Flow, flow_of, spread
-from support.paths import VARIABLES
+from support.catalogue import CATALOGUE
 
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 
 # 60 bytes without FCS: 16.0.0.1:1025 -> 48.0.0.1:12, UDP without checksum, 18 bytes of 'x'. The header's
@@ -155,28 +153,6 @@ def test_bytes_and_checksum_of_a_tcp_frame() -> None:
     assert frame[46:48] == digits("5010") and frame[54:] == b"x" * 6
 
 
-@pytest.mark.parametrize(
-    ("words", "offsets", "fixed"),
-    [
-        ("64b var2", [26, 30], 14),
-        ("64b vlan var2", [30, 34], 18),
-        ("64b qinq var2", [34, 38], 22),
-        ("64b mpls2 var2", [34, 38], 22),
-        ("128b vlan mpls var2", [34, 38], 22),
-        ("64b tcp var1", [26], 14),
-        # the last four bytes of each address: 14 + 8 + 12, 14 + 24 + 12
-        ("78b ipv6 var2", [34, 50], None),
-        ("78b ipv6 vlan var2", [38, 54], None),
-    ],
-)
-def test_offsets_of_variables_follow_the_headers(words: str, offsets: list[int], fixed: int | None) -> None:
-    [stream] = of(words)
-    assert [item.offset for item in stream.variables] == offsets and stream.fix_ipv4 == fixed
-    first = bytes.fromhex(stream.frame)
-    for item in stream.variables:
-        assert int.from_bytes(first[item.offset : item.offset + 4], "big") == item.minimum
-
-
 def test_the_second_direction_of_labels_and_ipv6() -> None:
     [ahead], [back] = of("128b mpls2 ipv6 1-flow"), of("128b mpls2 ipv6 1-flow", BACK)
     first, second = flow_of(bytes.fromhex(ahead.frame)), flow_of(bytes.fromhex(back.frame))
@@ -219,6 +195,10 @@ def test_the_frames_have_as_many_flows_as_the_words_say(headers: str, flows: str
     assert len(found) == count and None not in found
     assert all(share == pytest.approx(1 / count) for share in found.values())
     version, depth = (6 if "ipv6" in headers else 4), {"mpls": 1, "mpls2": 2}
+    header = ip_header(frame := bytes.fromhex(stream.frame))
+    assert header is not None and stream.fix_ipv4 == (header.offset if version == 4 and stream.variables else None)
+    for item in stream.variables:
+        assert int.from_bytes(frame[item.offset : item.offset + 4], "big") == item.minimum
     for flow in found:
         assert isinstance(flow, Flow) and flow.version == version
         assert len(flow.labels) == sum(depth.get(word, 0) for word in headers.split())

@@ -20,11 +20,11 @@ from lineproof.routers.vpp_output import parse_runtime
 from lineproof.sla.goals import read_goal
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Ruling, Verdict
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.fake_router import sample
+from support.known_router import RANK
 from support.paths import VARIABLES
 
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 SENTENCE = "64b 1-flow unidirectional costs ≤ 300 cycles/packet"
 NAMED = f"{SENTENCE} at 1 Mpps"
 
@@ -185,13 +185,10 @@ def test_a_pass_never_contradicts_its_sentence(rows: Rows, goal: str) -> None:
         assert mean <= 300 * (1 + 1e-9)
 
 
-ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
-
-
 @given(ROWS, GOALS, st.data())
 def test_dearer_packets_never_make_a_verdict_better(rows: Rows, goal: str, data: st.DataObject) -> None:
     dearer = [(packets, cycles * data.draw(st.sampled_from([1.0, 1.001, 3.0]))) for packets, cycles in rows]
-    assert ORDER[judged(dearer, goal)[0].ruling] <= ORDER[judged(rows, goal)[0].ruling]
+    assert RANK[judged(dearer, goal)[0].ruling] <= RANK[judged(rows, goal)[0].ruling]
 
 
 # -- what a reading says

@@ -13,10 +13,8 @@ from lineproof.methods.sequential import TrialConditions
 from lineproof.sla.goals import read_goal
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Ruling, Verdict
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
-
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 
 
 def judged(words: str, watts: list[float], uncertainty: float, rate: float) -> Verdict:

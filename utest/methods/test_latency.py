@@ -12,7 +12,7 @@ from lineproof.counts.latency import LatencyCount
 from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from lineproof.sla.goals import Goal, read_goal
 from lineproof.sla.verdict import Ruling, Verdict
-from support.known_router import GOALS, run
+from support.known_router import GOALS, RANK, run
 
 QUICK = read_goal(GOALS, "quick")
 
@@ -119,7 +119,6 @@ EVENTS = st.lists(
 """Probe frames of a trial, and frames lost and sent. The limit below lies within the bucket of the slow ones."""
 
 Events = list[tuple[LatencyCount, tuple[int, int]]]
-RANK = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
 
 
 def ruled(events: Events, statistic: str) -> Ruling:

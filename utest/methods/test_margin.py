@@ -48,13 +48,6 @@ def test_the_sentences_own_load_is_not_tried_again():
     assert min(pps for pps, _ in router.asked) > SLA.pps
 
 
-@pytest.mark.parametrize("directions", [1, 2])
-def test_a_router_that_carries_all_that_can_be_sent_has_no_upper_bound(directions: int):
-    result = found(PureRouter(LINE, directions=directions))
-    assert result.finished and result.high is None
-    assert result.low == pytest.approx(HIGHEST.pps / SLA.pps)
-
-
 @pytest.mark.parametrize("carried", [HIGHEST, Load(LINE)])
 def test_nothing_is_sent_where_the_sentence_asks_for_all_that_can_be(carried: Load):
     router = PureRouter(LINE)

@@ -20,11 +20,11 @@ from lineproof.methods.trials import CharacterisationTerms
 from lineproof.sla.goals import read_goal
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Ruling, Verdict
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
+from support.known_router import RANK
 from support.paths import VARIABLES
 
 QUICK, RFC2544 = (read_goal(VARIABLES / "goals", name) for name in ("quick", "rfc2544"))
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 
 LINE = 14_880_952.0
 
@@ -156,9 +156,6 @@ def test_direction_that_was_overwhelmed_before_spares_no_other_one():
     assert judged("64b bidirectional recovers in ≤ 2 s", OneWeakDirection()).ruling is Ruling.INCONCLUSIVE
 
 
-ORDER = [Ruling.FAIL, Ruling.INCONCLUSIVE, Ruling.PASS]
-
-
 @settings(max_examples=60)
 @given(
     late=st.lists(st.sampled_from([None, 0.5, 1.3, 2.0, 2.7, 2.95]), min_size=9, max_size=9),
@@ -187,7 +184,7 @@ def test_losing_more_frames_later_never_makes_a_verdict_better(late, frames, mor
     assert second.ruling is not Ruling.PASS or first.ruling is Ruling.PASS
     # a burst that is about as large as what the counts leave open makes a repetition prove nothing
     if all(count == 0 or count >= 20_000 for count in [*frames, *counts]):
-        assert ORDER.index(second.ruling) <= ORDER.index(first.ruling)
+        assert RANK[second.ruling] <= RANK[first.ruling]
 
 
 def test_goal_sets_the_length_of_the_overload():

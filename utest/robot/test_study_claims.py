@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from robot.libraries.BuiltIn import BuiltIn
@@ -19,10 +20,7 @@ from support.study_builders import SMALL, measurements, study_of
 
 @pytest.fixture
 def keywords(tmp_path: Path) -> StudyKeywords:
-    study = study_of(tmp_path)
-    found = StudyKeywords(Shared(), lambda: tmp_path)
-    found._found = results_of(study, measurements(study, {"linux": [4.3, 4.3]}))
-    return found
+    return claims_of(tmp_path, {"linux": [4.3, 4.3]}, 2)
 
 
 @pytest.mark.parametrize("value", ["1 Mpps", "", "four", "4,3"])
@@ -65,10 +63,7 @@ def test_one_survivor_of_five_blocks_is_no_figure(survivor: StudyKeywords) -> No
 
 
 def test_a_claim_of_what_was_never_offered_is_inconclusive(tmp_path: Path) -> None:
-    study = study_of(tmp_path)
-    claims = StudyKeywords(Shared(), lambda: tmp_path)
-    values = {"vpp": [97.0] * 4, "linux": [97.0] * 2}
-    claims._found = results_of(study, measurements(study, values, figures={AT_LEAST: 1.0}))
+    claims = claims_of(tmp_path, {"vpp": [97.0] * 4, "linux": [97.0] * 2}, 2, figures={AT_LEAST: 1.0})
     claims.figure_should_be("one flow", "linux", "≥", 95)
     with pytest.raises(SlaFailure, match="≥ 97 percent of line, expected ≤ 40"):
         claims.figure_should_be("one flow", "linux", "≤", 40)
@@ -86,10 +81,10 @@ DRIFTING = [100.1, 109.9, 99.9, 110.1, 100.0, 110.0, 100.2, 109.8, 99.8, 110.2]
 WIDE = {"vpp": [30.0, 50.0, 40.0, 35.0, 45.0] * 2, "linux": [35.0, 45.0, 41.0, 39.0, 40.0]}
 
 
-def claims_of(folder: Path, values: dict[str, list[float]], blocks: int = 5) -> StudyKeywords:
+def claims_of(folder: Path, values: dict[str, list[float]], blocks: int = 5, **more: Any) -> StudyKeywords:
     study = study_of(folder, SMALL.replace("repeats: 2", f"repeats: {blocks}"))
     found = StudyKeywords(Shared(), lambda: folder)
-    found._found = results_of(study, measurements(study, values))
+    found._found = results_of(study, measurements(study, values, **more))
     return found
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from robot.api import TestSuite as Suite
 
-from lineproof.project import Project
 from lineproof.robot import suite_sentences as SuiteSentences
-from lineproof.traffic.catalogue import Catalogue
-from support.paths import ROOT
+from support.catalogue import CATALOGUE
 
 
 def suite_of(folder: Path, text: str) -> Suite:
@@ -155,8 +153,7 @@ Embedded ${rate:.*} Argument
     ],
 )
 def test_malformed_sentences_are_refused_with_the_reason(tmp_path: Path, line: str, says: str | None):
-    catalogue = Catalogue.read(Project(ROOT).profiles)
     own = {"64b Frames Of My Own"}
     (step,) = SuiteSentences.steps(suite_of(tmp_path, f"*** Test Cases ***\nOne\n    {line}\n"))
-    problem = SuiteSentences.malformed(step, catalogue, own.__contains__)
+    problem = SuiteSentences.malformed(step, CATALOGUE, own.__contains__)
     assert (says in problem) if says and problem else problem is says

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,9 @@ from lineproof.routers.change_journal import ChangeJournal, journal_path, look, 
 from lineproof.routers.changes import Change
 from lineproof.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import CHANGE, ROUTER, Killed, dying, left, occasion
+from support.journals import CHANGE, ROUTER, Killed, dying, full_disk, left, occasion, undone, untouched
+
+pytestmark = pytest.mark.usefixtures("state")
 
 STATE = {
     "vpp": "vppctl show interface address; vppctl show ip fib; vppctl show ip neighbors",
@@ -32,13 +33,6 @@ STATE = {
     " net.ipv4.conf.eth1.rp_filter",
     "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
 }
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the journals."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "lineproof" / "routers"
 
 
 def run_once(kind: str, shell: Shell) -> None:
@@ -69,9 +63,7 @@ def test_a_run_killed_at_any_exchange_is_undone_by_the_next(kind: str, before: b
             moments += 1
         else:
             break
-        journal = ChangeJournal.claim(ROUTER)
-        undo_leftover(journal, shell, False, occasion(kind=kind))
-        journal.close()
+        undone(shell, occasion(kind=kind))
         assert shell(STATE[kind], 1).stdout == untouched, f"killed at exchange {moments}"
         assert not list(state.iterdir())
     assert moments > 10
@@ -90,9 +82,7 @@ def test_undoing_that_is_killed_goes_on_at_the_next_start(kind: str) -> None:
         with pytest.raises(Killed):
             undo_leftover(journal, dying(shell, exchanges, before=exchanges == 1), False, occasion(kind=kind))
         os.close(journal._descriptor)
-    journal = ChangeJournal.claim(ROUTER)
-    assert undo_leftover(journal, shell, False, occasion(kind=kind)).startswith("undid ")
-    journal.close()
+    assert undone(shell, occasion(kind=kind)).startswith("undid ")
     assert shell(STATE[kind], 1).stdout == untouched and look(ROUTER) is None
 
 
@@ -139,40 +129,30 @@ def test_a_router_in_use_is_refused_and_free_again_when_that_run_is_killed() -> 
 
 def test_a_router_that_restarted_since_has_lost_the_changes() -> None:
     left(CHANGE)
-    journal = ChangeJournal.claim(ROUTER)
-    refuse: Callable[[str, float], Result] = lambda command, limit: pytest.fail(command)  # noqa: E731
-    assert "has restarted since" in undo_leftover(journal, refuse, False, occasion(uptime=20.0))
-    journal.close()
+    assert "has restarted since" in undone(untouched, occasion(uptime=20.0))
     assert look(ROUTER) is None
 
 
 def test_another_router_at_the_address_is_not_touched() -> None:
     path = left(CHANGE)
-    journal = ChangeJournal.claim(ROUTER)
-    refuse: Callable[[str, float], Result] = lambda command, limit: pytest.fail(command)  # noqa: E731
     with pytest.raises(TestbedError, match=rf"host key SHA256:key, and the one there now has other;.* remove {path}"):
-        undo_leftover(journal, refuse, False, replace(occasion(), host_key="other"))
-    journal.close()
+        undone(untouched, replace(occasion(), host_key="other"))
     assert path.exists()
 
 
 def test_an_undo_that_fails_is_listed_kept_and_tried_again() -> None:
     path = left(CHANGE, Change(("pfctl", "-d"), ("pfctl", "-e")))
-    journal = ChangeJournal.claim(ROUTER)
     answer = Result("", "pfctl: no\n", 1, 0.0)
     with pytest.raises(TestbedError, match=rf"'pfctl -e', 'ip link set dev eth1 down' \(status 1: pfctl: no\).*{path}"):
-        undo_leftover(journal, lambda command, limit: answer, False, occasion())
-    journal.close()
+        undone(lambda command, limit: answer)
     found = look(ROUTER)
     assert found is not None and len(found.changes) == 2
-    journal = ChangeJournal.claim(ROUTER)
     ran: list[str] = []
-    undo_leftover(journal, lambda command, limit: ran.append(command) or Result("", "", 0, 0.0), True, occasion())
-    journal.close()
+    undone(lambda command, limit: ran.append(command) or Result("", "", 0, 0.0), sudo=True)
     assert ran == ["sudo -n pfctl -e", "sudo -n ip link set dev eth1 down"] and not path.exists()
 
 
-def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_changes_nothing() -> None:
     machine, _ = simulated("linux")
     ran: list[str] = []
 
@@ -185,13 +165,8 @@ def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     router = make_router("linux", shell, ("eth1", "eth2"))
     router.keep_journal(journal)
 
-    def full(descriptor: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", full)
-        with pytest.raises(TestbedError, match=r"the router is not changed, .* cannot be written: No space left"):
-            router.configure(SIDES)
+    with full_disk(), pytest.raises(TestbedError, match=r"the router is not changed, .* cannot be written: No space"):
+        router.configure(SIDES)
     assert not any(" add " in command for command in ran)
     journal.close()
 
@@ -408,15 +383,11 @@ def test_a_journal_that_was_taken_away_changes_nothing_more(replaced: bool, stat
     os.close(journal._descriptor)
 
 
-def test_an_undo_is_noted_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undo_is_noted_on_a_full_disk() -> None:
     other = Change(("pfctl", "-d"), ("pfctl", "-e"))
     journal = claimed_after(CHANGE, other)
 
-    def full(descriptor: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", full)
+    with full_disk():
         journal.drop(other)
     os.close(journal._descriptor)  # killed
     found = look(ROUTER)
@@ -436,10 +407,7 @@ def test_a_change_that_is_made_again_is_undone_once() -> None:
 @pytest.mark.parametrize("kind", ["freebsd", "vpp"])
 def test_what_was_changed_as_one_kind_of_router_is_not_undone_as_another(kind: str) -> None:
     path = left(CHANGE)
-    journal = ChangeJournal.claim(ROUTER)
-    refuse: Callable[[str, float], Result] = lambda command, limit: pytest.fail(command)  # noqa: E731
     for asked in (False, True):
         with pytest.raises(TestbedError, match=rf"'shell: linux' by .* now is 'shell: {kind}'; .* remove {path}"):
-            undo_leftover(journal, refuse, False, occasion(kind=kind), asked=asked)
-    journal.close()
+            undone(untouched, occasion(kind=kind), asked=asked)
     assert path.exists()

@@ -20,19 +20,13 @@ from lineproof.routers.changes import Change
 from lineproof.routers.command_file import SIDE_WORDS, CommandFile, LookQuery
 from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.generic import side_words
-from lineproof.session.leftovers import undo_leftover
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of, shipped
 from support.fake_router import SIDES
-from support.journals import ROUTER, Killed, dying, occasion
+from support.journals import ROUTER, Killed, dying, occasion, undone
+
+pytestmark = pytest.mark.usefixtures("state")
 
 NAMES = sorted(DESCRIPTIONS)
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the journals."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "lineproof" / "routers"
 
 
 def described(shell: Shell, file: CommandFile) -> Router:
@@ -84,11 +78,7 @@ def run_once(file: CommandFile, shell: Shell) -> None:
 
 def undo(file: CommandFile, shell: Shell, uptime: float = 100.0, asked: bool = False) -> str:
     """What the next start does; *asked*: what ``lineproof restore`` does."""
-    journal = ChangeJournal.claim(ROUTER, file)
-    try:
-        return undo_leftover(journal, command_line(shell, file), False, occasion(uptime, "generic"), asked=asked)
-    finally:
-        journal.close()
+    return undone(shell, occasion(uptime, "generic"), file, asked=asked)
 
 
 def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
@@ -105,20 +95,11 @@ def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
 def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state: Path) -> None:
     machine, file, before = killed_after(3, "saving")
     changed, later = machine.configuration, replace(occasion(kind="generic"), since=1e10)
-    for asked in (False, True):
-        journal = ChangeJournal.claim(ROUTER, file)
-        shell = command_line(machine, file)
-        try:
-            if asked:
-                undo_leftover(journal, shell, False, later, asked=True)
-            else:
-                with pytest.raises(
-                    TestbedError, match=r"saved .* h ago, over whatever .* 'lineproof restore' loads it"
-                ):
-                    undo_leftover(journal, shell, False, later)
-        finally:
-            journal.close()
-        assert machine.configuration == (before if asked else changed)
+    with pytest.raises(TestbedError, match=r"saved .* h ago, over whatever .* 'lineproof restore' loads it"):
+        undone(machine, later, file)
+    assert machine.configuration == changed
+    undone(machine, later, file, asked=True)
+    assert machine.configuration == before
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -90,7 +90,6 @@ def processors(*shares: tuple[int, int, int, float], **more: object) -> UnderLoa
     return replace(UnderLoad(SENT, SENT, SENT / 2, cpus=cpus), **more)  # type: ignore[arg-type]
 
 
-MQ = qdisc("mq 0: dev eth1 root", 0)
 DISCIPLINES: Mapping[str, tuple[str, Confidence, str]] = {
     "htb 1: dev eth1 root refcnt 3 r2q 10 default 0x1": ("shaper", Confidence.CERTAIN, "eth1, htb,"),
     "cake 8003: dev eth1 root refcnt 2 bandwidth 4Mbit diffserv3": ("shaper", Confidence.CERTAIN, "bandwidth 4Mbit"),
@@ -128,20 +127,6 @@ def test_the_discipline_below_the_root_that_has_a_rate_is_named() -> None:
 def test_a_shaper_that_loses_little_is_named_where_most_is_lost_there() -> None:
     tbf = "tbf 5: dev eth1 root rate 90Mbit burst 10Kb lat 20ms"
     assert explained(linux_ledger(50, qdiscs=lambda drops: qdisc(tbf, drops)))[0].rule == "shaper"
-
-
-@pytest.mark.parametrize(
-    ("holder", "label"),
-    [
-        ("ingress ffff: dev eth0 parent ffff:fff1 ----------------", "by filters of tc (ingress) at eth0"),
-        ("clsact ffff: dev eth1 parent ffff:fff1", "by filters of tc (clsact) at eth1"),
-    ],
-)
-def test_what_filters_of_tc_drop_is_theirs(holder: str, label: str) -> None:
-    ledger = linux_ledger(40_000, qdiscs=lambda drops: MQ + qdisc(holder, drops))
-    assert ledger.unexplained == ledger.unexplained_rx_to_tx == 0
-    (found,) = explained(ledger)
-    assert (found.rule, found.confidence) == ("filter", Confidence.CERTAIN) and label in found.words
 
 
 def test_what_is_in_no_counter_is_the_firewalls_where_one_is_on() -> None:
@@ -269,19 +254,6 @@ def test_what_a_card_of_none_sends_waits_for_a_processor_at_its_other_end() -> N
     assert found.rule == "tx slots" and "other end of eth1" in found.words and "sending ring" not in str(found)
 
 
-def test_irqbalance_is_said_beside_an_uneven_load_only_where_it_runs() -> None:
-    placed = tuple(Placement("eth0", queue, f"CPU {queue}") for queue in range(3))
-    nics = tuple(replace(nic, rx_queues=3) for nic in CARDS)
-    load = processors((0, 0, 100, 9e4), (0, 0, 50, 4e4), (0, 0, 30, 2e4))
-    missed = linux_ledger(40_000, taken=60_000, rx_missed=40_000)
-    rules = {
-        on: [(found.rule, found.confidence) for found in explained(missed, nics, load, placement=placed, irqbalance=on)]
-        for on in (True, False, None)
-    }
-    uneven = [("uneven workers", Confidence.POSSIBLE)]
-    assert rules == {True: [*uneven, ("irqbalance", Confidence.POSSIBLE)], False: uneven, None: uneven}
-
-
 def test_steering_to_several_processors_is_no_lack_of_queues() -> None:
     many = tuple(replace(nic, steered_to={0: "0,1"}) for nic in CARDS)
     missed = linux_ledger(40_000, taken=60_000, rx_missed=40_000)
@@ -362,12 +334,6 @@ def test_nothing_is_certain_of_a_processor_whose_time_was_withheld(steal: int, i
         found = why((0, 0, 100 - steal, steal, 1e6), *others, backlog=backlog)
         assert Confidence.CERTAIN not in [item.confidence for item in found], found
         assert "steal" in str(found)
-
-
-def test_a_backlog_is_not_too_short_where_a_hypervisor_withheld_the_time() -> None:
-    (found,) = why((0, 0, 9, 91, 1e6), backlog=True)
-    assert (found.rule, found.confidence) == ("backlog", Confidence.LIKELY)
-    assert "(steal)" in found.words and "too short" not in found.words and "program" not in found.words
 
 
 def test_what_was_withheld_of_a_processor_without_packets_is_no_reason() -> None:

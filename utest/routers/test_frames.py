@@ -12,7 +12,6 @@ from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.testbed.settings import HardwareSettings
-from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.frame_kinds import (
     FrameKind,
     FrameKinds,
@@ -21,11 +20,10 @@ from lineproof.traffic.frame_kinds import (
     reason_not_forwarded,
     refuse_not_forwarded,
 )
+from support.catalogue import CATALOGUE
 from support.fake_router import SIDES
 from support.kernel_namespace import kernel_namespace
-from support.paths import VARIABLES
 
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 FRAMES, TAGS = FrameKinds.of(CATALOGUE, ALL), FrameKinds.of(CATALOGUE, ALL[1:2])
 

@@ -21,26 +21,6 @@ def test_files_of_this_machine_are_read() -> None:
     assert "OutNoRoutes" in parse_snmp(Path("/proc/net/snmp").read_text())
 
 
-def test_a_simulated_router_is_configured_and_restored() -> None:
-    machine, model = simulated("linux")
-    before, variables = model.state().configuration, dict(machine.memory.sysctl)
-    router = make_router("linux", shell_of(machine), ("eth1", "eth2"))
-    router.configure(SIDES)
-    done = model.state().configuration
-    assert set(done.up) == {"eth1", "eth2"}
-    assert done.routes == (("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2"))
-    assert machine.memory.sysctl["net.ipv4.ip_forward"] == "1"
-    assert machine.memory.sysctl["net.ipv4.conf.eth1.rp_filter"] == "0"
-    second = make_router("linux", shell_of(machine))
-    second.configure(SIDES)
-    second.restore()
-    assert model.state().configuration == done
-    router.restore()
-    router.restore()
-    assert model.state().configuration == before
-    assert machine.memory.sysctl == variables
-
-
 @pytest.mark.parametrize("forwards", ["0", "1"])
 def test_lro_which_a_kernel_that_forwards_switches_off_is_switched_on_again(forwards: str) -> None:
     machine, _ = simulated("linux")

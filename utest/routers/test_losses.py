@@ -12,11 +12,7 @@ from lineproof.counts.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
-from lineproof.routers.linux_losses import (
-    parse_ethtool,
-    parse_links,
-    parse_qdiscs,
-)
+from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.vpp_losses import vpp_causes
 from lineproof_bench.shells import vpp_render
 from lineproof_bench.shells.machine import Machine
@@ -62,7 +58,7 @@ def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: s
     state = replace(state, threads=(replace(thread, nodes=nodes),))
     assert f"{7 + 13}" in vpp_render.interfaces(state)
     machine, _ = simulated("vpp")
-    machine = Machine(machine.software, FakeModel(state), machine.memory)
+    machine = Machine(machine.software, lambda: FakeModel(state), machine.memory)
     telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
     assert telemetry.interfaces["eth1"].tx_packets == 7
     assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]

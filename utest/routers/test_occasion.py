@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result
 from lineproof.routers.change_journal import ChangeJournal, look
-from lineproof.routers.changes import Change
 from lineproof.routers.occasion import Occasion
-from lineproof.session.leftovers import undo_leftover
-from support.journals import ROUTER, occasion
+from support.journals import CHANGE, ROUTER, occasion, undone
 
-CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
 HOUR, DAY = 3600.0, 86400.0
 
 
@@ -79,25 +76,17 @@ def test_the_name_of_a_kernels_run_tells_it_for_certain(kind: str, same: bool | 
         assert earlier.restarted_since(replace(now, kind="vpp")) is True
 
 
-def test_in_doubt_nothing_is_undone_until_a_person_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+@pytest.mark.usefixtures("state")
+def test_in_doubt_nothing_is_undone_until_a_person_asks() -> None:
     earlier = occasion(100.0, "vpp")
-    with_change = ChangeJournal.claim(ROUTER)
-    with_change.begin(earlier)
-    with_change.add(CHANGE)
-    with_change._pending.clear()
-    with_change._path = tmp_path / "gone"  # let go of it without removing it
-    with_change.close()
+    killed = ChangeJournal.claim(ROUTER)
+    killed.begin(earlier)
+    killed.add(CHANGE)
+    os.close(killed._descriptor)
     now, ran = here_restarted(later(earlier, 1000, 300)), list[str]()
     shell: Callable[[str, float], Result] = lambda command, limit: ran.append(command) or Result("", "", 0, 0.0)  # noqa: E731
-    journal = ChangeJournal.claim(ROUTER)
-    with pytest.raises(
-        TestbedError, match=r"cannot be told whether the router has restarted .* 'lineproof restore' undoes"
-    ):
-        undo_leftover(journal, shell, False, now)
-    journal.close()
+    with pytest.raises(TestbedError, match=r"cannot be told whether the router has restarted .* 'lineproof restore'"):
+        undone(shell, now)
     assert not ran and look(ROUTER) is not None
-    journal = ChangeJournal.claim(ROUTER)
-    assert undo_leftover(journal, shell, False, now, asked=True).startswith("undid ")
-    journal.close()
+    assert undone(shell, now, asked=True).startswith("undid ")
     assert ran == ["ip link set dev eth1 down"] and look(ROUTER) is None

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,10 +19,11 @@ from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal, look
 from lineproof.routers.changes import Change
 from lineproof.routers.changing_commands import ChangingCommands
-from lineproof.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import ROUTER, occasion
+from support.journals import ROUTER, occasion, undone
 from support.tuned_card import Card
+
+pytestmark = pytest.mark.usefixtures("state")
 
 EARLIER = {
     "linux": (
@@ -70,11 +70,6 @@ HIS = ("99", "0xfffffff8")
 """What is his in that."""
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 def ran(shell: Shell, *commands: str) -> str:
     found = [shell(command, 1.0) for command in commands]
     assert not any(each.status for each in found), found
@@ -95,15 +90,6 @@ def killed(kind: str, shell: Shell, tuning: Tuning | None = None) -> tuple[Chang
     return journal.pending
 
 
-def undo(kind: str, shell: Shell) -> str:
-    """What the next start does."""
-    journal = ChangeJournal.claim(ROUTER)
-    try:
-        return undo_leftover(journal, shell, False, occasion(kind=kind))
-    finally:
-        journal.close()
-
-
 def values(shell: Shell, changes: Sequence[Change]) -> list[tuple[str, str, str]]:
     """Of each change that is looked at: what is there, what the run set, what was there before."""
     looks = [found for change in changes if (found := change.look())]
@@ -120,7 +106,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(kind: str, earlier
     changes = killed(kind, shell)
     found = values(shell, changes)
     assert len(found) >= 2 and all(now == ours != former for now, ours, former in found), found
-    assert "not undone" not in undo(kind, shell)
+    assert "not undone" not in undone(shell, occasion(kind=kind))
     assert all(now == former for now, _, former in values(shell, changes))
 
 
@@ -139,7 +125,7 @@ def test_what_somebody_has_set_since_stays_and_is_reported(kind: str, change: st
     assert not his(shell, show)
     ran(shell, change)
     assert len(his(shell, show)) == 1
-    said = undo(kind, shell)
+    said = undone(shell, occasion(kind=kind))
     assert "; not undone, because somebody has set something else since: '" in said and said.count("(now: ") == 1, said
     # a router may lose a route with the address that its next hop is reached by
     assert his(shell, show) or "route" in change
@@ -166,7 +152,7 @@ def test_rings_queues_and_variables_of_somebody_stay() -> None:
     killed("linux", card, SOME)
     card.numbers |= {"rx": 1024, "combined": 3}
     card.variable = "777"
-    said = undo("linux", card)
+    said = undone(card)
     assert card.numbers["rx"] == 1024 and card.numbers["combined"] == 3 and card.variable == "777"
     assert "'sysctl -w net.core.netdev_budget=600' (now: 777; before the run: 30 60)" in said and "rx 1024" in said
     assert card.offloads["tso"] == "on"
@@ -193,10 +179,10 @@ def test_a_router_that_cannot_be_looked_at_keeps_its_change_in_the_journal() -> 
         return Result("", "sh: sysctl: Permission denied\n", 126, 0.0)
 
     with pytest.raises(TestbedError, match=r"netdev_budget=30 60'' \(status 126"):
-        undo("linux", broken)
+        undone(broken)
     found = look(ROUTER)
     assert found is not None and len(found.changes) == 1
-    assert undo("linux", card) and card.variable == "30 60"
+    assert undone(card) and card.variable == "30 60"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.shell_router import ShellRouter
 from support.journals import ROUTER, occasion
 
+pytestmark = pytest.mark.usefixtures("state")
+
 PAIRS = (
     CommandPair(do="nft add table ip lineproof", undo="nft delete table ip lineproof"),
     CommandPair(do="sh -c 'modprobe pktgen; true'", undo="modprobe -r pktgen"),
@@ -32,11 +34,6 @@ class Recording:
         if self.refused and self.refused in command:
             return Result("", "no such thing", 1, 0.0)
         return Result("", "", 0, 0.0)
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def studies(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -20,12 +21,10 @@ from lineproof.generators.base import Direction, GeneratorPort, Probe, direction
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.session.traffic import Traffic
 from lineproof.testbed.settings import default_side
-from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.ip_header import ip_header
 from lineproof.traffic.profiles import Profile
-from support import robot_run
+from support.catalogue import CATALOGUE
 
-CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")
 Forwards = Callable[[bytes, Direction], float]
 """The share of such frames that the router forwards."""
 
@@ -250,32 +249,28 @@ def test_a_generator_that_cannot_send_them_is_named():
         check_arrival("9000b", outcome, "why")
 
 
-PROFILE = Catalogue.read(robot_run.ROOT / "variables" / "profiles").profile(["64b"])
-
-
-def session(*measures: frozenset[str] | None) -> Traffic:
-    ports = tuple(
-        GeneratorPort(index, f"02:00:00:00:00:0{index}", 10e9, True, "net_x", measures=found)
-        for index, found in enumerate(measures)
-    )
-    nothing: Any = None
-    generator: Any = SimpleNamespace(ports=ports)
-    return Traffic(nothing, nothing, generator, nothing)
-
-
 LATENCY, OTHER = frozenset({"latency", "flow_stats"}), frozenset({"flow_stats"})
 
 
-@pytest.mark.parametrize("measures", [(LATENCY, LATENCY), (None, None), (OTHER, LATENCY)])
-def test_the_receiving_port_measures(measures: tuple[frozenset[str] | None, ...]):
-    session(*measures)._refuse_latency(PROFILE, directions_of((0, 1), bidirectional=False))
-
-
 @pytest.mark.parametrize(
-    ("measures", "port"), [((LATENCY, OTHER), 1), ((OTHER, LATENCY), 0), ((LATENCY, frozenset()), 1)]
+    ("measures", "lacking"),
+    [
+        ((LATENCY, LATENCY), {}),
+        ((None, None), {}),
+        ((LATENCY, OTHER), {False: 1, True: 1}),
+        ((OTHER, LATENCY), {True: 0}),
+        ((LATENCY, frozenset()), {False: 1, True: 1}),
+    ],
 )
-def test_a_port_that_measures_no_latency_is_named(measures: tuple[frozenset[str], ...], port: int):
-    with pytest.raises(
-        TestbedError, match=rf"'64b' was not sent: TRex reports that its port {port} \(driver net_x\) measures"
-    ):
-        session(*measures)._refuse_latency(PROFILE, directions_of((0, 1), bidirectional=True))
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_receiving_port_that_measures_no_latency_is_named(
+    measures: tuple[frozenset[str] | None, ...], lacking: dict[bool, int], bidirectional: bool
+):
+    ports = [GeneratorPort(at, "", 10e9, True, "net_x", measures=known) for at, known in enumerate(measures)]
+    nothing: Any = None
+    generator: Any = SimpleNamespace(ports=ports)
+    traffic, profile = Traffic(nothing, nothing, generator, nothing), CATALOGUE.profile(["64b"])
+    port = lacking.get(bidirectional)
+    says = rf"'64b' was not sent: TRex reports that its port {port} \(driver net_x\) measures"
+    with contextlib.nullcontext() if port is None else pytest.raises(TestbedError, match=says):
+        traffic._refuse_latency(profile, directions_of((0, 1), bidirectional))

@@ -10,7 +10,7 @@ import pytest
 from lineproof.ceilings.headroom import KnownCeiling
 from lineproof.counts.latency import LatencyCount
 from lineproof.counts.trial import Load, Outcome, Tolerance
-from lineproof.errors import SentenceError, TestbedError
+from lineproof.errors import SentenceError
 from lineproof.evidence.result_json import json_data
 from lineproof.generators.base import directions_of
 from lineproof.methods.trials import Deadline
@@ -18,11 +18,9 @@ from lineproof.session.characterising import Characteriser
 from lineproof.session.router_watch import RouterRestarted
 from lineproof.sla.goals import Goal
 from lineproof.sla.sentence import parse
-from lineproof.traffic.catalogue import Catalogue
-from support.model_bench import PROJECT
+from support.catalogue import CATALOGUE
 from support.pure_router import LINE, PureRouter
 
-CATALOGUE = Catalogue.read(PROJECT.profiles)
 GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
 
 
@@ -191,18 +189,6 @@ def test_scaling_keeps_each_points_trials_under_its_own_words():
     values: list[int] = []
     worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=values.append)
     assert values == [1, 2]
-
-
-def test_a_failing_set_up_skips_one_point_only():
-    testbed = Testbed()
-    worker, _, _ = characterised(testbed)
-
-    def refuse(value):
-        if value == 1:
-            raise TestbedError("no such queue")
-
-    result = worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=refuse)
-    assert result.unfinished == (1,) and "no such queue" in result.points[0].reason
 
 
 def test_a_restart_of_the_router_is_reported():

@@ -64,15 +64,6 @@ def test_only_a_fail_is_explained_by_the_router(ruling: Ruling) -> None:
     assert explained(verdict(ruling), FACTS, LOAD).message == verdict(ruling).message
 
 
-def test_the_generator_is_named_in_the_record_where_it_is_the_limit() -> None:
-    found = failed("64b unidirectional ≥ 6 Mpps", OFFERED, Ruling.INCONCLUSIVE, 0.0)
-    trial = found.trials[0]
-    rows = tuple(replace(row, intended=2 * row.offered) for row in trial.outcome.directions)
-    trial = replace(trial, outcome=replace(trial.outcome, directions=rows))
-    why = explained(replace(found, trials=(trial,)), None, None).why
-    assert [item.rule for item in why.explanations] == ["generator"]
-
-
 @pytest.mark.parametrize(
     ("sentence", "lost", "rules"),
     [

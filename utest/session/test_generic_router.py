@@ -1,4 +1,4 @@
-"""A router that only a file describes, whose command line wants a terminal: whole runs, with a served generator."""
+"""Routers that only a file describes, or that nobody logs in to: whole runs, with a served generator."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.slow
 
 SOFTWARE = """\
   box:
-    shell: generic
-    commands: {commands}
+    shell: {shell}
     version: unknown
     interfaces: [GigabitEthernet0/1, GigabitEthernet0/2]
 """
@@ -31,8 +30,7 @@ TESTBED = """\
 testbed: box
 kind: hardware
 generator: {{address: 127.0.0.1, sync_port: {sync}, async_port: {events}, client: pypi}}
-router: {{address: 127.0.0.1, port: {port}, user: admin, key: {key}, known_hosts: {hosts}}}
-prepare: {prepare}
+{router}prepare: {prepare}
 """
 UNCOUNTED = """\
 shell: uncounted
@@ -49,21 +47,37 @@ commands:
 
 
 def project(
-    folder: Path, cli: FakeCli, bench: ServedBench | None, commands: str = "ios", prepare: str = "none"
+    folder: Path, cli: FakeCli | None, bench: ServedBench | None, commands: str = "ios", prepare: str = "none"
 ) -> Path:
+    """A project with the router ``box``: with *cli* one that *commands* describe, else a black box."""
     home = robot_run.project(folder)
     platform = home / "variables" / "platforms" / "netgate6100.yaml"
-    software = SOFTWARE.format(commands=commands)
+    software = SOFTWARE.format(shell=f"generic\n    commands: {commands}" if cli else "none")
     text = platform.read_text(encoding="utf-8").replace("software:\n", f"software:\n{software}", 1)
     platform.write_text(text, encoding="utf-8")
-    login, sync, events = cli.login, bench.sync if bench else 4501, bench.events if bench else 4500
-    names = {"port": login.port, "key": login.key_path, "hosts": login.known_hosts_path, "prepare": prepare}
-    testbed = TESTBED.format(sync=sync, events=events, **names)
+    router = ""
+    if cli:
+        keys = f"port: {cli.login.port}, key: {cli.login.key_path}, known_hosts: {cli.login.known_hosts_path}"
+        router = f"router: {{address: 127.0.0.1, user: admin, {keys}}}\n"
+    sync, events = (bench.sync, bench.events) if bench else (4501, 4500)
+    testbed = TESTBED.format(sync=sync, events=events, router=router, prepare=prepare)
     (home / "variables" / "testbeds" / "box.yaml").write_text(testbed, encoding="utf-8")
     shells = home / "variables" / "shells"
     shells.mkdir(exist_ok=True)
     (shells / "uncounted.yaml").write_text(UNCOUNTED, encoding="utf-8")
     return home
+
+
+def judged(folder: Path, home: Path, *sentences: str) -> robot_run.RobotRun:
+    """A run of *sentences* on the router ``box``."""
+    suite = robot_run.write_suite(folder, *sentences, setup="Open Testbed For    netgate6100    software=box")
+    return robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
+
+
+def examined(folder: Path, home: Path, *options: str) -> str:
+    """What the doctor says of it."""
+    words = ("doctor", "box", "--platform", "netgate6100", "--software", "box", *options)
+    return lineproof(folder, *words, cwd=home).stdout
 
 
 @pytest.fixture
@@ -83,12 +97,10 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     cli.answers["show interfaces "] = more_at_each_reading
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, cli, bench)
-        examined = lineproof(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home)
+        said = examined(tmp_path, home)
         sentences = ("64b 1-flow ≥ 1 Mpps", "64b 1-flow ≥ 6 Mpps")
-        suite = robot_run.write_suite(tmp_path, *sentences, setup="Open Testbed For    netgate6100    software=box")
-        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
-    assert "15.2(4)E8" in examined.stdout and "load: 12 %" in examined.stdout
-    assert "wrong" not in examined.stdout.replace("0 wrong", ""), examined.stdout
+        found = judged(tmp_path, home, *sentences)
+    assert "15.2(4)E8" in said and "load: 12 %" in said and "wrong" not in said.replace("0 wrong", ""), said
     (left,) = (tmp_path / "results").iterdir()
     records = {record.sentence: record for record in read_run(left).requirements}
     assert [records[name].verdict for name in sentences] == ["PASS", "FAIL"], found.console
@@ -96,8 +108,6 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     assert (left / "inputs" / "variables" / "shells" / "ios.yaml").is_file()
     raw = "".join(path.read_text() for path in (left / "telemetry").rglob("*") if path.is_file())
     assert "packets input" in raw and "--More--" not in raw and "\x1b" not in raw
-    judged = lineproof(tmp_path, "rejudge", str(left))
-    assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
 def test_an_entry_that_goes_makes_no_fail_of_a_described_router(tmp_path: Path, cli: FakeCli) -> None:
@@ -112,17 +122,12 @@ def test_an_entry_that_goes_makes_no_fail_of_a_described_router(tmp_path: Path, 
     cli.answers["show interfaces "] = counters
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, cli, bench)
-        suite = robot_run.write_suite(
-            tmp_path, "64b 1-flow ≥ 6 Mpps", setup="Open Testbed For    netgate6100    software=box"
-        )
-        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
+        found = judged(tmp_path, home, "64b 1-flow ≥ 6 Mpps")
         cli.answers["show ip arp"] = known.splitlines()[0]
-        examined = lineproof(
-            tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", "--listen", "0", cwd=home
-        )
+        said = examined(tmp_path, home, "--listen", "0")
     assert "INCONCLUSIVE" in found.message, found.console
     assert "the router has no neighbour entry for 100.65.2.2 on GigabitEthernet0/2" in found.message
-    assert "wrong    router neighbour 100.65.2.2: the router has no neighbour entry" in examined.stdout
+    assert "wrong    router neighbour 100.65.2.2: the router has no neighbour entry" in said
 
 
 def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: Path, cli: FakeCli) -> None:
@@ -139,7 +144,7 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
     pattern = "pattern: '(?P<address>1) (?P<mac>2)', example: 1 2, expected: {mac: '2'}"
     text += f"  neighbours: {{run: show mistyped, {pattern}}}\n"
     (home / "variables" / "shells" / "warm.yaml").write_text(text, encoding="utf-8")
-    found = lineproof(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home).stdout
+    found = examined(tmp_path, home)
     assert "temperature: 43 °C" in found and "load:" not in found, found
     lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]
     for line, name, why in zip(lines, ("load", "neighbours"), ("was not understood: ", "(status 1): "), strict=True):
@@ -150,34 +155,59 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
 def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: FakeCli) -> None:
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, cli, bench, "uncounted")
-        sentence = "64b 1-flow loses ≤ 5% at 5.1 Mpps"
-        suite = robot_run.write_suite(tmp_path, sentence, setup="Open Testbed For    netgate6100    software=box")
-        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
+        found = judged(tmp_path, home, "64b 1-flow loses ≤ 5% at 5.1 Mpps")
     (left,) = (tmp_path / "results").iterdir()
     (record,) = read_run(left).requirements
     assert record.verdict == "PASS", found.console
     assert "probe frames in a further trial came twice" in record.message
     assert "uncounted.yaml describes no 'counters'" in record.message
     assert set(cli.typed) == {"show version"}
-    judged = lineproof(tmp_path, "rejudge", str(left))
-    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+def test_a_black_box_is_judged_from_outside(tmp_path: Path) -> None:
+    with served(tmp_path, "--clock-speed", "1") as bench:
+        home = project(tmp_path, None, bench)
+        said = examined(tmp_path, home)
+        sentences = ("64b 1-flow ≥ 1 Mpps", "64b 1-flow loses ≤ 5% at 5.1 Mpps", "64b 1-flow ≥ 6 Mpps")
+        found = judged(tmp_path, home, *sentences)
+    assert "black box" in said and "wrong" not in said.replace("0 wrong", ""), said
+    (left,) = (tmp_path / "results").iterdir()
+    records = {record.sentence: record for record in read_run(left).requirements}
+    assert [records[name].verdict for name in sentences] == ["PASS", "PASS", "FAIL"], found.console
+    forgiven = records[sentences[1]]
+    assert "probe frames in a further trial came twice" in forgiven.message
+    assert forgiven.extra["figures"]["probe_frames_again"] == 0 < forgiven.extra["figures"]["probe_frames"]
+    assert "whose own counts are not read" in records[sentences[2]].message
 
 
 @pytest.mark.parametrize(
-    ("testbed", "commands", "prepare", "message"),
+    ("testbed", "commands", "prepare", "software", "message"),
     [
-        ("box", "ios", "configure", "expected 'prepare: none'"),
-        ("box", "ios", "none\nset_up: [vlan]", "'set_up' is for"),
-        ("simulated", "ios", "none", "expected a testbed of 'kind: hardware'"),
-        ("box", "isos", "none", "no shell 'isos' here; did you mean 'ios'"),
+        ("box", "ios", "configure", "box", "expected 'prepare: none'"),
+        ("box", "ios", "none\nset_up: [vlan]", "box", "'set_up' is for"),
+        ("simulated", "ios", "none", "box", "expected a testbed of 'kind: hardware'"),
+        ("box", "isos", "none", "box", "no shell 'isos' here; did you mean 'ios'"),
+        (
+            "box",
+            "ios",
+            "none\nsudo: true",
+            "box",
+            r"'sudo: true' is for .*; remove it .* in variables/shells/ios\.yaml",
+        ),
+        ("box", "", "configure", "box", "expected 'prepare: none'"),
+        ("simulated", "", "none", "box", "expected a testbed of 'kind: hardware'"),
+        ("box", "", "none", "vpp", "has no 'router', which says how to log in"),
     ],
 )
-def test_a_described_router_needs_files_that_fit(
-    tmp_path: Path, cli: FakeCli, testbed: str, commands: str, prepare: str, message: str
+def test_a_router_needs_files_that_fit(
+    tmp_path: Path, cli: FakeCli, testbed: str, commands: str, prepare: str, software: str, message: str
 ) -> None:
-    home = Project.find(project(tmp_path, cli, None, commands, prepare))
+    home = project(tmp_path, cli if commands else None, None, commands, prepare.partition("\nsudo")[0])
+    if "sudo" in prepare:
+        box = home / "variables" / "testbeds" / "box.yaml"
+        box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
-        Plan.read(home, "netgate6100", "box", testbed, "quick")
+        Plan.read(Project.find(home), "netgate6100", software, testbed, "quick")
 
 
 def test_check_reads_the_descriptions_of_a_project(tmp_path: Path, cli: FakeCli) -> None:
@@ -189,11 +219,3 @@ def test_check_reads_the_descriptions_of_a_project(tmp_path: Path, cli: FakeCli)
     assert [problem for problem in found["problems"] if "its example gives version 1; expected 2" in problem]
     assert any("ios.yaml:1" in problem or "expected 'ios'" in problem for problem in found["problems"])
     assert any("ios.yaml" in warning for warning in found["warnings"])
-
-
-def test_a_described_router_has_no_sudo(tmp_path: Path, cli: FakeCli) -> None:
-    home = project(tmp_path, cli, None)
-    box = home / "variables" / "testbeds" / "box.yaml"
-    box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"'sudo: true' is for .*; remove it \(.* in variables/shells/ios\.yaml\)"):
-        Plan.read(Project.find(home), "netgate6100", "box", "box", "quick")

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-from lineproof.project import Project
-from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from lineproof.sla.verdict import Ruling
-from support import faults, robot_run
-from support.simulated_session import judged
+from support.simulated_session import judged, opened
+from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
-OFFICIAL = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-
 SENTENCE = "64b 1-flow unidirectional latency {} at 100 kpps"
 """At this load the modelled router takes less than 10 µs: many probe frames are in the bucket 0."""
 
 
-@pytest.fixture(
-    params=["pypi", pytest.param(OFFICIAL, id="official", marks=pytest.mark.skipif(not OFFICIAL, reason=NEEDED))]
-)
-def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
-    file = tmp_path / "variables" / "testbeds" / f"{faults.TESTBED}.yaml"
-    file.write_text(f"{file.read_text(encoding='utf-8')}client: {request.param}\n", encoding="utf-8")
-    return Plan.read(Project.find(tmp_path), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
-
-
-def test_fast_frames_pass_and_late_ones_do_not(plan: Plan) -> None:
-    with faults.opened(plan) as session:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_fast_frames_pass_and_late_ones_do_not(tmp_path: Path, client: str) -> None:
+    with opened(tmp_path, client=client) as session:
         passed = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
         assert passed.ruling is Ruling.PASS, passed.message
         (count,) = passed.trials[-1].outcome.latency
@@ -51,8 +34,9 @@ def test_fast_frames_pass_and_late_ones_do_not(plan: Plan) -> None:
             assert "later than 1 s" in found.reason
 
 
-def test_late_frames_fail_where_no_earlier_trial_hides_them(plan: Plan) -> None:
-    with faults.opened(plan) as session:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_late_frames_fail_where_no_earlier_trial_hides_them(tmp_path: Path, client: str) -> None:
+    with opened(tmp_path, client=client) as session:
         session.cause_fault(parse_fault("late frames", start=0, share=0.05))
         found = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
         assert found.ruling is Ruling.FAIL, found.message

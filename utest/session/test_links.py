@@ -10,28 +10,25 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from lineproof.counts.reachability import NothingArrives, OthersArrive
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, GeneratorPort
-from lineproof.project import Project
 from lineproof.routers.changes import Change
 from lineproof.routers.link_state import LinkState, moves_link
 from lineproof.session.generator import connect_generator
 from lineproof.session.judging import Judge
 from lineproof.session.links import LinkWait
-from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import RouterHabits
 from lineproof.sla.verdict import Ruling, Verdict
 from support.kernel_router import configured, run_in_router
-from support.paths import ROOT
 from support.patience import undisturbed
-from support.simulated_session import judged
+from support.simulated_session import judged, started
 
 CABLES = {0: "eth1", 1: "eth2"}
 
@@ -154,19 +151,12 @@ def test_which_changes_move_a_link(command: str, moved: bool) -> None:
 
 
 @contextmanager
-def session(folder: Path, **settings: object) -> Iterator[Session]:
+def session(folder: Path, **settings: Any) -> Iterator[Session]:
     """A session on the simulated Netgate 6100, not configured yet."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        plan = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
-        plan = replace(plan, testbed=plan.testbed.model_copy(update=settings))
-        found = Session.start(plan)
-        try:
-            found.generator.connect()
-            found.router.connect()
-            yield found
-        finally:
-            found.close()
+    with started(folder, **settings) as found:
+        found.generator.connect()
+        found.router.connect()
+        yield found
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,13 +21,9 @@ from lineproof.session.session import Session
 from lineproof.simulation.habits import Habit
 from support import robot_run
 from support.command_line import lineproof
+from support.simulated_session import started
+from support.trex_profile_support import CLIENTS
 
-HOME = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-CLIENTS = [
-    pytest.param("pypi", id="trex-stl-lib"),
-    pytest.param(HOME, id="shipped", marks=pytest.mark.skipif(not HOME, reason=NEEDED)),
-]
 HABITS = (Habit(kind="own frames only"), Habit(kind="promiscuous off at acquire"))
 
 pytestmark = pytest.mark.slow
@@ -37,16 +32,9 @@ pytestmark = pytest.mark.slow
 @contextmanager
 def opened(folder: Path, client: str, bypass: bool = True, **keys: Any) -> Iterator[Session]:
     """A session whose generator has HABITS."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
-        changed = {"habits": HABITS, "client": client, **keys}
-        session = Session.start(replace(plan, testbed=plan.testbed.model_copy(update=changed)), bypass=bypass)
-        try:
-            session.generator.connect()
-            yield session
-        finally:
-            session.close()
+    with started(folder, bypass=bypass, habits=HABITS, client=client, **keys) as session:
+        session.generator.connect()
+        yield session
 
 
 def came_back(session: Session) -> bool:

@@ -22,11 +22,10 @@ from lineproof.session.plan import Plan
 from lineproof.sla.requirement import Requirement, Scope
 from lineproof.sla.sentence import parse
 from lineproof.testbed.settings import default_side
-from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.profiles import PAIRS
 from support import robot_run
+from support.catalogue import CATALOGUE
 
-CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")
 TEN_GIG = 10e9
 
 
@@ -145,12 +144,6 @@ def test_reports_show_the_sums_and_each_pair():
 # -- testbeds
 
 FOUR = """\
-*** Settings ***
-Resource          {root}/resources/acceptance.resource
-Suite Setup       Open Testbed For    fourport    goal=quick
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
 One Pair
     64b unidirectional ≥ 1 Mpps
 
@@ -165,47 +158,32 @@ Too Much
 """
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
-    folder = tmp_path_factory.mktemp("pairs")
-    variables = robot_run.project(folder) / "variables"
+@pytest.mark.slow
+def test_two_pairs_of_the_model(tmp_path: Path):
+    variables = robot_run.project(tmp_path) / "variables"
     box = yaml.safe_load((variables / "platforms" / "netgate6100.yaml").read_text())
     box["platform"] = "fourport"
     box["software"] = {"vpp": {**box["software"]["vpp"], "interfaces": ["a0", "a1", "a2", "a3"]}}
     (variables / "platforms" / "fourport.yaml").write_text(yaml.safe_dump(box))
     testbed = variables / "testbeds" / "simulated.yaml"
     testbed.write_text(testbed.read_text() + "pairs: 2\n")
-    suite = folder / "suite.robot"
-    suite.write_text(FOUR.format(root=robot_run.ROOT), encoding="utf-8")
-    return robot_run.run(folder, suite, "-v", f"PROJECT:{folder / 'project'}")
-
-
-@pytest.mark.slow
-def test_two_pairs_of_the_model(simulated: robot_run.RobotRun):
-    assert simulated.tests["One Pair"][0] == "PASS", simulated.console
-    status, message = simulated.tests["Two Pairs"]
-    assert status == "PASS", message
-    assert "forwarded per pair: ports 0 and 1 2 Mpps (0 lost), ports 2 and 3 2 Mpps (0 lost)" in message
-    assert simulated.tests["Latency On Two Pairs"][0] == "PASS", simulated.tests["Latency On Two Pairs"]
-    status, message = simulated.tests["Too Much"]
-    assert status == "FAIL" and message.startswith("FAIL: ")
-    assert "none unexplained" in message
-
-
-@pytest.mark.slow
-def test_records_hold_every_direction_and_the_sums(simulated: robot_run.RobotRun):
-    (folder,) = (simulated.folder / "results").iterdir()
-    rows = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
-    both = [row for row in rows if "bidirectional on 2 pairs" in row["sentence"]]
-    assert both
-    for row in both:
-        directions = [(direction["tx_port"], direction["rx_port"]) for direction in row["directions"]]
-        assert directions == [(0, 1), (1, 0), (2, 3), (3, 2)]
-    (record,) = [
-        row
-        for row in map(json.loads, (folder / "requirements.jsonl").read_text().splitlines())
-        if row["test"] == "Two Pairs"
-    ]
+    suite = robot_run.write_tests(tmp_path, FOUR, "Open Testbed For    fourport    goal=quick")
+    run = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
+    assert [status for status, _ in run.tests.values()] == ["PASS", "PASS", "PASS", "FAIL"], run.console
+    assert (
+        "forwarded per pair: ports 0 and 1 2 Mpps (0 lost), ports 2 and 3 2 Mpps (0 lost)" in run.tests["Two Pairs"][1]
+    )
+    message = run.tests["Too Much"][1]
+    assert message.startswith("FAIL: ") and "none unexplained" in message
+    (folder,) = (tmp_path / "results").iterdir()
+    trials, records = (
+        [json.loads(line) for line in (folder / f"{kind}.jsonl").read_text().splitlines()]
+        for kind in ("trials", "requirements")
+    )
+    both = [trial for trial in trials if "bidirectional on 2 pairs" in trial["sentence"]]
+    ways = [[(way["tx_port"], way["rx_port"]) for way in trial["directions"]] for trial in both]
+    assert ways and all(ports == [(0, 1), (1, 0), (2, 3), (3, 2)] for ports in ways)
+    (record,) = [record for record in records if record["test"] == "Two Pairs"]
     figures = record["extra"]["figures"]
     assert figures["all_pairs_forwarded_pps"] == pytest.approx(figures["forwarded_pps"])
 

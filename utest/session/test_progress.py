@@ -21,12 +21,11 @@ from lineproof.session.progress import Progress
 from lineproof.sla.goals import Goal, read_goal
 from lineproof.sla.sentence import parse
 from lineproof.sla.verdict import Ruling, Tally, Verdict
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.paths import ROOT, VARIABLES
 from support.power_bench import PowerBench
 
 GOALS = [read_goal(VARIABLES / "goals", name) for name in ("quick", "standard", "rfc2544")]
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 SENTENCE = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
 
 

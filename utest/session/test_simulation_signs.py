@@ -24,19 +24,6 @@ REAL_PORT = GeneratorPort(0, "02:00:00:00:00:01", 10e9, True, "net_ixgbe", "0000
 REAL_ROUTER = {"software": "VPP", "version": "v24.10", "kernel": "Linux simulated-lab 6.8.0-45 #45-Ubuntu SMP x86_64"}
 
 
-class FakeRouter:
-    """Identifies itself as told."""
-
-    def __init__(self, said: dict[str, str]) -> None:
-        self.said = said
-
-    def identify(self) -> dict[str, str]:
-        return self.said
-
-    def facts(self) -> RouterFacts:
-        return RouterFacts()
-
-
 def connected(
     monkeypatch: pytest.MonkeyPatch,
     server: str = REAL_SERVER,
@@ -55,18 +42,17 @@ def connected(
     session = Session(PLAN, testbed)
     driver: Any = SimpleNamespace(ports=(port, replace(port, index=1)), versions={"server": server})
     session.generator.connect(lambda _: driver)
-    monkeypatch.setattr("lineproof.session.router.make_router", lambda *_, **__: FakeRouter(router))
+    monkeypatch.setattr(
+        "lineproof.session.router.make_router",
+        lambda *_, **__: SimpleNamespace(identify=lambda: router, facts=RouterFacts),
+    )
     nothing: Any = object()
     session.router.connect(nothing)
     return session
 
 
-def test_real_ones_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
-    assert connected(monkeypatch).simulation_signs == ()
-    assert not connected(monkeypatch).simulated
-
-
-def test_real_frames_of_the_embedded_server_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
+def test_real_ones_and_real_frames_of_the_embedded_server_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
+    assert connected(monkeypatch).simulation_signs == () and not connected(monkeypatch).simulated
     port = replace(REAL_PORT, driver="lineproof_wire", description="veth0")
     assert not connected(monkeypatch, "lineproof 0.1.0 (embedded, STL)", port).simulated
 
@@ -98,6 +84,6 @@ def test_a_sign_stays_after_the_generator_is_released(monkeypatch: pytest.Monkey
 
 def test_the_model_s_server_marks_its_ports():
     port = PortDescription(0, "02:00:00:00:00:01", "", 10e9, MODEL_DRIVER, interface="model0")
-    assert BY_A_MODEL in ServerPort(port).information(True)["description"]
+    assert BY_A_MODEL in ServerPort(port).information()["description"]
     wire = replace(port, driver="lineproof_wire", interface="veth0")
-    assert ServerPort(wire).information(True)["description"] == "veth0"
+    assert ServerPort(wire).information()["description"] == "veth0"

@@ -13,7 +13,7 @@ from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from lineproof.methods.sequential import TrialConditions
 from lineproof.sla.goals import Goal, read_goal
 from lineproof.sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
-from support.known_router import GOALS, run
+from support.known_router import GOALS, RANK, run
 
 PPS = 1_000_000
 NAMES = ("quick", "standard", "rfc2544")
@@ -116,7 +116,6 @@ def test_more_trials_follow_until_the_loss_of_all_frames_is_small_enough() -> No
 
 
 RATES = st.integers(0, PPS)
-ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
 
 
 @given(
@@ -131,7 +130,7 @@ def test_losing_more_never_makes_a_verdict_better(
     less = [data.draw(st.integers(0, 100_000)) for _ in rows]
     worse = [max(0, count - fewer) for count, fewer in zip(rows, less, strict=True)]
     before = judged(sentence, goal, *((count,) for count in rows), (PPS,)).ruling
-    assert ORDER[judged(sentence, goal, *((count,) for count in worse), (PPS,)).ruling] <= ORDER[before]
+    assert RANK[judged(sentence, goal, *((count,) for count in worse), (PPS,)).ruling] <= RANK[before]
 
 
 @given(st.lists(st.tuples(RATES, st.integers(0, 2 * PPS)), min_size=1, max_size=12))

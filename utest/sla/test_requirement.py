@@ -13,10 +13,9 @@ from lineproof.project import Layers
 from lineproof.sla.requirement import Quantity, Requirement, Scope, Unit
 from lineproof.sla.sentence import parse, parse_traffic
 from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT
-from support.paths import ROOT
 
-CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
 TEN_GIG = 10e9
 
 

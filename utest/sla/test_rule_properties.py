@@ -11,6 +11,7 @@ from lineproof.counts.trial import Fault, Load, Outcome, Trial
 from lineproof.methods.sequential import TrialConditions, most_trials, run_until_decided
 from lineproof.sla.goals import Goal
 from lineproof.sla.verdict import Ruling, loss_rule
+from support.known_router import RANK
 from support.outcomes import outcome
 
 
@@ -102,15 +103,12 @@ def test_unsent_frames_alone_are_inconclusive(goal: Goal, shares: list[float]):
     assert run_trials(goal, [Event(sent=share) for share in shares])[0] is Ruling.INCONCLUSIVE
 
 
-ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
-
-
 # without duplicates: a frame lost beside a duplicated frame looks like neither
 @given(any_goal(), sequences(events(sent=(0, 0.5, 0.99, 1.0))), st.data())
 def test_more_loss_never_improves_a_verdict(goal: Goal, seen: list[Event], data: st.DataObject):
     more = data.draw(st.lists(st.sampled_from([0.0, 0.002, 0.3, 1.0]), min_size=len(seen), max_size=len(seen)))
     worse = [replace(event, loss=max(event.loss, loss)) for event, loss in zip(seen, more, strict=True)]
-    assert ORDER[run_trials(goal, worse)[0]] <= ORDER[run_trials(goal, seen)[0]]
+    assert RANK[run_trials(goal, worse)[0]] <= RANK[run_trials(goal, seen)[0]]
 
 
 @given(any_goal(), sequences())

@@ -22,21 +22,14 @@ from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
 from lineproof.simulation.habits import Habit
-from lineproof.traffic.catalogue import Catalogue
 from lineproof_bench.server.habits import ServerHabits
 from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.params import refused
 from lineproof_bench.server.service import ServerMethods
-from support.paths import VARIABLES
+from support.catalogue import CATALOGUE
 from support.server_support import PEERS, Client, FakeBackend, serving
+from support.trex_profile_support import CLIENTS
 
-HOME = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-CLIENTS = [
-    pytest.param("pypi", id="trex-stl-lib"),
-    pytest.param(HOME, id="shipped", marks=pytest.mark.skipif(not HOME, reason=NEEDED)),
-]
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 OWN, GATEWAYS = ("100.65.1.2", "100.65.2.2"), ("100.65.1.1", "100.65.2.1")
 ROUTER6 = "2001:db8:1::1"
@@ -77,6 +70,13 @@ def settings(server: TrexServer, client: str, **more: Any) -> TrexSettings:
 def status(client: Client, port: int) -> dict[str, Any]:
     found: dict[str, Any] = client.call("get_port_status", port_id=port)
     return found
+
+
+def configured(client: Client, method: str, **values: Any) -> None:
+    """Port 0, as somebody has configured it before."""
+    client.acquire(0)
+    client.on(0, method, **values)
+    client.on(0, "release")
 
 
 def assert_nothing_is_left(client: Client) -> None:
@@ -191,9 +191,7 @@ def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: 
         address = str(ipaddress.IPv6Address(link_local(bytes.fromhex(PEERS[0].replace(":", "")))))
     with served() as (server, observer):
         hops = {0: NextHop(OWN[0], address, explicit=True)}
-        observer.acquire(0)
-        observer.on(0, "set_l2", dst_mac="02:00:00:00:99:99")
-        observer.on(0, "release")
+        configured(observer, "set_l2", dst_mac="02:00:00:00:99:99")
         with TrexGenerator(settings(server, client, next_hops=hops)) as generator:
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
             assert status(observer, 0)["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
@@ -215,9 +213,7 @@ def test_a_silent_ipv6_next_hop_is_named(client: str) -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_server_without_any_destination_asks_what_the_testbed_file_names(client: str) -> None:
     with served() as (server, observer):
-        observer.acquire(0)
-        observer.on(0, "set_l2", dst_mac="00:00:00:00:00:00")
-        observer.on(0, "release")
+        configured(observer, "set_l2", dst_mac="00:00:00:00:00:00")
         with TrexGenerator(settings(server, client)) as generator, pytest.raises(TestbedError, match="'default_gw'"):
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
         with TrexGenerator(settings(server, client, next_hops={0: NextHop(OWN[0], GATEWAYS[0])})) as generator:
@@ -245,9 +241,7 @@ def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
 @pytest.mark.parametrize("wanted", [True, False])
 def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wanted: bool) -> None:
     with served(Habit(kind="promiscuous off at acquire")) as (server, observer):
-        observer.acquire(0)
-        observer.on(0, "set_port_attr", attr={"promiscuous": {"enabled": True}})
-        observer.on(0, "release")
+        configured(observer, "set_port_attr", attr={"promiscuous": {"enabled": True}})
         with TrexGenerator(settings(server, client, promiscuous=wanted)) as generator:
             for port in (0, 1):
                 assert status(observer, port)["attr"]["promiscuous"]["enabled"] is wanted

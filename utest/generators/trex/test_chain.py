@@ -19,24 +19,18 @@ from lineproof.counts.trial import DURING_READING, Fault, Load, Tolerance, asses
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
+from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
-OFFICIAL = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 LATE = Tolerance(late=0.5)
 """A busy machine gets the message of the end late."""
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{LIBRARIES}:{SUPPORT.parent}"}
 
 
-@pytest.fixture(
-    autouse=True,
-    params=["pypi", pytest.param(OFFICIAL, id="official", marks=pytest.mark.skipif(not OFFICIAL, reason=NEEDED))],
-)
+@pytest.fixture(autouse=True, params=CLIENTS)
 def client(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every test here runs with both clients."""
     Testbed.client = str(request.param)
@@ -136,27 +130,6 @@ def test_received_frames_are_captured(testbed: Testbed) -> None:
         assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
 
 
-def test_loss_and_faults_of_the_testbed_are_separate(another: Callable[..., Testbed]) -> None:
-    with another(loss=0.1, ierrors=5, link_down=1).user("alice", drain=0.1) as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        found = generator.measure(Load(10_000), 0.2)
-    [direction] = found.directions
-    assert (direction.offered, direction.forwarded) == (2000, 1800)
-    # five frames missed at the generator do not explain two hundred
-    assert {item.fault for item in found.problems} == {Fault.LINK_DOWN, Fault.GENERATOR}
-    assert found.readings["ierrors"] == 5
-
-
-def test_the_drain_waits_for_late_frames(another: Callable[..., Testbed]) -> None:
-    with another(late=0.6).user("alice") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        late = generator.measure(Load(1000), 0.2)
-    assert late.directions[0].lost == 0 and 0.4 < late.readings["drain"] < 2
-    with another(late=0.6).user("alice", drain=0.2) as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        assert generator.measure(Load(1000), 0.2).directions[0].lost > 0
-
-
 def test_a_link_that_is_down_only_during_a_trial_is_a_fault(another: Callable[..., Testbed]) -> None:
     with another(flap=1).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
@@ -164,21 +137,6 @@ def test_a_link_that_is_down_only_during_a_trial_is_a_fault(another: Callable[..
         assert all(port.link_up for port in generator.ports)
     assert flapped.directions[0].lost == 0
     assert [(item.fault, item.detail) for item in flapped.problems] == [(Fault.LINK_DOWN, "generator port 1")]
-
-
-def test_elapsed_shows_that_a_trial_took_twice_its_duration(another: Callable[..., Testbed]) -> None:
-    with another(stretch=2).user("alice") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        found = generator.measure(Load(1000), 1.0)
-    assert found.elapsed - found.readings["elapsed_uncertainty"] > 1.5
-    assert found.directions[0].offered == found.directions[0].intended and found.problems == ()
-
-
-def test_a_fast_clock_shortens_a_trial(another: Callable[..., Testbed]) -> None:
-    with another(clock_speed=50).user("alice") as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
-        trial = assess_trial(1, generator.measure(Load(1e6), 10.0), LATE, clock_speed=50)
-    assert trial.valid and trial.offered == pytest.approx(20e6, rel=1e-6) and trial.lost == 0
 
 
 @pytest.mark.parametrize("words", [["64b"], ["imix"]])

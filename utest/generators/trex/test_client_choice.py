@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lineproof.counts.trial import Load
-from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex import server_facts
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.traffic.catalogue import Catalogue
 from lineproof_bench.server.loop import TrexServer
-from support.paths import VARIABLES
+from support.catalogue import CATALOGUE
 from support.server_support import FakeBackend, serving
-
-HOME = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+from support.trex_profile_support import HOME, NEEDED
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +35,6 @@ def settings(server: TrexServer, client: str = "") -> TrexSettings:
 def sends(generator: TrexGenerator) -> int:
     generator.prepare(CATALOGUE.profile(["64b"]), (Direction(0, 1),))
     return generator.measure(Load(1000), 0.1).directions[0].offered
-
-
-@pytest.mark.parametrize("client", ["", "pypi"])
-def test_without_a_fitting_client_the_error_says_what_to_configure(newer: TrexServer, client: str) -> None:
-    with pytest.raises(TestbedError, match=r"speaks STL API 5\.1 and wants the client it ships.*expected") as caught:
-        TrexGenerator(settings(newer, client))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(not HOME, reason=NEEDED)

@@ -81,12 +81,7 @@ def names(folder: Path) -> set[str]:
 @pytest.mark.slow
 def test_the_client_is_copied_once_without_unneeded_files(host: Host) -> None:
     found = fetcher(host.login(), "/opt/trex/v3.08")(SERVER)
-    assert names(found) == {
-        "trex/__init__.py",
-        "trex/stl/trex_stl_client.py",
-        "trex/stl/api.py",
-        "trex_stl_lib/api.py",
-    }
+    assert names(found) == {"trex/__init__.py", "trex/stl/trex_stl_client.py", "trex/stl/api.py", "trex_stl_lib/api.py"}
     assert client_api(found) == (5, 1) and found.parent.name.startswith("v3.08-")
     assert fetcher(host.login(), "/opt/trex/v3.08")(SERVER) == found and host.logins == 1
     assert [path.name for path in copies.copies_folder().iterdir()] == [found.parent.name]

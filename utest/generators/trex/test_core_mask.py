@@ -14,7 +14,7 @@ from lineproof.generators.trex.client.pypi import PypiLibrary
 from lineproof.generators.trex.client.stl_library import ALL_CORES
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.testbed.files import read_testbed
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.embedded_server import embedded_server
 from support.paths import VARIABLES
 
@@ -57,7 +57,7 @@ def test_a_server_with_few_cores_takes_the_masks(tmp_path: Path, cores: int) -> 
         )
         try:
             assert [port.cores for port in generator.ports] == [tuple(range(cores))] * 2
-            generator.prepare(Catalogue.read(VARIABLES / "profiles").profile(["64b"]), directions_of((0, 1), True))
+            generator.prepare(CATALOGUE.profile(["64b"]), directions_of((0, 1), True))
             outcome = generator.measure(Load(1000.0), 1.0)
         finally:
             generator.close()

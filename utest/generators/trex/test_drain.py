@@ -44,33 +44,31 @@ def test_no_wait_if_no_frame_is_missing(sent: int) -> None:
     assert wait(lambda _: counts(sent, sent, 100, 103), [AHEAD, BACK])[1] == 0
 
 
-def test_the_wait_for_a_missing_frame_ends_when_none_has_come_for_a_while() -> None:
-    assert wait(lambda _: counts(100, 99), [AHEAD])[1] == pytest.approx(1.6, abs=0.01)
-
-
-def test_the_wait_lasts_as_long_as_frames_come_at_most_the_whole_drain() -> None:
-    after, took = wait(lambda now: counts(100, 60 + int(10 * now)), [AHEAD])
-    assert after["1"]["ipackets"] > 85 and took == pytest.approx(2, abs=0.01)
-
-
-def test_counters_that_are_updated_once_a_second_do_not_end_the_wait() -> None:
-    after, took = wait(lambda now: counts(100, 100 if now > 1.5 else 60), [AHEAD])
-    assert after["1"]["ipackets"] == 111 and 1.5 < took < 1.6
-
-
-def test_extra_frames_of_one_direction_do_not_end_the_wait_of_the_other() -> None:
-    after, took = wait(lambda now: counts(100, 100 if now > 1 else 90, 100, 150), [AHEAD, BACK])
-    assert after["1"]["ipackets"] == 111 and 1 < took < 1.1
-
-
-def test_the_wait_uses_the_testbeds_clock_with_a_minimum() -> None:
-    assert wait(lambda _: counts(100, 0), [AHEAD], speed=4)[1] == pytest.approx(0.4, abs=0.01)
-    assert wait(lambda _: counts(100, 0), [AHEAD], speed=1000)[1] == pytest.approx(0.1, abs=0.01)
-    assert wait(lambda _: counts(100, 0), [AHEAD], drain=0)[1] == pytest.approx(0.1, abs=0.01)
-
-
 def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
     assert 0.1 <= wait(lambda _: counts(80, 80), [AHEAD])[1] < 0.2
     # lagging counters
     after, took = wait(lambda now: counts(*((100, 100) if now > 0.05 else (80, 80))), [AHEAD])
     assert after["0"]["opackets"] == 107 and took < 0.1
+
+
+@pytest.mark.parametrize(
+    ("count", "terms", "seconds"),
+    [
+        # no frame has come for a while
+        (lambda now: counts(100, 99), {}, 1.6),
+        # frames come, at most for the whole drain
+        (lambda now: counts(100, 60 + int(10 * now)), {}, 2),
+        # counters are updated once a second
+        (lambda now: counts(100, 100 if now > 1.5 else 60), {}, 1.55),
+        # extra frames of one direction do not end the wait of the other
+        (lambda now: counts(100, 100 if now > 1 else 90, 100, 150), {"directions": [AHEAD, BACK]}, 1.05),
+        # the testbed's clock, with a minimum
+        (lambda now: counts(100, 0), {"speed": 4}, 0.4),
+        (lambda now: counts(100, 0), {"speed": 1000}, 0.1),
+        (lambda now: counts(100, 0), {"drain": 0}, 0.1),
+    ],
+)
+def test_missing_frames_are_waited_for_while_they_come(count: Count, terms: dict[str, Any], seconds: float) -> None:
+    after, took = wait(count, **{"directions": [AHEAD], **terms})
+    assert took == pytest.approx(seconds, abs=0.06 if seconds in (1.55, 1.05) else 0.01)
+    assert after["1"]["ipackets"] == 11 + count(took)["1"]["ipackets"]

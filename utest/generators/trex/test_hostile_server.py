@@ -21,7 +21,7 @@ from lineproof.generators.trex.client_process import ClientProcess
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
 from lineproof.system import children
-from lineproof.traffic.catalogue import Catalogue
+from support.catalogue import CATALOGUE
 from support.hostile_trex import (
     BAD_BYTES,
     BAD_VALUES,
@@ -34,7 +34,6 @@ from support.hostile_trex import (
     result,
     slow,
 )
-from support.paths import VARIABLES
 
 REQUEST = [{"id": 1}]
 
@@ -111,8 +110,7 @@ def hostile() -> Iterator[HostileServer]:
 @pytest.fixture(scope="module")
 def opened(hostile: HostileServer) -> Iterator[TrexGenerator]:
     with TrexGenerator(TrexSettings("127.0.0.1", hostile.rpc_port, hostile.pub_port)) as generator:
-        catalogue = Catalogue.read(VARIABLES / "profiles")
-        generator.prepare(catalogue.profile(["64b"]), (Direction(0, 1),))
+        generator.prepare(CATALOGUE.profile(["64b"]), (Direction(0, 1),))
         generator.measure(Load(1000), 0.1)
         yield generator
 
@@ -128,6 +126,17 @@ def failure(generator: TrexGenerator, hostile: HostileServer, method: str, answe
     found = sentence(caught.value, f"127.0.0.1:{hostile.rpc_port}")
     check_good(generator)
     return found
+
+
+def try_trial(generator: TrexGenerator, hostile: HostileServer) -> None:
+    """A trial is good or says one sentence; then the server is good again."""
+    try:
+        generator.measure(Load(1000), 0.1)
+    except TestbedError as error:
+        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
+    finally:
+        hostile.instead.clear()
+        hostile.published = []
 
 
 def check_good(generator: TrexGenerator) -> None:
@@ -151,12 +160,7 @@ def test_a_trial_names_the_server_whose_values_are_none(
     opened: TrexGenerator, hostile: HostileServer, name: str, method: str
 ) -> None:
     hostile.instead[method] = BAD_VALUES[name]
-    try:
-        opened.measure(Load(1000), 0.1)
-    except TestbedError as error:
-        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
-    finally:
-        hostile.instead.clear()
+    try_trial(opened, hostile)
     check_good(opened)
 
 
@@ -188,12 +192,7 @@ def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: Hostile
     text = '{"name":"trex-global","type":0,"baseline":false,"data":{"opackets-0":' + value + "}}"
     # every message that the server itself publishes follows this one: only this reaches the client
     hostile.published = [[text.encode()]]
-    try:
-        opened.measure(Load(1000), 0.1)
-    except TestbedError as error:
-        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
-    finally:
-        hostile.published = []
+    try_trial(opened, hostile)
 
 
 @pytest.mark.slow

@@ -11,10 +11,9 @@ from lineproof.counts.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.layer_check import check_layers, line_use
-from lineproof.traffic.catalogue import Catalogue
-from support.paths import DATA, VARIABLES
+from support.catalogue import CATALOGUE
+from support.paths import DATA
 
-CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -16,11 +15,9 @@ from lineproof.generators.base import Direction
 from lineproof.generators.streams import burst_streams, profile_streams
 from lineproof.generators.trex.client.stream_objects import scaled_pattern
 from lineproof.generators.trex.driver import TrexGenerator
-from lineproof.project import Project
-from lineproof.session.plan import Plan
-from lineproof.session.session import Session
 from support import real_trex, robot_run
 from support.server_support import FakeBackend
+from support.simulated_session import started
 from support.trex_profile_support import CLIENTS, Own, ours, project_with, sending
 
 pytestmark = pytest.mark.slow
@@ -143,12 +140,11 @@ def test_methods_that_a_pattern_does_not_support_are_refused(own: Own, sender: T
 @pytest.mark.parametrize("body", [CHAIN, ENDS, BURSTS, CAPTURE], ids=["chain", "ends", "bursts", "capture"])
 def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, body: str) -> None:
     found = own.profile(ours(body), client=os.environ["TREX_HOME"])
-    plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
-    with contextlib.closing(Session.start(plan, bypass=True)) as session:
+    with started(tmp_path, real_trex.WORDS, bypass=True) as session:
         session.generator.connect(real_trex.generator)
         session.traffic.put(found, bidirectional=False)
         for load in (6000.0, 3000.0):
-            trial = assess_trial(1, session.traffic.measure(Load(load), 2.0), plan.testbed.tolerances())
+            trial = assess_trial(1, session.traffic.measure(Load(load), 2.0), session.plan.testbed.tolerances())
             (direction,) = trial.outcome.directions
             assert direction.offered == pytest.approx(2 * load, rel=0.005)
             assert direction.intended == pytest.approx(2 * load, rel=0.002)

@@ -19,17 +19,7 @@ from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.traffic.catalogue import Catalogue
 from support.server_support import FakeBackend
-from support.trex_profile_support import (
-    ARGPARSE,
-    CLIENTS,
-    HEAD,
-    HOME,
-    LATENCY,
-    NEEDED,
-    Own,
-    ours,
-    sending,
-)
+from support.trex_profile_support import ARGPARSE, CLIENTS, HEAD, HOME, LATENCY, NEEDED, Own, ours, sending
 
 pytestmark = pytest.mark.slow
 

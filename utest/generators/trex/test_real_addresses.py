@@ -22,28 +22,14 @@ from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import NextHop, search_limit
 from lineproof.generators.trex.port_release import _handshake
 from lineproof.generators.trex.server_facts import call_server
-from lineproof.project import Project
-from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.testbed.namespaces import existing_namespaces
+from lineproof.system.network_namespace import inside
 from support import mac_filter as mac_filter_program
-from support import robot_run
-from support.real_trex import REASON
+from support.real_trex import REASON, WORDS
+from support.simulated_session import started
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
 OWN, NOBODY = ("100.65.1.2", "100.65.2.2"), ("100.65.1.99", "100.65.2.99")
-
-
-@contextmanager
-def opened(folder: Path, bypass: bool) -> Iterator[Session]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
-        session = Session.start(plan, bypass=bypass)
-        try:
-            yield session
-        finally:
-            session.close()
 
 
 def generator(session: Session, **more: Any) -> TrexGenerator:
@@ -59,7 +45,7 @@ def asked(session: Session, method: str, **parameters: Any) -> Any:
 
 def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Path) -> None:
     hops = {port: NextHop(OWN[port], NOBODY[port], explicit=True) for port in (0, 1)}
-    with opened(tmp_path, bypass=True) as session:
+    with started(tmp_path, WORDS, bypass=True) as session:
         with generator(session, next_hops=hops) as found:
             began = time.monotonic()
             with pytest.raises(TestbedError) as caught:
@@ -78,7 +64,7 @@ def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Pat
 
 @pytest.mark.parametrize("kind", ["ARP", "neighbour discovery"])
 def test_a_real_router_is_asked(tmp_path: Path, kind: str) -> None:
-    with opened(tmp_path, bypass=False) as session:
+    with started(tmp_path, WORDS) as session:
         session.generator.connect()
         expected = [port.destination for port in session.generator.ports]
         session.router.connect()
@@ -103,9 +89,12 @@ def test_a_real_router_is_asked(tmp_path: Path, kind: str) -> None:
 @contextmanager
 def mac_filter(namespace: str, interface: str, mac: str) -> Iterator[None]:
     """Let *interface* receive only frames to *mac*."""
-    inside = ["ip", "netns", "exec", namespace, sys.executable, str(Path(mac_filter_program.__file__))]
+    program = (sys.executable, str(Path(mac_filter_program.__file__)))
     process = subprocess.Popen(
-        [*inside, interface, mac], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*inside(namespace), *program, interface, mac],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     try:
@@ -120,12 +109,10 @@ def mac_filter(namespace: str, interface: str, mac: str) -> Iterator[None]:
 
 
 def test_a_cable_whose_cards_filter_is_measured_whatever_the_server_is_configured_for(tmp_path: Path) -> None:
-    with opened(tmp_path, bypass=True) as session:
+    with started(tmp_path, WORDS, bypass=True) as session:
         session.generator.connect()
-        runtime = session.testbed.facts.runtime
-        assert runtime is not None
-        (namespace,) = existing_namespaces(runtime.name)
-        links = subprocess.run(["ip", "-n", namespace, "-j", "link"], check=True, capture_output=True).stdout
+        (namespace,) = session.testbed.facts.namespaces
+        links = subprocess.run([*inside(namespace), "ip", "-j", "link"], check=True, capture_output=True).stdout
         names = {row["address"]: row["ifname"] for row in json.loads(links)}
         macs = {port.index: port.card_mac for port in session.generator.ports}
         filters = contextlib.ExitStack()

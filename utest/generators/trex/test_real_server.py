@@ -14,28 +14,20 @@ import pytest
 
 from lineproof.counts.trial import Fault, Load, assess_trial
 from lineproof.errors import TestbedError
-from lineproof.project import Project
-from lineproof.session.judging import Judge
-from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.sla.verdict import Ruling
 from support import robot_run
-from support.real_trex import REASON, generator
+from support.real_trex import REASON, WORDS, generator
+from support.simulated_session import owed, started
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
-SENTENCE = "64b unidirectional ≥ 5 kpps"
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
-    found = Session.start(plan, bypass=True)
-    try:
+def session(tmp_path: Path) -> Iterator[Session]:
+    with started(tmp_path, WORDS, bypass=True) as found:
         found.generator.connect(generator)
         yield found
-    finally:
-        found.close()
     assert servers(tmp_path) == []
 
 
@@ -105,15 +97,6 @@ def test_a_suite_runs_on_a_real_server(tmp_path: Path) -> None:
     assert robot_run.processes_of(tmp_path) == []
 
 
-def verdict(session: Session) -> Verdict:
-    requirement, judge = session.plan.requirement(SENTENCE), Judge(session)
-    try:
-        session.traffic.put_for(requirement)
-        return judge.judge(requirement)
-    except TestbedError as error:
-        return judge.inconclusive(requirement, str(error))
-
-
 def test_a_sentence_without_a_server_is_inconclusive(session: Session, tmp_path: Path) -> None:
     for _ in range(2):  # the server is started again once
         offered_and_forwarded(session)
@@ -122,6 +105,6 @@ def test_a_sentence_without_a_server_is_inconclusive(session: Session, tmp_path:
         with pytest.raises(TestbedError):
             offered_and_forwarded(session, 1.0)
             offered_and_forwarded(session, 1.0)
-    found = verdict(session)
+    found = owed(session, "64b unidirectional ≥ 5 kpps")
     assert found.ruling is Ruling.INCONCLUSIVE
     assert "'trex' ended" in found.reason

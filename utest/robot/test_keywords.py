@@ -1,0 +1,108 @@
+"""Keywords: what they do with a verdict, with frames that came back, and with their arguments."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from lineproof.counts.trial import Load
+from lineproof.errors import Inconclusive, TestbedError
+from lineproof.methods.sequential import TrialConditions
+from lineproof.methods.verify import verify
+from lineproof.project import Project
+from lineproof.robot import acceptance
+from lineproof.robot.characterisation import _deadline
+from lineproof.robot.forwarded_frames import FrameKeywords, frames_of
+from lineproof.robot.shared import Shared
+from lineproof.robot.traffic_generator import GeneratorKeywords
+from lineproof.session.plan import Plan
+from lineproof.sla.goals import read_goal
+from lineproof.sla.sentence import parse
+from support.catalogue import CATALOGUE
+from support.model_bench import PROJECT
+from support.outcomes import outcome
+from support.paths import ROOT
+
+
+def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
+    requirement = parse("64b unidirectional ≥ 1 kpps", CATALOGUE)
+    goal = read_goal(PROJECT.goals, "quick")
+    verdict = verify(requirement, Load(1000), goal, lambda load, time: outcome(), 10e9, TrialConditions())
+
+    def broken(*_: Any, **__: Any) -> str:
+        raise ZeroDivisionError("no such axis")
+
+    monkeypatch.setattr(acceptance, "sentence_plot", broken)
+    session, recorder = MagicMock(link_bps=10e9, simulated=True), MagicMock()
+    session.traffic.reconnection.note = session.revival.note = ""
+    session.testbed.lab = None
+    shared = Shared(opened=[("suite", session)], recorder=recorder)
+    with caplog.at_level(logging.INFO):
+        acceptance.AcceptanceKeywords(shared).keep_evidence(verdict)
+    recorder.keep_verdict.assert_called_once()
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert (
+        "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line "
+        in warning.getMessage()
+    )
+    assert any("<table" in record.getMessage() for record in caplog.records)
+
+
+def test_a_generator_that_keeps_no_frames_is_inconclusive() -> None:
+    plan = Plan.read(Project(ROOT), "linux_router", None, "netns-trafgen", "quick")
+    shared: Any = Shared()
+    shared.opened.append(("suite", SimpleNamespace(plan=plan)))
+    with pytest.raises(Inconclusive) as raised:
+        GeneratorKeywords(shared).capture_forwarded_frames("64b", 1000)
+    words = str(raised.value)
+    assert words.startswith("INCONCLUSIVE: a capture of '64b': the generator 'trafgen' keeps no received")
+
+
+@pytest.mark.parametrize(("time", "traffic"), [(None, None), (timedelta(0), 0.0), (timedelta(minutes=2), 120.0)])
+def test_a_deadline_of_nothing_is_a_deadline(time: timedelta | None, traffic: float | None) -> None:
+    assert _deadline(time).traffic == traffic
+
+
+def frame(source: str, destination: str, kind: str = "0800", ttl: int = 63) -> bytes:
+    header = bytearray(bytes.fromhex("4500002e00000000") + bytes([ttl, 17, 0, 0]))
+    header += ipaddress.IPv4Address(source).packed + ipaddress.IPv4Address(destination).packed
+    total = sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, 20, 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    header[10:12] = (0xFFFF - total).to_bytes(2, "big")
+    return bytes(12) + bytes.fromhex(kind) + bytes(header) + bytes(26)
+
+
+FORTH, BACK = frame("16.0.0.4", "48.0.0.4"), frame("48.0.0.254", "16.0.0.254")
+
+
+def test_both_directions_of_the_profile_are_kept_and_nothing_else():
+    others = [
+        frame("16.0.0.4", "48.0.0.4", kind="86dd"),
+        frame("16.0.0.4", "48.0.1.4"),
+        frame("48.0.0.4", "48.0.0.5"),
+        frame("10.0.0.1", "224.0.0.5"),
+        bytes.fromhex("ffffffffffff0200000000010806") + bytes(28),
+        FORTH[:30],
+        b"",
+    ]
+    assert frames_of(CATALOGUE.profile(["64b"]), [others[0], FORTH, *others[1:], BACK]) == (FORTH, BACK)
+
+
+def test_a_wrong_time_to_live_fails():
+    library = FrameKeywords(Shared())
+    library.time_to_live_should_be({0: (BACK,), 1: (FORTH,)}, 63)
+    with pytest.raises(AssertionError, match="FAIL: port 1: time to live 64, expected 63"):
+        library.time_to_live_should_be({0: (BACK,), 1: (frame("16.0.0.4", "48.0.0.4", ttl=64),)}, 63)
+
+
+@pytest.mark.parametrize("frames", [{}, {0: (), 1: (FORTH,)}])
+def test_a_port_without_frames_is_no_failure_of_the_router(frames: dict[int, tuple[bytes, ...]]):
+    with pytest.raises(TestbedError, match="no frame was captured"):
+        FrameKeywords(Shared()).time_to_live_should_be(frames, 63)
