@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lineproof.errors import LineproofError
+from lineproof.system.parent_death import end_with_parent
 
 from . import process
 from .bench import EmbeddedBench
@@ -29,6 +30,9 @@ from .ssh import listening
 async def serve(specification: Mapping[str, Any]) -> None:
     """Serve until the parent goes or a signal ends this process. Raises TestbedError, PortTaken."""
     async with contextlib.AsyncExitStack() as stack:
+        if folder := specification.get("folder"):
+            # while signals are handled, so that none prevents it
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
         bench, facts = _opened(specification), dict[str, Any]()
         if bench is not None:
             serving = asyncio.create_task(bench.serve())
@@ -39,6 +43,8 @@ async def serve(specification: Mapping[str, Any]) -> None:
         if shells := specification.get("shells"):
             facts |= await stack.enter_async_context(listening(shells, bench))
         lines = await process.open_input()
+        if specification.get("ends_with_parent"):
+            end_with_parent()
         process.ready(facts)
         with contextlib.suppress(ValueError):  # a line that is too long ends the process, too
             while line := await lines.readline():
@@ -84,9 +90,6 @@ def main() -> int:
         asyncio.run(serve(specification))
     except (LineproofError, PortTaken) as error:
         process.refuse(str(error))
-    finally:
-        if folder := specification.get("folder"):
-            shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

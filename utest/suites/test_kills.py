@@ -125,8 +125,10 @@ class Run:
 
     @property
     def begun(self) -> bool:
-        """Whether its testbed has a folder."""
-        return any(path.is_dir() for path in self.runtime.glob("*"))
+        """Whether its testbed has a folder, and a process that removes it."""
+        return any(path.is_dir() for path in self.runtime.glob("*")) and bool(
+            self.find("-m lineproof_bench") or self.find(NAMESPACE)
+        )
 
     def lines(self, name: str) -> int:
         return sum(path.read_bytes().count(b"\n") for path in self.folder.glob(f"results/*/{name}.jsonl"))

@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 from robot.api import ExecutionResult
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RecordedRun, read_run
+from lineproof.system.login import Login
 from support import robot_run
 from support.lab_rig import Lab, bench_project, client, lab
 from support.patience import wait_until
@@ -190,20 +190,31 @@ def lab_with_power(folder: Path) -> Iterator[tuple[Lab, Outlet]]:
         outlet.close()
 
 
+@contextlib.contextmanager
+def way_to(router: Login, home: Path) -> Iterator[int]:
+    """A process through which the testbed ``lab`` of the project *home* reaches its router; yields its number."""
+    code = "import sys; from lineproof.testbed.trex.relay import Relay; relay = Relay(None, int(sys.argv[1]))"
+    argv = [sys.executable, "-c", f"{code}; print(relay.port, flush=True); sys.stdin.read()", str(router.port)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        port, hosts = process.stdout.readline().strip(), home / "known_hosts"
+        for old, new in ((router.known_hosts_path, hosts), (home / "variables" / "testbeds" / "lab.yaml",) * 2):
+            text = re.sub(rf"(?<=[: ]){router.port}\b", port, old.read_text(encoding="utf-8"))
+            new.write_text(text.replace(str(router.known_hosts_path), str(hosts)), encoding="utf-8")
+        yield process.pid
+        process.kill()
+
+
 def test_a_router_that_hangs_is_switched_off_and_on_once_if_the_file_says_so(tmp_path: Path) -> None:
     """That nothing is switched else is in ``session/test_revival.py``."""
-    with lab_with_power(tmp_path / "lab") as (rig, outlet), served(tmp_path) as bench:
+    with contextlib.ExitStack() as stack:
+        rig, outlet = stack.enter_context(lab_with_power(tmp_path / "lab"))
+        bench = stack.enter_context(served(tmp_path))
         home = bench.project(tmp_path)
         robot_run.shorten(home)
         with (home / "variables" / "testbeds" / "lab.yaml").open("a", encoding="utf-8") as file:
             file.write(f'lab: {{coordinator: "{rig.address}", power: {{off: 1 s, boot: 1 min}}}}\n')
-        found = re.search(r"\(process (\d+)\)", bench.said)
-        assert found
-        (outlet.pid,) = [
-            process.pid
-            for process in psutil.Process(int(found[1])).children(recursive=True)
-            if "lineproof_bench.shells" in process.cmdline()
-        ]
+        outlet.pid = stack.enter_context(way_to(bench.router, home))
         suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 14 Mpps")
         wait_until(lambda: "lab/NetworkPowerPort" in client(rig.address, "resources"))
         run = robot_run.start(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")

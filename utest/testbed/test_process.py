@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system import children
 from lineproof.testbed.process import TestbedProcess
 
 pytestmark = pytest.mark.slow
@@ -22,7 +21,7 @@ READY = 'print(\'{"ready": true, "port": 7}\', flush=True)'
 
 
 def started(folder: Path, code: str, **more: object) -> TestbedProcess:
-    argv = (sys.executable, "-c", f"import json, sys, time; sys.stdin.readline(); {code}")
+    argv = (sys.executable, "-c", f"import json, sys, time; line = sys.stdin.readline(); {code}")
     return TestbedProcess("child", argv, folder / "log", {"a": 1}, **more)  # type: ignore[arg-type]
 
 
@@ -93,13 +92,15 @@ def test_a_request_is_answered_or_refused(tmp_path: Path, answer: str, said: str
         process.close()
 
 
-def test_only_the_main_thread_may_ask_for_the_signal_at_its_end() -> None:
-    """prctl(2), PR_SET_PDEATHSIG, follows the thread: in another one the program would end with that."""
-    lasting, direct = list[children.Child[bytes]](), list[children.Child[bytes]]()
+def test_only_the_main_thread_starts_what_ends_with_its_parent(tmp_path: Path) -> None:
+    """prctl(2), PR_SET_PDEATHSIG, follows the thread: in another one the process would end with that."""
+    asks = "from lineproof.system.parent_death import end_with_parent; asked = json.loads(line)['ends_with_parent']"
+    code = f"{asks}; asked and end_with_parent(); {READY}; sys.stdin.read()"
+    found, direct = list[TestbedProcess](), list[subprocess.Popen[bytes]]()
 
     def begin() -> None:
-        lasting.append(children.start(("sleep", "60"), dies_with_parent=True, start_new_session=True))
-        direct.append(children.start(("setpriv", "--pdeathsig", "TERM", "--", "sleep", "60")))
+        found.append(started(tmp_path, code))
+        direct.append(subprocess.Popen(("setpriv", "--pdeathsig", "TERM", "--", "sleep", "60")))
         while Path(f"/proc/{direct[0].pid}/comm").read_text() != "sleep\n":
             time.sleep(0.01)
 
@@ -107,8 +108,7 @@ def test_only_the_main_thread_may_ask_for_the_signal_at_its_end() -> None:
     thread.start()
     thread.join()
     assert direct[0].wait(10) == -signal.SIGTERM
-    assert lasting[0].poll() is None
-    children.kill_group(lasting[0])
+    assert found[0].runs and found[0].close() == ""
 
 
 def test_a_killed_owner_leaves_no_process(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import site
 import subprocess
 import sys
 import sysconfig
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -121,22 +120,10 @@ def absolute_path_only() -> Iterator[None]:
 
 
 def start(
-    argv: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: str | Path = "/",
-    dies_with_parent: bool = False,
-    **options: Any,
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", **options: Any
 ) -> Child[bytes]:
-    """Start *argv*; *options* as of :class:`subprocess.Popen`. *env*: default :func:`environment`. Raises OSError.
-
-    *dies_with_parent*: it gets SIGTERM when this process is killed, also while another one keeps its input open. Linux
-    sends that when the *thread* ends that started it (prctl(2), PR_SET_PDEATHSIG): only the main thread asks for it.
-    """
-    lasting = dies_with_parent and threading.current_thread() is threading.main_thread()
-    setpriv = find_program("setpriv") if lasting else None
-    prefix = [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
-    return subprocess.Popen([*prefix, *argv], env=environment() if env is None else dict(env), cwd=cwd, **options)
+    """Start *argv*; *options* as of :class:`subprocess.Popen`. *env*: default :func:`environment`. Raises OSError."""
+    return subprocess.Popen(list(argv), env=environment() if env is None else dict(env), cwd=cwd, **options)
 
 
 def run(

@@ -1,8 +1,9 @@
 """A process of the testbed: its start, its ready line, what it reports, its end. It lives as long as its testbed.
 
 It gets one JSON object as a line on standard input, which then stays open: its end asks the process to end, so a
-killed owner leaves none. It answers ``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the
-restart of a server within it: ``{"ended": name, "how": words, "again": bool}``, ``{"again": name}``.
+killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too. It answers
+``{"ready": true, …}`` or ``{"error": "sentence"}``, and reports the end and the restart of a server within it:
+``{"ended": name, "how": words, "again": bool}``, ``{"again": name}``.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import json
 import os
 import select
 import socket
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import TestbedError
+from ..errors import TestbedError, system_words
 from ..json_text import parse_json
 from ..system import children
 from .kept_logs import keep_log, log_end
@@ -84,13 +86,14 @@ class TestbedProcess:
                     env=children.environment(more),
                     bufsize=0,
                     start_new_session=True,
-                    dies_with_parent=True,
                 )
             except OSError as error:
-                raise TestbedError(f"'{name}' cannot be started: {argv[0]}: {error.strerror}") from None
+                raise TestbedError(f"'{name}' cannot be started: {system_words(error, argv[0])}") from None
         try:
             if specification is not None:
-                children.send_line(self._child, json.dumps(specification))
+                # Linux takes the end of the thread for that of the parent: only the main thread lasts
+                lasting = threading.current_thread() is threading.main_thread()
+                children.send_line(self._child, json.dumps({**specification, "ends_with_parent": lasting}))
             self.facts: Mapping[str, Any] = self._await_ready(address, limit)
         except BaseException:
             self.close()

@@ -14,7 +14,7 @@ CONNECT_LIMIT = 2.0
 """Seconds to connect within the namespace."""
 
 
-def connect_within(namespace: str, port: int) -> socket.socket:
+def connect_within(namespace: str | None, port: int) -> socket.socket:
     """A connection to *port* within *namespace*. Raises OSError."""
     found = run_in_namespace(namespace, lambda: socket.create_connection((HOST, port), CONNECT_LIMIT))
     found.settimeout(None)
@@ -25,7 +25,7 @@ def connect_within(namespace: str, port: int) -> socket.socket:
 class Relay:
     """Listens on 127.0.0.1 at *port* (0: a free one) as soon as it is made. Raises OSError where that is taken."""
 
-    def __init__(self, namespace: str, target: int, port: int = 0) -> None:
+    def __init__(self, namespace: str | None, target: int, port: int = 0) -> None:
         self._namespace, self._target = namespace, target
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()

@@ -25,6 +25,7 @@ from ...json_text import parse_json
 from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside
+from ...system.parent_death import end_with_parent
 from ..belongings import Belongings
 from ..process import TestbedProcess
 from .relay import HOST, Relay, connect_within
@@ -250,6 +251,8 @@ def main() -> int:
     threading.Thread(target=watch, daemon=True).start()
     data = parse_json(text, own=True)
     folder = data.pop("folder")
+    if data.pop("ends_with_parent"):
+        end_with_parent()
     try:
         return hold_server(ServerOrder.from_json(data), _send, ending)
     except TestbedError as error:
