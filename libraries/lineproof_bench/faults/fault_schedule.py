@@ -30,12 +30,12 @@ class FreezableClock:
 
     @contextmanager
     def frozen_at(self, moment: float) -> Iterator[None]:
-        """Stop the clock at *moment* while the context is open."""
-        self._frozen = moment
+        """Stop the clock at *moment* while the context is open; after it an outer one's moment counts again."""
+        outer, self._frozen = self._frozen, moment
         try:
             yield
         finally:
-            self._frozen = None
+            self._frozen = outer
 
 
 class FaultSchedule:

@@ -78,7 +78,7 @@ class TrexServer:
             raise
         self._publisher = Publisher(self._pub)
         self.service = ServerMethods(backend, self._publisher, now, places=places, nic=nic, habits=habits)
-        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h)
+        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, self.service.statistics.one_moment)
 
     def stop(self) -> None:
         """Let :meth:`serve` return soon."""

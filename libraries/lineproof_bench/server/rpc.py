@@ -12,6 +12,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lineproof.json_text import parse_json
@@ -31,6 +32,8 @@ ZIP_ABOVE = 256
 """Published messages longer than this many bytes are zipped."""
 NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
 """Methods that may be called without ``api_h``."""
+COUNTERS = ("get_global_stats", "get_port_stats")
+"""A batch of these alone shows one moment: on a fast clock two ports' counts would else be ms apart."""
 
 Method = Callable[[Params], Any]
 log = logging.getLogger("lineproof.server")
@@ -77,11 +80,20 @@ def _error_reply(error: RpcError, number: str | int | float | None = None) -> by
 
 
 class Dispatcher:
-    """Answers requests by calling *methods*. ``api_h`` is this run's API handle, which most calls must repeat."""
+    """Answers requests by calling *methods*. ``api_h`` is this run's API handle, which most calls must repeat.
 
-    def __init__(self, methods: Mapping[str, Method], api_h: str) -> None:
+    While a context of *one_moment* is open, the bench's clock stands still.
+    """
+
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        api_h: str,
+        one_moment: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._methods = methods
         self._api_h = api_h
+        self._one_moment = one_moment
         self._logged = 0
 
     def handle(self, *frames: bytes) -> bytes:
@@ -107,6 +119,11 @@ class Dispatcher:
             return self._one(calls)
         if len(calls) > MOST_CALLS:
             raise RpcError(-32600, "Bad Request", f"a batch of {len(calls)} calls is too long; at most {MOST_CALLS}")
+        reading = all(isinstance(call, dict) and call.get("method") in COUNTERS for call in calls)
+        with self._one_moment() if reading else nullcontext():
+            return self._batch(calls)
+
+    def _batch(self, calls: list[Any]) -> bytes:
         answers: list[bytes] = []
         size, until = 0, time.monotonic() + BATCH_LIMIT
         for call in calls:

@@ -96,6 +96,8 @@ class ServerMethods:
             "add_stream": self._add_stream,
             "remove_all_streams": self._remove_all_streams,
             "get_all_streams": self._get_all_streams,
+            # TRex's own client asks for all profiles of a port, and reads them as such only where this is supported
+            "get_profile_list": lambda p: self._port(p) and ["_"],
             "validate": self._validate,
             "start_traffic": self._start,
             "update_traffic": self._update,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -75,6 +75,10 @@ class Statistics:
             )
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
 
+    def one_moment(self) -> AbstractContextManager[None]:
+        """What is read while the context is open shows one moment of the bench's clock."""
+        return self._backend.frozen() if isinstance(self._backend, SimulatedBackend) else nullcontext()
+
     def sample_cpu(self) -> None:
         """Take the CPU's load if a second is over. To be called often; it is cheap."""
         if (now := self._now()) - self._sampled < CPU_INTERVAL:
@@ -136,7 +140,7 @@ class Statistics:
 
     def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         """The counts of all ports together, and of each."""
-        with self._backend.frozen() if isinstance(self._backend, SimulatedBackend) else nullcontext():
+        with self.one_moment():
             counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
         found: dict[str, Any] = dict.fromkeys(ZERO_RATES, 0.0) | dict.fromkeys(ZERO_COUNTS, 0)

@@ -16,7 +16,7 @@ from lineproof.testbed.files import read_testbed
 from lineproof.testbed.settings import SimulatedSettings
 from lineproof_bench.backend import StreamTraffic
 from lineproof_bench.faults.backend import FaultyBackend
-from lineproof_bench.faults.fault_schedule import FaultSchedule
+from lineproof_bench.faults.fault_schedule import FaultSchedule, FreezableClock
 from lineproof_bench.model.injected_loss import LossyModel
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.streams import StreamGroup
@@ -354,3 +354,13 @@ def test_two_losses_add_up() -> None:
     backend, clock = faulty(loss, loss.model_copy())
     offered, forwarded = send(backend, clock)
     assert forwarded / offered == pytest.approx(0.25, abs=1e-4)
+
+
+def test_a_clock_stands_still_until_the_outermost_context_is_left() -> None:
+    moments = iter(range(100))
+    clock = FreezableClock(lambda: float(next(moments)))
+    with clock.frozen_at(5.0):
+        with clock.frozen_at(5.0):
+            assert clock.now() == 5.0
+        assert clock.now() == clock.now() == 5.0
+    assert [clock.now() for _ in range(8)][-1] > 5.0

@@ -6,6 +6,7 @@ import json
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -188,6 +189,27 @@ def test_bad_requests_get_the_codes_of_a_real_server(client: Client) -> None:
     assert not differences
 
 
+def test_counters_in_one_message_show_one_moment() -> None:
+    still = [False]
+
+    @contextmanager
+    def one_moment() -> Iterator[None]:
+        still[0] = True
+        yield
+        still[0] = False
+
+    names = ("get_global_stats", "get_port_stats", "start_traffic")
+    found = Dispatcher(dict.fromkeys(names, lambda _: still[0]), "handle12", one_moment)
+
+    def results(*methods: str) -> list[bool]:
+        calls = [{"method": method, "params": {"api_h": "handle12"}} for method in methods]
+        return [answer["result"] for answer in json.loads(found.handle(json.dumps(calls).encode()))]
+
+    assert results("get_global_stats", "get_port_stats", "get_port_stats") == [True] * 3
+    # traffic starts while the clock runs
+    assert results("get_port_stats", "start_traffic") == [False] * 2
+
+
 @pytest.mark.slow
 def test_zipped_requests_get_zipped_answers(client: Client) -> None:
     assert client.zipped(client.request("ping"))["result"]["ts"] > 0
@@ -212,7 +234,8 @@ def test_the_server_supports_the_recorded_methods_and_names_others_as_not_suppor
     files = (DATA / name for name in ("official-v3.08.jsonl", "pypi-0.3-translated.jsonl"))
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     recorded = {call["method"] for row in rows for call in row.get("batch", [row]) if "method" in call}
-    # set_l2 is for IPv6 next hops, ping for the server's clock
-    assert set(client.call("get_supported_cmds")) == recorded | {"set_l2", "ping"}
+    # set_l2 is for IPv6 next hops, ping for the server's clock; by get_profile_list the shipped client knows profiles
+    assert set(client.call("get_supported_cmds")) == recorded | {"set_l2", "ping", "get_profile_list"}
+    assert client.call("get_profile_list", port_id=0) == ["_"]
     for method in ("get_stream_list", "pause_streams", "push_remote", "shutdown", "get_tpg_tags"):
         assert f"the method '{method}' is not supported" in client.call(method)["specific_err"]

@@ -25,8 +25,8 @@ from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
-LATE = Tolerance(late=0.5)
-"""A busy machine gets the message of the end late."""
+LATE = Tolerance(late=0.5, ends_in_time=True)
+"""A busy machine gets the message of the end late, which says nothing about this server's rate: it ends in time."""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{LIBRARIES}:{SUPPORT.parent}"}
 
 
@@ -158,10 +158,9 @@ def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
         found = generator.step_down(Load(100_000), 0.5, Load(50_000), 1.0, 0.05)
-        # a busy machine gets the message of the end late
-        trial = assess_trial(1, found.outcome, Tolerance(late=0.5))
+        trial = assess_trial(1, found.outcome, LATE)
     # the intended frames follow the measured time of the change
-    assert trial.valid and trial.lost == 0
+    assert trial.problems == () and trial.lost == 0
     # on a busy machine the change comes late
     assert 75_000 < trial.outcome.directions[0].offered < 150_000
     assert found.sent[0] <= 50_000 * 1.005 and found.sent[1] >= 50_000 * 0.995

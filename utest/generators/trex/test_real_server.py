@@ -36,7 +36,7 @@ def servers(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["name"]):
         try:
-            if "t-rex-64" in process.name() and str(folder) in process.environ().get("LINEPROOF_BENCH", ""):
+            if "t-rex-64" in process.name() and str(folder) in process.environ().get("XDG_RUNTIME_DIR", ""):
                 found.append(process)
         except psutil.Error:
             continue
@@ -58,14 +58,14 @@ def test_a_server_killed_in_a_trial_is_started_again_for_the_next_sentence(sessi
     killer = threading.Timer(1.0, lambda: os.kill(server.pid, signal.SIGKILL))
     killer.start()
     with pytest.raises(
-        TestbedError, match=r"no longer answers|started again meanwhile|the testbed's process 'trex' ended"
+        TestbedError, match=r"no longer answers|started again meanwhile|the testbed's server 'trex' was ended"
     ):
         offered_and_forwarded(session, 5.0)
     killer.join()
     offered, forwarded = offered_and_forwarded(session)
     assert offered == forwarded > 0
     assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
-    assert "TRex was ended by signal 9" in session.traffic.reconnection.note
+    assert "the testbed's server 'trex' was ended by signal 9" in session.traffic.reconnection.note
     assert [found.pid for found in servers(tmp_path)] != [server.pid]
 
 
