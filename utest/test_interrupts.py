@@ -14,7 +14,7 @@ IN_WORKER_THREADS = {"_open", "execute", "log_in", "work", "run"}
 
 
 def broad(handler: ast.ExceptHandler) -> bool:
-    """Whether it catches everything, and does not raise it again."""
+    """Return whether it catches everything, and does not raise it again."""
     caught = "" if handler.type is None else ast.unparse(handler.type)
     if caught not in ("", "Exception", "BaseException"):
         return False

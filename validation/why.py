@@ -164,7 +164,7 @@ def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:
 
 
 def enough_right(rows: Sequence[ExplainedRow]) -> bool:
-    """Whether the bound is kept."""
+    """Return whether the bound is kept."""
     return bool(rows) and sum(row.outcome == "right" for row in rows) >= LEAST_RIGHT * len(rows)
 
 

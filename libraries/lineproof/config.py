@@ -296,7 +296,7 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
 
 
 def _is_meant(unknown: Any, missing: Any) -> bool:
-    """Whether the key that is *missing* is what the *unknown* one beside it stands for."""
+    """Return whether the key that is *missing* is what the *unknown* one beside it stands for."""
     (*folder, name), (*other, key) = unknown["loc"] or ("",), missing["loc"] or ("",)
     kinds = (unknown["type"], missing["type"])
     return kinds == ("extra_forbidden", "missing") and folder == other and bool(did_you_mean(str(name), [str(key)]))

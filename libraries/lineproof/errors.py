@@ -142,7 +142,7 @@ _LONGEST = 300
 
 
 def _is_own(error: BaseException) -> bool:
-    """Whether Lineproof's own code raised it, with a sentence of its own, and not Python or another library."""
+    """Return whether Lineproof's own code raised it, with a sentence of its own, and not Python or another library."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and "/lineproof" in frames[-1].filename and (frames[-1].line or "").startswith("raise ")
 

@@ -52,7 +52,7 @@ def read_text(path: Path, most: int) -> str:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether *path* is one; unlike `Path.is_dir` no error for a path that cannot be one."""
+    """Return whether *path* is one; unlike `Path.is_dir` no error for a path that cannot be one."""
     return os.path.isdir(path)  # noqa: PTH112  (Path's raises)
 
 

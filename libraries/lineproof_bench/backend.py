@@ -189,7 +189,7 @@ class Neighbour(Protocol):
     """A backend without real frames: it says who would answer ARP and neighbour discovery."""
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
+        """Return whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
         ...
 
 
@@ -218,7 +218,7 @@ class SimulatedBackend(Protocol):
         ...
 
     def drops_reply(self) -> bool:
-        """Whether the present reply is not sent at all."""
+        """Return whether the present reply is not sent at all."""
         ...
 
 
@@ -254,7 +254,7 @@ class Backend(Protocol):
         ...
 
     def sending(self, port: int) -> bool:
-        """Whether the port still sends; False once its duration or its bursts are over."""
+        """Return whether the port still sends; False once its duration or its bursts are over."""
         ...
 
     def counters(self, port: int) -> PortCounters:
@@ -274,7 +274,7 @@ class Backend(Protocol):
         ...
 
     def link_up(self, port: int) -> bool:
-        """Whether the port has carrier."""
+        """Return whether the port has carrier."""
         ...
 
     def capture(self, port: int, limit: int) -> None:

@@ -86,7 +86,7 @@ class RouterConfiguration:
     """Commands of a study that have been run and not undone, in their order."""
 
     def is_learned(self, interface: str, address: str) -> bool:
-        """Whether the neighbour *address* is not set for good."""
+        """Return whether the neighbour *address* is not set for good."""
         return (interface, address) in self.learned
 
     def with_neighbour(self, row: tuple[str, str, str], learned: bool) -> RouterConfiguration:

@@ -32,7 +32,7 @@ def unaddressed(found: Verdict, *neighbours: NeighbourEntry) -> str:
 
 
 def doubts(found: Verdict, frames: int) -> list[bool]:
-    """Whether each doubt speaks where so many frames of the direction 0 → 1 can be excused."""
+    """Return whether each doubt speaks where so many frames of the direction 0 → 1 can be excused."""
     damaged, paused = why_damaged(found, {"in0": frames}, NAMES), why_paused(found, {"in1": MANY}, NAMES)
     return [bool(words) for words in (damaged, paused, unaddressed(found, THERE, GONE))]
 

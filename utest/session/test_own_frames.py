@@ -38,7 +38,7 @@ def opened(folder: Path, client: str, bypass: bool = True, **keys: Any) -> Itera
 
 
 def came_back(session: Session) -> bool:
-    """Whether all frames of a trial in both directions came back, or none."""
+    """Return whether all frames of a trial in both directions came back, or none."""
     rows = session.traffic.measure(Load(10_000.0), 1.0).directions
     assert len(rows) == 2 and all(row.offered > 9_000 for row in rows)
     lost = {row.offered - row.forwarded for row in rows}

@@ -94,7 +94,7 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
 
 
 def decided(home: Path) -> bool:
-    """Whether the second suite has a verdict."""
+    """Return whether the second suite has a verdict."""
     return any(path.read_bytes().count(b"\n") for path in home.glob("results/k/*-2/requirements.jsonl"))
 
 

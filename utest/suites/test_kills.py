@@ -192,7 +192,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def reached(run: Run, moment: str) -> bool:
-    """Whether a run of two sentences is there."""
+    """Return whether a run of two sentences is there."""
     match moment:
         case "opening":
             return run.begun

@@ -90,7 +90,7 @@ class FaultOutcome:
     spoilt: int
 
     def as_expected(self, case: FaultCase, method: str) -> bool:
-        """Whether it is."""
+        """Return whether it is."""
         ruling, cause = case.expected[method]
         return self.verdict.ruling.value == ruling and bool(re.search(cause, self.text))
 

@@ -157,7 +157,7 @@ def _digits(row: PublishedRow) -> int:
 
 
 def enough_inside(found: Sequence[Table]) -> bool:
-    """Whether the rule is kept: for each table that has one of its own, and over all."""
+    """Return whether the rule is kept: for each table that has one of its own, and over all."""
     every = [row for table in found for row in table.rows]
     inside = sum(row.inside for row in every)
     strict = [row for table in found if table.strict for row in table.rows]

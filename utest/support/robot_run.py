@@ -151,5 +151,5 @@ def processes_of(folder: Path) -> list[str]:
 
 
 def _has_open(process: Path, folder: str) -> bool:
-    """Whether *process*, of ``/proc``, has a file of *folder* open."""
+    """Return whether *process*, of ``/proc``, has a file of *folder* open."""
     return any(str(link.readlink()).startswith(folder) for link in (process / "fd").iterdir())

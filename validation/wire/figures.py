@@ -151,5 +151,5 @@ def fastest_sender(samples: Mapping[str, Sequence[Sample]]) -> str:
 
 
 def cpu_shared(single: Iterable[Sequence[Sample]]) -> bool:
-    """Whether other processes used the one CPU of the senders *single*."""
+    """Return whether other processes used the one CPU of the senders *single*."""
     return any(statistics.median(sample.busy for sample in samples) < BUSY for samples in single)

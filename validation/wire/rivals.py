@@ -130,7 +130,7 @@ class Iperf3:
 
 
 def listens(text: str, port: int) -> bool:
-    """Whether ``/proc/PID/net/tcp`` shows a socket that listens on *port*."""
+    """Return whether ``/proc/PID/net/tcp`` shows a socket that listens on *port*."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return any(row[1].endswith(f":{port:04X}") and row[3] == _LISTEN for row in rows if len(row) > 3)
 

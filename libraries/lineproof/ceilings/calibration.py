@@ -133,7 +133,7 @@ class CalibrationFile(Config):
     ceilings: Annotated[tuple[CeilingEntry, ...], Field(min_length=1)]
 
     def same_generator(self, other: CalibrationFile) -> bool:
-        """Whether both were measured on the same testbed with the same generator."""
+        """Return whether both were measured on the same testbed with the same generator."""
         one, another = (
             (item.testbed, item.platform, item.kind, item.simulated, item.link_bps, item.versions.get("server"))
             for item in (self, other)

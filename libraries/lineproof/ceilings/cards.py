@@ -172,7 +172,7 @@ class FirmwareFact(CardFact):
         return self
 
     def includes(self, firmware: str) -> bool:
-        """Whether *firmware*, as ``ethtool -i`` shows it, is such a one; a text without a version is not."""
+        """Return whether *firmware*, as ``ethtool -i`` shows it, is such a one; a text without a version is not."""
         version = firmware_version(firmware)
         since, before = (firmware_version(bound or "") for bound in (self.since, self.before))
         return version is not None and (since or ()) <= version and (before is None or version < before)
@@ -210,7 +210,7 @@ class Card(Config):
         return value
 
     def has_speed(self, bps: float) -> bool:
-        """Whether it has ports of *bps* bit/s; 0 (unknown) fits any card."""
+        """Return whether it has ports of *bps* bit/s; 0 (unknown) fits any card."""
         speeds = [parse_link_speed(speed) for speed in self.speeds]
         return not speeds or not bps or any(abs(speed - bps) <= 0.01 * speed for speed in speeds)
 
@@ -219,7 +219,7 @@ class Card(Config):
         return tuple(fact for fact in self.firmware if fact.servers.include(server) and fact.includes(firmware))
 
     def is_named_by(self, description: str) -> bool:
-        """Whether TRex's *description* of a port names it."""
+        """Return whether TRex's *description* of a port names it."""
         return any(part.lower() in description.lower() for part in self.descriptions)
 
 

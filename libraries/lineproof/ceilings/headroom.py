@@ -99,7 +99,7 @@ _JUDGED_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantit
 
 
 def _fails_below(verdict: Verdict, highest_pps: float) -> bool:
-    """Whether the trials in which no port offered more than *highest_pps* frames/s are enough for a FAIL."""
+    """Return whether the trials in which no port offered more than *highest_pps* frames/s are enough for a FAIL."""
     goal, in_total = verdict.goal, verdict.requirement.in_total
     rule = loss_rule(goal, in_total)
 

@@ -49,7 +49,7 @@ def apply_rare_loss(verdict: Verdict, limits: MeasuredLimits | None) -> Verdict:
 
 
 def _is_explained(verdict: Verdict) -> bool:
-    """Whether the router's own counters explain nearly all frames lost in the bad trials."""
+    """Return whether the router's own counters explain nearly all frames lost in the bad trials."""
     lost = sum(ledger.lost for ledger in verdict.ledgers)
     unexplained = sum(abs(ledger.unexplained) for ledger in verdict.ledgers)
     known = bool(verdict.ledgers) and not any(ledger.missing for ledger in verdict.ledgers)

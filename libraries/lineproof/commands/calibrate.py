@@ -43,7 +43,7 @@ LATENCY_LOAD_RATIO = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Measure what the traffic generator itself sends and receives, with the router bypassed. A verdict near or"
         " above that is INCONCLUSIVE, not FAIL."

@@ -44,7 +44,7 @@ LIMIT = 300.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Read every platform, testbed, goal, profile, shell and generator card of the project, and every sentence of"
         " the suites, without a testbed."

@@ -13,7 +13,7 @@ from .rule_arguments import add_forms, add_rule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "What two runs of a suite measured, sentence by sentence, and what is proven worse. Exit status 0: nothing is,"
         " 1: something is, 2: the runs are not comparable, or it was not done."

@@ -31,7 +31,7 @@ SMALLEST_ON_WIRE = 84
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Check a testbed step by step, without traffic: files, generator, ports, card, router, cables, calibration."
     )

@@ -23,7 +23,7 @@ STATUS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = f"May this go out? {STATUS}"
     run = "folder of a run, a folder of results (its newest execution), the beginning of a run id, or a tag"
     parser.add_argument("runs", metavar="RUN", nargs="+", help=run)

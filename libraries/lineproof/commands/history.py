@@ -16,7 +16,7 @@ from .arguments import add_json, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "A store over all runs: SQLite in results/history.db, or PostgreSQL for a team. docs/history.md describes its"
         " tables and views for SQL."

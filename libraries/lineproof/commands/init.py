@@ -21,7 +21,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = "Make a project in this folder that runs at once, simulated."
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("name", nargs="?", help="the box; its suite and platform file get this name (mybox)")

@@ -53,7 +53,7 @@ def noise_checks(session: Session, seconds: float) -> Iterator[Check]:
 
 
 def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
-    """Whether *port* obeys or sends pause frames, as far as its driver can tell."""
+    """Return whether *port* obeys or sends pause frames, as far as its driver can tell."""
     if port.flow_control in (None, "off"):
         return
     remedy = _REMEDIES.get(port.driver, _ELSEWHERE)
@@ -63,7 +63,7 @@ def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
 
 
 def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
-    """Whether the card of *port* drops what the router sends to the MAC address *addressed*."""
+    """Return whether the card of *port* drops what the router sends to the MAC address *addressed*."""
     if words := dropped_by_card(port, addressed):
         yield warning(f"port {port.index}", words)
 

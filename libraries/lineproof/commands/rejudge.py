@@ -89,7 +89,7 @@ def _code(code: Any) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Judge a recorded run again, from its folder alone: no testbed, no project, no other file. Exit status 1 if a"
         " sentence comes to another verdict. With --suite or --goal: judge another SLA by the run's trials; exit status"

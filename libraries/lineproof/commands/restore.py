@@ -16,7 +16,7 @@ from .calibrate import GOAL
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Undo what a run that was killed, or was refused an undo, has left on a router of hardware, as its journal on"
         " this machine says. The next run on this router does the same. Nothing else is changed, and a router without"

@@ -23,7 +23,7 @@ from ..files import check_writable, read_file, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Make the sheet that a run is signed off with, as PDF/A and HTML: parties, router, testbed, every sentence with"
         " what was measured, waivers, sums, place for signatures; with --key an electronic signature too, in minisign's"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Studies of routers: variants measured in blocks of random order, compared with a baseline and with published"
         " figures. They are files of variables/studies; 'lineproof study' lists them."

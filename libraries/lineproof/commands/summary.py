@@ -22,7 +22,7 @@ FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Print each sentence of runs: what was promised, measured, its interval, margin and verdict. A run that was"
         " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"

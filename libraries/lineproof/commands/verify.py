@@ -47,7 +47,7 @@ def _run_document(run: VerifiedRun) -> dict[str, Any]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments that the command takes."""
     parser.description = (
         "Compare the folder of a run with its own sums, the chain of its records and their JSON Schemas: what was"
         " altered, added or removed since; and its signature with a public key. A run that was never closed is checked"

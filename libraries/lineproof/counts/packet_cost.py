@@ -58,7 +58,7 @@ class PacketCost:
 
 
 def is_input(node: NodeRuntime) -> bool:
-    """Whether *node* receives frames: it polls or waits for interrupts (graph nodes are ``active``)."""
+    """Return whether *node* receives frames: it polls or waits for interrupts (graph nodes are ``active``)."""
     return node.state.startswith(("polling", "interrupt"))
 
 

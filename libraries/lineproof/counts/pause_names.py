@@ -38,12 +38,12 @@ def pause_seconds(frames: int, link_bps: float) -> float:
 
 
 def is_pause(name: str) -> bool:
-    """Whether the counter *name* counts pause frames of either direction."""
+    """Return whether the counter *name* counts pause frames of either direction."""
     return bool(_PAUSE.search(name) and not _OTHER.search(name) and (_RECEIVED.search(name) or _SENT.search(name)))
 
 
 def is_received_pause(name: str) -> bool:
-    """Whether the counter *name* counts pause frames that were received."""
+    """Return whether the counter *name* counts pause frames that were received."""
     return is_pause(name) and _RECEIVED.search(name) is not None
 
 

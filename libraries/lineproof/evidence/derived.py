@@ -36,7 +36,7 @@ def seal_forms(folder: Path) -> None:
 
 
 def has_sum(folder: Path, name: str) -> bool:
-    """Whether *name* has a sum there, which :func:`derived_alterations` compares."""
+    """Return whether *name* has a sum there, which :func:`derived_alterations` compares."""
     return name in _listed(_sums_text(folder))
 
 

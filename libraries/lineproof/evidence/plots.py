@@ -220,7 +220,7 @@ def _lost_and_unsent(
 
 
 def is_set_aside(trial: Trial) -> bool:
-    """Whether *trial* says nothing of the router. A warm-up is not judged at all."""
+    """Return whether *trial* says nothing of the router. A warm-up is not judged at all."""
     return bool(trial.number) and not trial.blames_router
 
 

@@ -57,7 +57,7 @@ DERIVED = frozenset({"allure", *_DERIVED_FILES, *(partial(Path(name)).name for n
 
 
 def is_partial(name: str) -> bool:
-    """Whether a file of this *name*, its folders before it, is one of :func:`partial`."""
+    """Return whether a file of this *name*, its folders before it, is one of :func:`partial`."""
     last = name.rpartition("/")[2]
     return last.startswith(".") and last.endswith(".part")
 

@@ -96,7 +96,7 @@ class Abilities:
 
 
 def _has_list(profile: Profile) -> bool:
-    """Whether the different frames of *profile* have a place in a list; those of a file have other needs."""
+    """Return whether the different frames of *profile* have a place in a list; those of a file have other needs."""
     if profile.has_own_addresses:
         return True
     try:

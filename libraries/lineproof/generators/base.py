@@ -55,7 +55,7 @@ class GeneratorPort:
         return f"{self.speed_bps / 1e9:g} Gbit/s" if self.speed_bps else "a speed that its driver does not report"
 
     def contradicts(self, link_bps: float) -> bool:
-        """Whether its link certainly has another speed than *link_bps*, bit/s."""
+        """Return whether its link certainly has another speed than *link_bps*, bit/s."""
         if not self.speed_bps or (self.speed_bps >= HIGHEST_SPEED_BPS and link_bps > self.speed_bps):
             return False
         return abs(self.speed_bps - link_bps) > 0.01 * link_bps

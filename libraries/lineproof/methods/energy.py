@@ -139,7 +139,7 @@ def energy(
 
 
 def _shows_no_load(trial: Trial, unit: Unit) -> bool:
-    """Whether nothing above idle is certain: the meter may stand still, or measure another device."""
+    """Return whether nothing above idle is certain: the meter may stand still, or measure another device."""
     found = energy_of(trial, unit)
     return unit is Unit.MICROJOULES_ABOVE_IDLE and found is not None and found.low <= 0
 

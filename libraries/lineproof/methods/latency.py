@@ -69,7 +69,7 @@ def latency(
         return _bounds_of_all([trial for trial in trials if evidence_of(trial) is not Evidence.NONE], statistic)
 
     def fails_anyway(trials: Sequence[Trial]) -> bool:
-        """Whether the limit is certainly missed, even if all further trials of the plan were perfect."""
+        """Return whether the limit is certainly missed, even if all further trials of the plan were perfect."""
         weighed = [trial for trial in trials if evidence_of(trial) is not Evidence.NONE and _spreads(trial)]
         planned = goal.plan_for(requirement.directions).most_trials
         found = _bounds_of_all(weighed, statistic, planned)

@@ -221,7 +221,7 @@ def why_unproven(found: StepDown, load: Load, tolerance: Tolerance) -> str:
 
 
 def _is_timed(found: StepDown, tolerance: Tolerance) -> bool:
-    """Whether the generator sent at the reduced load, so that its count of frames is a clock."""
+    """Return whether the generator sent at the reduced load, so that its count of frames is a clock."""
     return found.sent[0] / (1 + tolerance.over) <= found.second.pps <= found.sent[1] / (1 - tolerance.under)
 
 

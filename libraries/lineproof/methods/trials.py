@@ -65,7 +65,7 @@ def per_direction(trials: Sequence[Trial]) -> str:
 
 
 def is_valid(trial: Trial) -> bool:
-    """Whether the full load was sent and the testbed found no problem."""
+    """Return whether the full load was sent and the testbed found no problem."""
     return trial.valid
 
 

@@ -40,7 +40,7 @@ class Change:
         return f"{self.do_text}    (undone by: {self.undo_text})"
 
     def is_undoable(self, file: CommandFile | None, pairs: Callable[[], KnownPairs] = frozenset) -> bool:
-        """Whether a journal may undo it on a router that *file* describes; None: on one of the others.
+        """Return whether a journal may undo it on a router that *file* describes; None: on one of the others.
 
         *pairs*: what studies do and undo, asked for where nothing else allows it.
         """

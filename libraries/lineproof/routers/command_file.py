@@ -203,7 +203,7 @@ class CommandFile(Config):
         return ""
 
     def says_gone(self, output: str) -> bool:
-        """Whether *output*, of a refused line of an ``undo``, says that there is nothing to undo."""
+        """Return whether *output*, of a refused line of an ``undo``, says that there is nothing to undo."""
         return any(compiled(text).search(output) for text in self.gone)
 
     def _queries(self) -> Iterator[tuple[Location, Query]]:

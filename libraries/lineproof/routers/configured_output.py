@@ -47,7 +47,7 @@ def parse_current(text: str) -> dict[str, int]:
 
 @parser("'ethtool -k'")
 def parse_linux_offload(text: str, offload: str) -> str:
-    """Whether *offload* is ``on`` or ``off``."""
+    """Return whether *offload* is ``on`` or ``off``."""
     found = re.search(rf"^{_LINUX_OFFLOADS[offload]}: (on|off)\b", text, re.MULTILINE)
     if not found:
         raise ValueError(f"without {_LINUX_OFFLOADS[offload]}")

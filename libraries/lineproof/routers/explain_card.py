@@ -103,7 +103,7 @@ def _bus_share(evidence: RouterEvidence, nic: NicFacts) -> float | None:
 
 
 def _shares_card(evidence: RouterEvidence, nic: NicFacts, interface: str) -> bool | None:
-    """Whether *interface* is a port of the same card as *nic*; None where an address was not read."""
+    """Return whether *interface* is a port of the same card as *nic*; None where an address was not read."""
     if interface == nic.interface:
         return True
     if evidence.has_card(interface) is False:
@@ -126,6 +126,6 @@ def card_of(nic: NicFacts) -> str | None:
 
 
 def is_narrow(nic: NicFacts) -> bool:
-    """Whether the bus of *nic* has fewer lanes, or slower ones, than the card can use."""
+    """Return whether the bus of *nic* has fewer lanes, or slower ones, than the card can use."""
     lanes = nic.pcie_width_max is not None and (nic.pcie_width or 0) < nic.pcie_width_max
     return lanes or (nic.pcie_speed_max is not None and (nic.pcie_speed or 0.0) < nic.pcie_speed_max)

@@ -143,7 +143,7 @@ class RouterEvidence:
         return tuple(name for name, text in rows if text.startswith("0 of "))
 
     def has_card(self, interface: str) -> bool | None:
-        """Whether *interface* has a card behind it; None where its driver was not read."""
+        """Return whether *interface* has a card behind it; None where its driver was not read."""
         driver = next((nic.driver for nic in self.nics if nic.interface == interface), None)
         return None if driver is None else _VIRTUAL.fullmatch(driver) is None
 
@@ -285,7 +285,7 @@ class RouterEvidence:
         return self.facts is not None and "FreeBSD" in f"{self.facts.os} {self.facts.kernel}"
 
     def handles(self, thread: str) -> bool:
-        """Whether the processor *thread* handles a tenth of the packets or more, or it is not known how many."""
+        """Return whether the processor *thread* handles a tenth of the packets or more, or it is not known how many."""
         cpus = self.load.cpus if self.load else ()
         if any(cpu.packets_per_s is None for cpu in cpus):
             return True

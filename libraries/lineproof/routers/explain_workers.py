@@ -142,14 +142,14 @@ def _handling(evidence: RouterEvidence) -> int | None:
 
 
 def _has_one_queue(evidence: RouterEvidence, interface: str) -> bool:
-    """Whether all that enters by *interface* is handled where its only queue is placed."""
+    """Return whether all that enters by *interface* is handled where its only queue is placed."""
     queues = [name for rows in evidence.placed.values() for name, _ in rows if name == interface]
     counts = {nic.rx_queues for nic in evidence.nics if nic.interface == interface}
     return len(queues) == 1 and counts <= {None, 1} and not evidence.steering
 
 
 def _may_share(evidence: RouterEvidence) -> bool:
-    """Whether flows of several directions may be on one worker, beside others without any."""
+    """Return whether flows of several directions may be on one worker, beside others without any."""
     handling, directions = _handling(evidence), len(evidence.ingress)
     if directions < 2 or (handling is not None and handling >= directions):
         return False

@@ -145,12 +145,12 @@ def discipline_of(meaning: str) -> str:
 
 
 def is_limiting(discipline: str) -> bool:
-    """Whether *discipline*, with its settings, sends no faster than it is set to."""
+    """Return whether *discipline*, with its settings, sends no faster than it is set to."""
     return _LIMITING.match(discipline) is not None
 
 
 def is_of_the_system(discipline: str) -> bool:
-    """Whether *discipline* is one that a system sets by itself, without a rate."""
+    """Return whether *discipline* is one that a system sets by itself, without a rate."""
     return _OF_THE_SYSTEM.match(discipline) is not None and not is_limiting(discipline)
 
 

@@ -39,7 +39,7 @@ class Occasion:
         return cls(router, kind, host_key, uptime, time.time(), here, identify(os.getpid()), boot)
 
     def restarted_since(self, now: Occasion) -> bool | None:
-        """Whether the router has restarted between this occasion and *now*, and with that lost its changes.
+        """Return whether the router has restarted between this occasion and *now*, and with that lost its changes.
 
         None: it cannot be told. A described router may keep its changes.
         """

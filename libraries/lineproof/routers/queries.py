@@ -126,7 +126,7 @@ class Query(Config):
         return self
 
     def knows(self, name: str) -> bool:
-        """Whether *name* is a value of such a command."""
+        """Return whether *name* is a value of such a command."""
         return name in self.groups
 
     def read(self, output: str, interface: str = "") -> Values:

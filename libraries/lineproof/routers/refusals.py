@@ -13,7 +13,7 @@ def incomplete(line: str, text: str) -> TestbedError:
 
 
 def is_cut(command: str, text: str) -> bool:
-    """Whether the last line of *command*'s answer has no end. A file of a person may lack it."""
+    """Return whether the last line of *command*'s answer has no end. A file of a person may lack it."""
     return bool(text) and not text.endswith("\n") and not command.startswith("cat /etc/")
 
 

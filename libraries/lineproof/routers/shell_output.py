@@ -38,7 +38,7 @@ def first_line(text: str) -> str:
 
 
 def already_gone(why: str) -> bool:
-    """Whether an undo was refused because its change is gone, with a link or by another user, or was never made.
+    """Return whether an undo was refused because its change is gone, with a link or by another user, or was never made.
 
     *why*: ``status 2: RTNETLINK answers: No such process``.
     """

@@ -43,7 +43,7 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
 
 
 def _fails_by_loss(verdict: Verdict, trial: Trial) -> bool:
-    """Whether the loss of *trial* is why *verdict* is a FAIL; costs and recovery are judged whatever is lost."""
+    """Return whether the loss of *trial* is why *verdict* is a FAIL; costs and recovery are judged whatever is lost."""
     quantity = verdict.requirement.quantity
     too_much = trial.certain_loss_ratio(in_total=False) > verdict.goal.loss_ratio
     return quantity in _OF_LOSS or (quantity in _OF_TIME and too_much)

@@ -67,7 +67,7 @@ def _unaddressed(
 
 
 def _stands_without(verdict: Verdict, spared: tuple[tuple[int, int], ...]) -> bool:
-    """Whether *verdict* is a FAIL without what is lost in the directions *spared*."""
+    """Return whether *verdict* is a FAIL without what is lost in the directions *spared*."""
     rows = {(row.tx_port, row.rx_port) for trial in verdict.trials for row in trial.outcome.directions}
     problem = Problem(Fault.ROUTER, "a neighbour entry went", directions=spared)
     return rows != set(spared) and fails_all_the_same(verdict, lambda trial: (problem,))

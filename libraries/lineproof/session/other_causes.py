@@ -11,7 +11,7 @@ from ..sla.verdict import Ruling, Verdict, forwarding_rule, loss_rule, weigh
 
 
 def fails_all_the_same(verdict: Verdict, problems_of: Callable[[Trial], Sequence[Problem]]) -> bool:
-    """Whether *verdict* is a FAIL by what the further problems of its trials do not explain.
+    """Return whether *verdict* is a FAIL by what the further problems of its trials do not explain.
 
     *problems_of*: those of a trial. Of quantities that no loss decides it is not known: False.
     """

@@ -26,7 +26,7 @@ class SeenFrames:
         self._longest: dict[Hashable, int] = {}
 
     def knows(self, profile: Profile, directions: Iterable[Direction]) -> bool:
-        """Whether all frames of *profile* are known to come through in *directions*."""
+        """Return whether all frames of *profile* are known to come through in *directions*."""
         size = longest_size(profile)
         return all(self._longest.get(self._kind(profile, direction), 0) >= size for direction in directions)
 

@@ -79,7 +79,7 @@ EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "6
 
 
 def is_sentence(text: str) -> bool:
-    """Whether *text* is meant as a sentence: it has a comparison."""
+    """Return whether *text* is meant as a sentence: it has a comparison."""
     return any(each in text for each in _COMPARISONS)
 
 

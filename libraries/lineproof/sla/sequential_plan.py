@@ -56,11 +56,11 @@ class SequentialPlan(Config):
         return max(good + bad for bad, good in enumerate(self.good_for_pass))
 
     def passes(self, good: int, bad: int) -> bool:
-        """Whether so many trials are enough for a PASS."""
+        """Return whether so many trials are enough for a PASS."""
         return bad <= self.most_bad and good >= self.good_for_pass[bad]
 
     def fails(self, good: int, bad: int) -> bool:
-        """Whether so many trials are enough for a FAIL."""
+        """Return whether so many trials are enough for a FAIL."""
         if bad > self.most_bad:
             return True
         most = self.good_for_fail[bad]

@@ -247,7 +247,7 @@ def loss_rule(goal: Goal, in_total: bool, shortest: float | None = None) -> Evid
 
 
 def clear_loss(goal: Goal, trial: Trial, in_total: bool) -> bool:
-    """Whether *trial* alone is a FAIL."""
+    """Return whether *trial* alone is a FAIL."""
     return goal.clear_loss_ratio is not None and trial.clear_loss(in_total) > goal.clear_loss_ratio
 
 

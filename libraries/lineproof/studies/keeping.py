@@ -82,7 +82,7 @@ def _differing(found: StudyResults, names: list[str]) -> Iterator[Alteration]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two forms say the same; numbers may differ by what two versions of a library round differently."""
+    """Return whether two forms say the same; numbers may differ by what two versions of a library round differently."""
     if one == other:
         return True
     ours, theirs = _NUMBER.split(one), _NUMBER.split(other)

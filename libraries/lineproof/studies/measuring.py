@@ -273,7 +273,7 @@ def _judged(session: Session, measure: StudyRow, unit: str, words: str, listener
 
 
 def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
-    """Whether *pps* is no limit of the router, but what was offered at most: less was lost than a ramp allows.
+    """Return whether *pps* is no limit of the router, but what was offered at most: less was lost than a ramp allows.
 
     At a load that the row names it is neither.
     """

@@ -44,7 +44,7 @@ _FOLDERS = ("PYTHONHOME", "PYTHONUSERBASE")
 
 
 def is_handed_on(name: str) -> bool:
-    """Whether every program gets the environment variable *name*."""
+    """Return whether every program gets the environment variable *name*."""
     return name in HANDED_ON or name.startswith("LC_")
 
 

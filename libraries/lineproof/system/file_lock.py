@@ -23,7 +23,7 @@ def lock_within(descriptor: int, limit: float = 0.0) -> bool:
 
 
 def is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file still is *path*: whoever held it may have removed it meanwhile."""
+    """Return whether the open file still is *path*: whoever held it may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:

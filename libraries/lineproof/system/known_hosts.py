@@ -33,7 +33,7 @@ class KnownHost:
     blob: bytes
 
     def is_of(self, name: str) -> bool:
-        """Whether the line is of the host *name* (:func:`host_name`)."""
+        """Return whether the line is of the host *name* (:func:`host_name`)."""
         if any(_matches(pattern[1:], name) for pattern in self.patterns if pattern.startswith("!")):
             return False
         return any(_matches(pattern, name) for pattern in self.patterns)

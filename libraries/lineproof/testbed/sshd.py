@@ -165,7 +165,7 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def _is_locked(user: str) -> bool:
-    """Whether the account's password is locked: sshd accepts such a user only with PAM."""
+    """Return whether the account's password is locked: sshd accepts such a user only with PAM."""
     try:
         rows = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
     except OSError:

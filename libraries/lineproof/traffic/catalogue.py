@@ -109,7 +109,7 @@ class Catalogue:
         ]
 
     def is_word(self, word: str) -> bool:
-        """Whether *word* is a traffic word."""
+        """Return whether *word* is a traffic word."""
         return self._names_frames(word) or self._names_flows(word) or word in self.headers
 
     def _names_frames(self, word: str) -> bool:

@@ -201,7 +201,7 @@ class Profile:
         return self.program.one_direction_reason if self.program else ""
 
     def has_same_frames(self, other: Profile) -> bool:
-        """Whether both send the same frames, whatever their names."""
+        """Return whether both send the same frames, whatever their names."""
         mine, others = (
             (item.frames, item.flows, item.headers, item.program and item.program.directions) for item in (self, other)
         )

@@ -59,7 +59,7 @@ def flow_count(frames: Frames) -> int:
 
 
 def ports_vary(frames: Frames) -> bool | None:
-    """Whether several flows in *frames* have the same addresses, and differ by their ports; None: not known."""
+    """Return whether several flows in *frames* have the same addresses, and differ by their ports; None: not known."""
     flows, without_ports = (_flow_count(frames, with_ports) for with_ports in (True, False))
     return None if flows is None or without_ports is None else flows > without_ports
 

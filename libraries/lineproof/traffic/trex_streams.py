@@ -168,12 +168,12 @@ def _read_direction(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[tup
 
 
 def _is_intermittent(item: Mapping[str, Any]) -> bool:
-    """Whether a stream is not sent all the time."""
+    """Return whether a stream is not sent all the time."""
     return bool(item["mode"]["type"] != "continuous" or not item.get("self_start", True))
 
 
 def _has_single_frame_bursts(item: Mapping[str, Any]) -> bool:
-    """Whether each of its bursts is one frame, so that its rate does not matter (TRex's captures)."""
+    """Return whether each of its bursts is one frame, so that its rate does not matter (TRex's captures)."""
     counts = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}
     return bool(item["mode"].get(counts.get(item["mode"]["type"], "")) == 1)
 

@@ -113,7 +113,7 @@ class FaultyBackend:
         return found
 
     def drops_reply(self) -> bool:
-        """Whether the present reply is not sent at all, once."""
+        """Return whether the present reply is not sent at all, once."""
         found, self._drop = self._drop, False
         return found
 
@@ -347,7 +347,7 @@ class FaultyBackend:
         return self._readings.read(port, self._with_added(port))
 
     def link_up(self, port: int) -> bool:
-        """Whether the port has carrier."""
+        """Return whether the port has carrier."""
         self._advance()
         return self._has_carrier(port)
 

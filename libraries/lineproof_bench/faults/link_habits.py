@@ -35,11 +35,11 @@ class LinkHabits:
             self._carrier |= {name: now for name in names if name in self._carrier}
 
     def has_carrier(self, name: str, now: float) -> bool:
-        """Whether both ends of the cable at *name* have carrier."""
+        """Return whether both ends of the cable at *name* have carrier."""
         return self.none or self._carrier.get(name, math.inf) <= now
 
     def is_seen(self, name: str, now: float) -> bool:
-        """Whether the router knows that *name* has carrier: it sends nothing there before."""
+        """Return whether the router knows that *name* has carrier: it sends nothing there before."""
         return self.none or self._seen_at(self._carrier.get(name, math.inf)) <= now
 
     def _seen_at(self, carrier: float) -> float:

@@ -158,7 +158,7 @@ class ModelBackend:
         self._settle(now)
 
     def sending(self, port: int) -> bool:
-        """Whether the port still sends; False once its duration or its bursts are over."""
+        """Return whether the port still sends; False once its duration or its bursts are over."""
         self._advance()
         return any(sending.port == port for sending in (*self._sending, *(row for _, row in self._later)))
 
@@ -168,7 +168,7 @@ class ModelBackend:
         return self._port(port).sent
 
     def link_up(self, port: int) -> bool:
-        """Whether the port has carrier: always."""
+        """Return whether the port has carrier: always."""
         return self._port(port).interface.link_up
 
     def capture(self, port: int, limit: int) -> None:
@@ -210,7 +210,7 @@ class ModelBackend:
         self._groups.forget(group)
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Whether the router's interface at *port* is up and has this address; None: it has no address yet."""
+        """Return whether the router's interface at *port* is up and has this address; None: it has no address yet."""
         return owns_address(self._configuration, self._port(port).name, address)
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:

@@ -99,7 +99,7 @@ class Fib:
 
 
 def owns_address(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
-    """Whether *interface* is up and has this address, IPv4 or IPv6; None: it has no address yet."""
+    """Return whether *interface* is up and has this address, IPv4 or IPv6; None: it has no address yet."""
     own = [ipaddress.ip_interface(row).ip for name, row in configuration.addresses if name == interface]
     return interface in configuration.up and ipaddress.ip_address(address) in own if own else None
 

@@ -14,7 +14,7 @@ class ServerHabits:
         self._habits, self._next_hops = habits, [(row[0], row[1]) for row in next_hops]
 
     def has(self, kind: HabitKind, port: int) -> bool:
-        """Whether *port* has this habit."""
+        """Return whether *port* has this habit."""
         return any(habit.kind == kind and habit.port in (None, port) for habit in self._habits)
 
     def unresolved(self, port: int) -> tuple[str, str] | None:

@@ -178,7 +178,7 @@ class ServerCard(Config):
         return next((self.refused_groups[layer] for layer in layers_of(frame) if layer in self.refused_groups), None)
 
     def sees(self, frame: bytes) -> bool:
-        """Whether received frames like this one reach the core that counts groups."""
+        """Return whether received frames like this one reach the core that counts groups."""
         return not set(layers_of(frame)) & set(self.unseen_groups)
 
 

@@ -123,7 +123,7 @@ class Publisher:
         return self._counted + PERIOD
 
     def repeated(self, key: int) -> bool:
-        """Whether this barrier was published just now.
+        """Return whether this barrier was published just now.
 
         Clients of API 5 repeat theirs each 20 ms until they find the time to ask for events, which they do only when
         nothing is published.

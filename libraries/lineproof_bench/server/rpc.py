@@ -40,7 +40,7 @@ log = logging.getLogger("lineproof.server")
 
 
 def is_zipped(data: bytes) -> bool:
-    """Whether *data* begins with the compression header."""
+    """Return whether *data* begins with the compression header."""
     return len(data) >= 8 and struct.unpack(">I", data[:4])[0] == MAGIC
 
 

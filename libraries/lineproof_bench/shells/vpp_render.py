@@ -36,7 +36,7 @@ def fixed(value: float) -> str:
 
 
 def packet_clocks(version: str) -> bool:
-    """Whether *version* (``22.02``, ``v26.10-rc0``) has the title Packet-Clocks."""
+    """Return whether *version* (``22.02``, ``v26.10-rc0``) has the title Packet-Clocks."""
     found = re.search(r"(\d+)\.(\d+)", version)
     return bool(found) and (int(found[1]), int(found[2])) >= PACKET_CLOCKS_SINCE if found else False
 

@@ -204,7 +204,7 @@ class WireBackend:
         _command_all(self._own(port), {"op": "stop"})
 
     def sending(self, port: int) -> bool:
-        """Whether the port still sends; False once its duration or its bursts are over."""
+        """Return whether the port still sends; False once its duration or its bursts are over."""
         # the server asks every few ms while a port sends: often enough to read what arrives
         self._flows.collect()
         return any(process.busy for process in self._active[port])
@@ -250,7 +250,7 @@ class WireBackend:
         self._flows.forget(group)
 
     def link_up(self, port: int) -> bool:
-        """Whether the interface has carrier; False as well when it is gone."""
+        """Return whether the interface has carrier; False as well when it is gone."""
         try:
             return self._readers[port].read().carrier
         except TestbedError:

@@ -95,7 +95,7 @@ class TxRing:
         self._headers[slots] = length
 
     def free(self, frames: int) -> bool:
-        """Whether the next *frames* slots have left the kernel."""
+        """Return whether the next *frames* slots have left the kernel."""
         begin, end = self._next, self._next + frames
         busy = self._status[begin:end].any() or (end > self.slots and self._status[: end - self.slots].any())
         return not busy

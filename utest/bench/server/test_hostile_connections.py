@@ -88,7 +88,7 @@ def test_messages_without_an_envelope_do_not_stop_the_server(server: EmbeddedSer
 
 @pytest.mark.parametrize("at_once", [1, 30_000])
 def test_subscriptions_without_end_lose_their_connection(server: EmbeddedServer, at_once: int) -> None:
-    """Whether they come as fast as ZeroMQ stores them or faster. All of them together would be some 3 GB."""
+    """Return whether they come as fast as ZeroMQ stores them or faster. All of them together would be some 3 GB."""
     before = server.memory
     with connect(server, "pub_port") as link, pytest.raises(OSError):
         link.sendall(GREETING + ready(b"SUB"))

@@ -84,7 +84,7 @@ class Waiver(Config):
     expires: Annotated[date, BeforeValidator(_date)]
 
     def fits(self, record: RequirementRecord) -> bool:
-        """Whether it is about *record*."""
+        """Return whether it is about *record*."""
         return _plain(self.sentence) == _plain(record.sentence) and self.test in (None, record.test)
 
 

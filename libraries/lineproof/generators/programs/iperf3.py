@@ -201,7 +201,7 @@ class Iperf3(LinuxPorts):
         return Launch(sender, ("sh", "-c", f"trap : INT; p=; {' '.join(clients)} {ends}; cat {files}"), limit)
 
     def _is_watched(self, port: int) -> bool:
-        """Whether the interface is asked when it sent: a client alone reports its seconds itself."""
+        """Return whether the interface is asked when it sent: a client alone reports its seconds itself."""
         return len(self._flows) > 1 or len(self._flows[port]) > 1
 
     def _others(self, flows: int) -> int:

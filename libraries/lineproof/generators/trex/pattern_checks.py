@@ -23,7 +23,7 @@ def intended_frames(profile: Profile | None, direction: Direction, pps: float, d
 
 
 def is_continuous(profile: Profile | None) -> bool:
-    """Whether all streams are continuous."""
+    """Return whether all streams are continuous."""
     return profile is None or profile.program is None or profile.program.steady
 
 

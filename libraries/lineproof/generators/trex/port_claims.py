@@ -102,7 +102,7 @@ def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ..
 
 
 def _ended_here(server: str) -> bool:
-    """Whether *server* (``host:port``) was one of this machine, and ran until its end."""
+    """Return whether *server* (``host:port``) was one of this machine, and ran until its end."""
     host, _, port = server.rpartition(":")
     if host != "localhost" and not host.startswith("127."):
         return False

@@ -53,7 +53,7 @@ class SampleInterval:
         return self.offered - self.forwarded
 
     def loses(self, tolerance: float) -> bool:
-        """Whether more than *tolerance* (0..1) of the frames sent were lost."""
+        """Return whether more than *tolerance* (0..1) of the frames sent were lost."""
         return self.lost > tolerance * self.offered
 
 

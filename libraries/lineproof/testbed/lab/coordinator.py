@@ -34,7 +34,7 @@ class PlaceState:
     tags: Mapping[str, str]
 
     def suits(self, filters: Mapping[str, str]) -> bool:
-        """Whether a reservation with these *filters* may get it."""
+        """Return whether a reservation with these *filters* may get it."""
         return (filters.items() - {("name", self.name)}) <= self.tags.items()
 
 

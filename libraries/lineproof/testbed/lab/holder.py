@@ -231,7 +231,7 @@ class Holder:
         return False
 
     async def _look(self) -> None:
-        """Whether the place is still ours."""
+        """Return whether the place is still ours."""
         place = self._place
         found = next((each for each in await self.coordinator.places() if each.name == place), None)
         if found is not None and found.owner == self.owner and found.reservation == self._token:

@@ -67,7 +67,7 @@ _ERROR = re.compile(r"err|miss|drop|discard|no_?buf|crc|fragment|jabber|undersiz
 
 
 def is_error(name: str) -> bool:
-    """Whether a card's own counter of this *name* counts frames that were not sent or received whole."""
+    """Return whether a card's own counter of this *name* counts frames that were not sent or received whole."""
     return _ERROR.search(name) is not None
 
 

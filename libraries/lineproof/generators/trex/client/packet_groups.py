@@ -40,6 +40,6 @@ def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: i
 
 
 def all_placed(found: Mapping[str, Any]) -> bool:
-    """Whether the histogram has every received frame of :func:`group_counts` in a bucket of 10 µs or more."""
+    """Return whether the histogram has every received frame of :func:`group_counts` in a bucket of 10 µs or more."""
     placed = sum(frames for key, frames in found["histogram"].items() if key != "0")
     return bool(placed == found["received"] + found["elsewhere"])
