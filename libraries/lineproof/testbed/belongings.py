@@ -1,4 +1,4 @@
-"""What an open testbed has: a folder for keys and logs, processes, namespaces. All of it goes when it closes."""
+"""An open testbed's own: a folder for keys and logs, processes, namespaces. All of it goes when it closes."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ class OpenTestbed:
     def _read_logs(self) -> dict[str, str]:
         paths = [] if self.facts.runtime is None else sorted(self.facts.runtime.glob("*.log"))
         login = self.facts.generator.login
-        found = {path.stem: text for path in paths if (text := read_log(path))}
-        return {name: visible(plain_text(login.masked(text) if login else text)) for name, text in found.items()}
+        logs = {path.stem: text for path in paths if (text := read_log(path))}
+        return {name: visible(plain_text(login.masked(text) if login else text)) for name, text in logs.items()}
 
     def __enter__(self) -> OpenTestbed:
         return self

@@ -184,14 +184,14 @@ class TestbedProcess:
             return ()
         self._hear(0.0)
         status = self._child.poll()
-        found = [str(end) for end in self._ends]
+        problems = [str(end) for end in self._ends]
         if status is not None:
             how = f"signal {-status}" if status < 0 else f"status {status}"
             end = log_end(self._log)
-            found.append(
+            problems.append(
                 f"the testbed's process '{self.name}' ended with {how}" + (f"; its log ends: {end}" if end else "")
             )
-        return tuple(found)
+        return tuple(problems)
 
     def forget_restarted(self, limit: float) -> None:
         """Forget the ends of servers that were started again; waits up to *limit* s for restarts that are due."""
