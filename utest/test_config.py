@@ -9,10 +9,10 @@ import pytest
 from pydantic import Field, model_validator
 
 from lineproof.config import Config, load_config, read_yaml
+from lineproof.core.goals import Goal, read_goal
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.power.settings import PowerSettings
-from lineproof.sla.goals import Goal, read_goal
 from lineproof.traffic.profile_schema import ProfileFile
 from support import hostile
 from support.paths import ROOT

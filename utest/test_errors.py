@@ -51,7 +51,7 @@ def test_an_error_nobody_foresaw_names_its_place() -> None:
 
 
 def test_a_sentence_of_our_own_stays_as_it_is() -> None:
-    from lineproof.counts.trial import Load
+    from lineproof.core.trial import Load
 
     with pytest.raises(ValueError, match="positive number") as caught:
         Load(-1)

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lineproof.commands.ending import finish
+from lineproof.core.goals import Goal
 from lineproof.project import Project
-from lineproof.sla.goals import Goal
 from lineproof.traffic.catalogue import Catalogue
 
 from .decision_rules import Rule, bisection_rule, goal_rule, mlrsearch_rule

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lineproof.counts.trial import Load, Measure, Outcome, Tolerance
+from lineproof.core.goals import Goal
+from lineproof.core.requirement import Requirement
+from lineproof.core.trial import Load, Measure, Outcome, Tolerance
+from lineproof.core.verdict import Ruling
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
-from lineproof.sla.goals import Goal
-from lineproof.sla.requirement import Requirement
-from lineproof.sla.verdict import Ruling
 
 from .noisy_router import NoisyRouter
 

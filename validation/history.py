@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lineproof.commands.main import main as lineproof
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.history.address import store_address

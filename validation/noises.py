@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lineproof.counts.trial import Tolerance
-from lineproof.sla.goals import Goal
-from lineproof.sla.verdict import Ruling
+from lineproof.core.goals import Goal
+from lineproof.core.trial import Tolerance
+from lineproof.core.verdict import Ruling
 from lineproof.traffic.catalogue import Catalogue
 
 from .decision_rules import Rule, goal_rule, repeated_rule

@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.trial import DirectionCount, Load, Outcome
 
 FALL_SECONDS = 60.0
 """Seconds of traffic after which a capacity that falls has settled."""

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from lineproof.commands.ending import finish
-from lineproof.counts.trial import Load, Measure
+from lineproof.core.trial import Load, Measure
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.drain import QUIET_TIME

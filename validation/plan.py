@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import NormalDist
 
 from lineproof.commands.ending import finish
+from lineproof.core.goals import Goal, Promise, read_goal
+from lineproof.core.sequential_plan import SequentialPlan
 from lineproof.project import Project
-from lineproof.sla.goals import Goal, Promise, read_goal
-from lineproof.sla.sequential_plan import SequentialPlan
 
 from .noisy_router import RouterNoise
 from .router_population import FAST, NOISE, RATE, table

@@ -6,12 +6,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.verdict import Ruling
 from lineproof.generators.trex.client.drain import QUIET_TIME
 from lineproof.methods.budget import WALL_SECONDS_PER_TRIAL
 from lineproof.project import Project
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling
 from lineproof.traffic.catalogue import Catalogue
 
 from .decision_rules import Rule, RuleTask, bisection_rule, fixed_rule, goal_rule, mlrsearch_rule, ndr_bench_rule

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
-from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
-from lineproof.counts.under_load import QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.causes import Stage
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.core.under_load import QueueLoad, UnderLoad, WorkerLoad
 from lineproof.platforms import Software
 from lineproof.routers.explain_workers import BRIDGE, IDENT
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, placement

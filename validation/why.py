@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lineproof.commands.ending import finish
-from lineproof.counts.explanation import Explanation
+from lineproof.core.explanation import Explanation
 from lineproof.platforms import Software
 from lineproof.project import Project
 from lineproof.routers.explain import explain

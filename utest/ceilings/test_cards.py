@@ -21,11 +21,11 @@ from lineproof.ceilings.cards import (
 )
 from lineproof.ceilings.headroom import USABLE_SHARE, apply_ceilings
 from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.core.verdict import Ruling
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.verdict import Ruling
 from support.ceilings import CATALOGUE, FAILING, FILES, LINE, LINK, ceiling, failed, measured_limits, ports
 from support.paths import ROOT
 

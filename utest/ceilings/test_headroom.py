@@ -19,16 +19,16 @@ from lineproof.ceilings.calibration import (
     write_calibration,
 )
 from lineproof.ceilings.headroom import USABLE_SHARE, MeasuredLimits, apply_ceilings
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from lineproof.core.latency import LatencyCount
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.errors import ConfigError, LineproofError
 from lineproof.generators.base import GeneratorPort, directions_of
 from lineproof.generators.streams import profile_streams
 from lineproof.methods.ceiling import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
 from lineproof.methods.trials import CharacterisationTerms
 from lineproof.session.bypass import check_router_bypassed
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support import hostile
 from support.ceilings import (
     CATALOGUE,

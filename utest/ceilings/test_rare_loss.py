@@ -8,11 +8,11 @@ import pytest
 
 from lineproof.ceilings.headroom import MeasuredLimits
 from lineproof.ceilings.rare_loss import apply_rare_loss
-from lineproof.counts.causes import Cause, Stage
-from lineproof.counts.ledger import ledger_without_router, make_ledger
-from lineproof.counts.telemetry import InterfaceCounters, Telemetry
-from lineproof.counts.trial import DirectionCount, Load, Outcome
-from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.core.causes import Cause, Stage
+from lineproof.core.ledger import ledger_without_router, make_ledger
+from lineproof.core.telemetry import InterfaceCounters, Telemetry
+from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.stats import more_often
 from support.ceilings import ceiling, measured_limits
 from support.known_router import run

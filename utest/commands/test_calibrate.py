@@ -11,7 +11,7 @@ import pytest
 
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands import calibrate
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.plan import Plan

@@ -4,13 +4,13 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.goals import Goal
+from lineproof.core.trial import Load
 from lineproof.evidence import characterisation as shown
 from lineproof.evidence import rfc2544_report as report
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms, Deadline
-from lineproof.sla.goals import Goal
 from support.pure_router import LINE, PureRouter
 
 GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")

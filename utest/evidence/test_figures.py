@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import drawing, flame_graph
 from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
 from lineproof.evidence.rates import direction_rows, percent

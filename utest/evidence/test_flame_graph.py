@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.under_load import CpuLoad, SampledStacks, UnderLoad
+from lineproof.core.requirement import Requirement
+from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
 from lineproof.evidence.flame_graph import MOST_ROWS, flame_graph, under_load_flame_graph
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
-from lineproof.sla.requirement import Requirement
 
 SVG = "{http://www.w3.org/2000/svg}"
 STACKS = {"main;a;b": 30, "main;a": 50, "main;c": 20}

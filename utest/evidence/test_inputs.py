@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from lineproof import __version__
+from lineproof.core.verdict import Ruling
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.another_sla import AskedSentence, judge_another_sla
 from lineproof.evidence.environment import code_identity
@@ -19,7 +20,6 @@ from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run_files import INPUTS
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.verdict import Ruling
 from support import robot_run
 
 RUN = "20260101T000000Z-abcdef"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.trial import Fault, Problem
+from lineproof.core.trial import Fault, Problem
 from lineproof.errors import TestbedError
 from lineproof.evidence.kept_rows import KeptRows
 from lineproof.evidence.margin import MarginRecord

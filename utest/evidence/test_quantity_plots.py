@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.step_down import CountSnapshot, StepDown
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.latency import LatencyCount
+from lineproof.core.sentence import parse
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.quantity_plots import plot_name, sentence_plot
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.sentence import parse
 from support.evidence_builders import LINK, NamedTraffic
 from support.paths import ROOT
 

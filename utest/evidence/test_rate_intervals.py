@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.core.verdict import Verdict
 from lineproof.evidence.rate_intervals import rate_intervals
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Verdict
 from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.telemetry import Telemetry
-from lineproof.counts.trial import Fault, Load, Outcome, Tolerance, Trial
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.telemetry import Telemetry
+from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
+from lineproof.core.verdict import Tally, Verdict
 from lineproof.errors import TestbedError
 from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.recorded_session import RecordedSentence, RecordMismatch
@@ -19,9 +22,6 @@ from lineproof.methods.saturate import saturate
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
 from lineproof.session.router_watch import Reading, RouterRestarted
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Tally, Verdict
 from lineproof.traffic.catalogue import Catalogue
 from support.evidence_builders import LINK, RUN, requirement_record, trial_record
 from support.outcomes import outcome

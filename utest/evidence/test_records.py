@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.causes import Cause, Role, Stage
-from lineproof.counts.frame_sizes import FrameSizes, frame_sizes
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.step_down import CountSnapshot, StepDown
-from lineproof.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.causes import Cause, Role, Stage
+from lineproof.core.frame_sizes import FrameSizes, frame_sizes
+from lineproof.core.latency import LatencyCount
+from lineproof.core.requirement import Quantity, Scope
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import records
 from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.demand import Demand
@@ -25,7 +26,6 @@ from lineproof.evidence.records import EnvironmentRecord, RateFigures, Requireme
 from lineproof.evidence.why_record import recorded_facts
 from lineproof.routers.host_reading import read_host
 from lineproof.session.router_watch import Reading
-from lineproof.sla.requirement import Quantity, Scope
 from support.evidence_builders import requirement_record, trial_record, written
 from support.trex_host import shell_of
 

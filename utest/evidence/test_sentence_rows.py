@@ -10,8 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.latency import LatencyCount
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
 from lineproof.evidence.demand import Demand
@@ -20,7 +21,6 @@ from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.sentence import parse
 from support.evidence_builders import RUN, requirement_record, trial_record
 from support.paths import ROOT
 

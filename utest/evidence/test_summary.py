@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.commands.main import main
+from lineproof.core.goals import read_goal
 from lineproof.errors import ConfigError
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord
@@ -26,7 +27,6 @@ from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
 from lineproof.evidence.summary_files import execution_summary, write_forms
 from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
-from lineproof.sla.goals import read_goal
 from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import HOST_COUNTS, Load, Outcome
+from lineproof.core.trial import HOST_COUNTS, Load, Outcome
 from lineproof.errors import TestbedError
 from lineproof.generators.base import directions_of
 from lineproof.generators.programs import pktgen

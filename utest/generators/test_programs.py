@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lineproof.counts.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.core.trial import APART, HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.programs.agent import STOPPED, Agent, AgentPlace, Launch, Ran, start_together

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import HOST_COUNTS, Fault, Load
+from lineproof.core.trial import HOST_COUNTS, Fault, Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, directions_of
 from lineproof.system import children
@@ -150,7 +150,7 @@ LONG = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.generators.base import directions_of
 from support.two_hosts import TwoHosts
 from support.catalogue import CATALOGUE

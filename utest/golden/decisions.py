@@ -11,10 +11,13 @@ from typing import Any
 from unittest import mock
 
 from golden import net
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.step_down import CountSnapshot, StepDown
-from lineproof.counts.telemetry import NodeRuntime, Telemetry
-from lineproof.counts.trial import HIDDEN, DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.sentence import parse
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.telemetry import NodeRuntime, Telemetry
+from lineproof.core.trial import HIDDEN, DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.verdict import Verdict
 from lineproof.methods import cost as cost_method
 from lineproof.methods import saturate as saturate_method
 from lineproof.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
@@ -22,9 +25,6 @@ from lineproof.methods.latency import latency
 from lineproof.methods.recovery import recovery
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Verdict
 from lineproof.stats import interval
 from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES

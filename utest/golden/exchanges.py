@@ -12,7 +12,7 @@ from unittest import mock
 
 from bench.server.test_replay import OFFICIAL, PYPI, Replay, recorded, shape
 from golden import net
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.generators.base import Probe, directions_of
 from lineproof.generators.trex.client_folders import client_folder
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings

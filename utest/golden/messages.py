@@ -10,17 +10,19 @@ from typing import Any
 from unittest import mock
 
 from golden.decisions import stepped
-from lineproof.counts.causes import Cause, Stage
-from lineproof.counts.explanation import Why
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
-from lineproof.counts.ledger_phrases import where_lost
-from lineproof.counts.neighbours import NeighbourEntry
-from lineproof.counts.pause_names import Pauses
-from lineproof.counts.router_facts import Placement
-from lineproof.counts.step_down import StepDown
-from lineproof.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
-from lineproof.counts.trial import (
+from lineproof.core.causes import Cause, Stage
+from lineproof.core.explanation import Why
+from lineproof.core.goals import read_goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.ledger_phrases import where_lost
+from lineproof.core.neighbours import NeighbourEntry
+from lineproof.core.pause_names import Pauses
+from lineproof.core.router_facts import Placement
+from lineproof.core.sentence import parse
+from lineproof.core.step_down import StepDown
+from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from lineproof.core.trial import (
     HIDDEN,
     HOST_COUNTS,
     DirectionCount,
@@ -31,7 +33,9 @@ from lineproof.counts.trial import (
     Tolerance,
     assess_trial,
 )
-from lineproof.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.core.trial_weight import why_weighed
+from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.core.verdict import Evidence
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
@@ -50,10 +54,6 @@ from lineproof.session.explaining import explained
 from lineproof.session.judging import Judge
 from lineproof.session.router_watch import RouterWatch
 from lineproof.session.seen_frames import SeenFrames
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.trial_weight import why_weighed
-from lineproof.sla.verdict import Evidence
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.lossy_verdict import PLAN
 from support.paths import VARIABLES

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.packet_cost import cost_figures, packet_costs, together
-from lineproof.counts.telemetry import NodeRuntime, Telemetry
-from lineproof.counts.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from lineproof.core.goals import read_goal
+from lineproof.core.packet_cost import cost_figures, packet_costs, together
+from lineproof.core.sentence import parse
+from lineproof.core.telemetry import NodeRuntime, Telemetry
+from lineproof.core.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.errors import TestbedError
 from lineproof.methods.cost import RuntimeCounters, cost
 from lineproof.methods.sequential import TrialConditions
 from lineproof.routers.vpp_output import parse_runtime
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support.catalogue import CATALOGUE
 from support.fake_router import sample
 from support.known_router import RANK

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.generators.trex.client.drain import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.methods.deviations import deviations_of_verdict
 from lineproof.session.traffic import LONGEST_PAUSE
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
 

@@ -7,12 +7,12 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.methods.energy import POWER, UNCERTAINTY, energy
 from lineproof.methods.sequential import TrialConditions
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.verdict import Ruling, Verdict
 from support.known_router import GOALS, RANK, run
 
 QUICK = read_goal(GOALS, "quick")

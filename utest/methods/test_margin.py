@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import Load
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.trial import Load
+from lineproof.core.verdict import Verdict
 from lineproof.methods.margin import Margin, margin_of_forwarding, search_margin
 from lineproof.methods.trials import CharacterisationTerms, Deadline
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.verdict import Verdict
 from support.model_bench import PROJECT
 from support.pure_router import LINE, PureRouter
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.step_down import CountSnapshot, StepDown
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.errors import TestbedError
 from lineproof.methods.recovery import OverloadPhases, recovery
 from lineproof.methods.rfc2544.recovery import recovery as rfc2544_recovery
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.trials import CharacterisationTerms
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support.catalogue import CATALOGUE
 from support.known_router import RANK
 from support.paths import VARIABLES

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.live_traffic import Sample
-from lineproof.counts.trial import Load
+from lineproof.core.live_traffic import Sample
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.rfc2544.latency import latency

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.goals import Goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.core.verdict import Ruling
 from lineproof.methods.saturate import saturate
 from lineproof.methods.sequential import TrialConditions
-from lineproof.sla.goals import Goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling
 from support.ceilings import CATALOGUE, LINK
 
 LOAD = Load(14_880_952.0)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import Load
+from lineproof.core.goals import Goal
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.methods.scaling import ScalingSetup, scale
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms, Deadline, ending_text
-from lineproof.sla.goals import Goal
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 GOAL = Goal(

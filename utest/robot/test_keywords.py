@@ -11,7 +11,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import Load
 from lineproof.errors import Inconclusive, TestbedError
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
@@ -22,8 +24,6 @@ from lineproof.robot.forwarded_frames import FrameKeywords, frames_of
 from lineproof.robot.shared import Shared
 from lineproof.robot.traffic_generator import GeneratorKeywords
 from lineproof.session.plan import Plan
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT
 from support.outcomes import outcome

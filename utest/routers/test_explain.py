@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.explanation import Confidence
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
-from lineproof.counts.router_facts import NicFacts, Placement
-from lineproof.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.causes import Stage
+from lineproof.core.explanation import Confidence
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.router_facts import NicFacts, Placement
+from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.routers.explain import explain
 from lineproof.routers.explain_evidence import TriedLoad
 from lineproof.routers.explain_workers import IDENT

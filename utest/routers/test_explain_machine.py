@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.explanation import Confidence, Explanation
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
-from lineproof.counts.router_facts import NicFacts, Placement
-from lineproof.counts.under_load import CpuLoad, UnderLoad
+from lineproof.core.causes import Stage
+from lineproof.core.explanation import Confidence, Explanation
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.router_facts import NicFacts, Placement
+from lineproof.core.under_load import CpuLoad, UnderLoad
 from lineproof.routers.explain import explain
 from lineproof.routers.vpp_losses import vpp_causes
 from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load, nic

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.explanation import Confidence, Explanation
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger, make_ledger
-from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
-from lineproof.counts.telemetry import InterfaceCounters, Telemetry
-from lineproof.counts.under_load import CpuLoad, UnderLoad
+from lineproof.core.causes import Stage
+from lineproof.core.explanation import Confidence, Explanation
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger, make_ledger
+from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.core.telemetry import InterfaceCounters, Telemetry
+from lineproof.core.under_load import CpuLoad, UnderLoad
 from lineproof.routers.explain import explain
 from lineproof.routers.explain_evidence import TriedLoad
 from lineproof.routers.linux_facts import steered

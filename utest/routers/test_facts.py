@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.router_facts import NicFacts, RouterFacts
+from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.evidence.facts_table import facts_fragment
 from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
 from lineproof.routers.base import Result

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from lineproof.config import validate_config
-from lineproof.counts.causes import Role, Stage
+from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.evidence.under_load_record import under_load_fragment
 from lineproof.project import packaged_variables

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.causes import Role, Stage
+from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.neighbours import NeighbourEntry
+from lineproof.core.neighbours import NeighbourEntry
 from lineproof.routers import make_router
 from lineproof.routers.neighbours import parse_arp, parse_ip_neigh
 from lineproof.routers.vpp_output import parse_neighbours

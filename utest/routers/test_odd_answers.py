@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from lineproof.counts.telemetry import Telemetry
+from lineproof.core.telemetry import Telemetry
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Router, Shell

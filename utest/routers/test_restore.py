@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.telemetry import Telemetry
+from lineproof.core.telemetry import Telemetry
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import changing_commands

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.under_load import CpuLoad, QueueLoad, RouterLoad
+from lineproof.core.under_load import CpuLoad, QueueLoad, RouterLoad
 from lineproof.routers import RouterKind, freebsd_load, freebsd_top, linux_load, make_router, vpp_load
 from lineproof.routers.base import Result
 from lineproof.routers.vpp_output import parse_runtime

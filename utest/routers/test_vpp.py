@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.packet_cost import packet_costs, together
+from lineproof.core.packet_cost import packet_costs, together
 from lineproof.errors import TestbedError
 from lineproof.routers import make_router
 from lineproof.routers.base import Result

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.foreign import Heard
-from lineproof.counts.reachability import NONE_RATIO, check_arrival
-from lineproof.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
+from lineproof.core.foreign import Heard
+from lineproof.core.reachability import NONE_RATIO, check_arrival
+from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
 from lineproof.generators.abilities import Abilities
 from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of

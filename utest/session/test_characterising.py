@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from lineproof.ceilings.headroom import KnownCeiling
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.trial import Load, Outcome, Tolerance
+from lineproof.core.goals import Goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.sentence import parse
+from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
 from lineproof.evidence.result_json import json_data
 from lineproof.generators.base import directions_of
 from lineproof.methods.trials import Deadline
 from lineproof.session.characterising import Characteriser
 from lineproof.session.router_watch import RouterRestarted
-from lineproof.sla.goals import Goal
-from lineproof.sla.sentence import parse
 from support.catalogue import CATALOGUE
 from support.pure_router import LINE, PureRouter
 

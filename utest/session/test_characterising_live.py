@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.errors import SentenceError, TestbedError
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.characterising_live import LiveCharacteriser
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Ruling
 from support import robot_run, simulated_session
 from support.simulated_session import judged
 

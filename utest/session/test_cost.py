@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from support import simulated_session
 from support.simulated_session import judged
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, assess_trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, assess_trial
 from lineproof.session.cpu_time import CpuReading, CpuTime, why_unusable
 
 READ = [CpuReading(0, 0.0, 0.0)]

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.causes import Cause, Role, Stage
-from lineproof.counts.neighbours import NeighbourEntry
-from lineproof.counts.pause_names import Pauses
-from lineproof.counts.telemetry import Telemetry
+from lineproof.core.causes import Cause, Role, Stage
+from lineproof.core.neighbours import NeighbourEntry
+from lineproof.core.pause_names import Pauses
+from lineproof.core.telemetry import Telemetry
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.routers.base import Side
 from lineproof.session.damaged_loss import damaged_since, why_damaged
 from lineproof.session.neighbour_loss import ipv6_sides, lost_beside_unaddressed, why_unaddressed
 from lineproof.session.pause_loss import why_paused
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Ruling, Verdict
 from support.lossy_verdict import PLAN, verdict
 from support.simulated_session import judged, opened
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
-from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
-from lineproof.counts.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.causes import Stage
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.why_record import recorded_facts, recorded_load, why_data
 from lineproof.session.explaining import explained
-from lineproof.sla.verdict import Ruling, Verdict
 from support.ceilings import failed
 
 OFFERED = 6_000_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Ruling
 from support.simulated_session import judged, opened
 from support.trex_profile_support import CLIENTS
 

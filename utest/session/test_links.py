@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.counts.reachability import NothingArrives, OthersArrive
+from lineproof.core.reachability import NothingArrives, OthersArrive
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, GeneratorPort
 from lineproof.routers.changes import Change
@@ -25,7 +26,6 @@ from lineproof.session.links import LinkWait
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import RouterHabits
-from lineproof.sla.verdict import Ruling, Verdict
 from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed
 from support.simulated_session import judged, started

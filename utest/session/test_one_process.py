@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.routers.ssh_shell import SshShell
 from support.simulated_session import opened
 

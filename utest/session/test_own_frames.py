@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lineproof.commands.calibrate import _check_bypassed
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.project import Project

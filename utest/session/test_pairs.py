@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
+from lineproof.core.requirement import Requirement, Scope
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.streams import profile_streams
 from lineproof.methods.phrases import pair_figures
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.requirement import Requirement, Scope
-from lineproof.sla.sentence import parse
 from lineproof.testbed.settings import default_side
 from lineproof.traffic.profiles import PAIRS
 from support import robot_run

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.errors import SentenceError
 from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.power import PoweredTrials
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from support import robot_run, simulated_session
 from support.paths import ROOT
 from support.simulated_session import judged

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.trial import Fault, Load, Measure
+from lineproof.core.trial import Fault, Load, Measure
 from support.power_bench import PowerBench
 
 LOAD = Load(1e6)

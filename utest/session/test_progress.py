@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
+from lineproof.core.verdict import Ruling, Tally, Verdict
 from lineproof.methods.budget import Budget, sum_of_budgets
 from lineproof.methods.energy import energy
 from lineproof.methods.sequential import TrialConditions
@@ -18,9 +21,6 @@ from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.progress import Progress
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Tally, Verdict
 from support.catalogue import CATALOGUE
 from support.paths import ROOT, VARIABLES
 from support.power_bench import PowerBench

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Ruling
 from support.simulated_session import opened, owed
 
 pytestmark = pytest.mark.slow

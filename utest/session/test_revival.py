@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.errors import TestbedError
 from lineproof.session import revival
 from lineproof.session.revival import Revival
 from lineproof.session.router_watch import RouterRestarted
-from lineproof.sla.verdict import Ruling
 from lineproof.testbed.lab.settings import LabSettings, PowerCycleSettings
 
 HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.router_facts import RouterFacts
+from lineproof.core.router_facts import RouterFacts
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
 from lineproof.session.plan import Plan

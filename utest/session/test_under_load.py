@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.counts.trial import DURING_READING, Load
-from lineproof.counts.under_load import RouterLoad, SampledStacks, UnderLoad
+from lineproof.core.requirement import Requirement
+from lineproof.core.trial import DURING_READING, Load
+from lineproof.core.under_load import RouterLoad, SampledStacks, UnderLoad
 from lineproof.errors import TestbedError
 from lineproof.session import under_load
 from lineproof.session.session import Session
-from lineproof.sla.requirement import Requirement
 
 STACKS = SampledStacks(2.0, {"a": 1}, 1)
 

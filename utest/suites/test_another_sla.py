@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.core.verdict import Ruling
 from lineproof.errors import ConfigError
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
 from lineproof.evidence.run import read_run
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from support import robot_run, simulated_session
 from support.recorded_runs import recorded
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from robot.api import TestSuite as Suite
 
+from lineproof.core.sentence import is_sentence
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.sentence import is_sentence
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
 from lineproof_bench.model.schema import router_model
 from support import robot_run

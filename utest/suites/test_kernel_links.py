@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from lineproof.system.network_namespace import configure
 from support import kernel_router
 from support.paths import ROOT

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Ruling
 from support import faults, robot_run
 from support.simulated_session import judged
 

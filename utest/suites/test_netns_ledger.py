@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.verdict import Ruling
 from support import faults, robot_run
 from support.kernel_router import run_in_router
 from support.simulated_session import judged

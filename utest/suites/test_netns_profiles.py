@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside

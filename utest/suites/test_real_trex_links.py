@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling, Verdict
 from support.kernel_router import run_in_router
 from support.paths import ROOT
 from support.patience import wait_until

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from lineproof.counts.trial import Trial
+from lineproof.core.trial import Trial
+from lineproof.core.verdict import Ruling
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from support import vpp_rig
 
 REASON = vpp_rig.missing()

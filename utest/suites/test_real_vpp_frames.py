@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.verdict import Ruling
 from lineproof.evidence.run import read_run
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import NextHop
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from support import robot_run, vpp_rig
 from support.simulated_session import judged
 

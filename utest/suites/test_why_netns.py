@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.explanation import Confidence
+from lineproof.core.explanation import Confidence
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.session.explaining import explained
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session
 from lineproof.session.under_load import read_under_load
-from lineproof.sla.verdict import Ruling, Verdict
 from support.costly_router import overloaded
 from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed, wait_until

@@ -8,11 +8,11 @@ from pathlib import Path
 from lineproof.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
 from lineproof.ceilings.cards import read_cards
 from lineproof.ceilings.headroom import MeasuredLimits
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
+from lineproof.core.goals import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.generators.base import GeneratorPort
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support.catalogue import CATALOGUE as CATALOGUE
 from support.paths import ROOT
 

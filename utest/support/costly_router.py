@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling, Verdict
 from support.kernel_router import run_in_router
 
 FEWEST, MOST = 600, 12_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord

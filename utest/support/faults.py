@@ -15,14 +15,14 @@ from typing import Any
 
 import yaml
 
-from lineproof.counts.trial import Fault as Problem
+from lineproof.core.trial import Fault as Problem
+from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Verdict
 from support.paths import DATA
 
 SENTENCES: Mapping[str, str] = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.records import EnvironmentRecord, TrialRecord

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lineproof.counts.trial import DirectionCount, Load, Measure, Outcome
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.requirement import Quantity
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Measure, Outcome
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.methods.latency import latency
 from lineproof.methods.saturate import saturate
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.requirement import Quantity
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Verdict
 from support.catalogue import CATALOGUE as CATALOGUE
 from support.paths import ROOT
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome, assess_trial
+from lineproof.core.trial import DirectionCount, Load, Outcome, assess_trial
+from lineproof.core.verdict import Ruling, Verdict
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.verdict import Ruling, Verdict
 from support.paths import ROOT
 
 PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.latency import LatencyCount
+from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.records import EnvironmentRecord

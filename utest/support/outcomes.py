@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem
 
 
 def outcome(

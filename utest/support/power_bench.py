@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lineproof.counts.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from lineproof.core.trial import DURING_READING, DirectionCount, During, Load, Outcome
 from lineproof.power.settings import PowerSettings
 from lineproof.routers.base import Result
 from lineproof.session.power import PoweredTrials

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from lineproof.core.requirement import TrafficWords
+from lineproof.core.sentence import parse, parse_traffic
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.project import Project, listed
-from lineproof.sla.requirement import TrafficWords
-from lineproof.sla.sentence import parse, parse_traffic
 from lineproof.studies.closeness import Pair
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
 from lineproof.traffic.catalogue import Catalogue

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
 
 LINE = 14_880_952.0

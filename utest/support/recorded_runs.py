@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from lineproof.counts.trial import Trial
+from lineproof.core.requirement import Quantity, TrafficWords
+from lineproof.core.trial import Trial
+from lineproof.core.verdict import Ruling, Tally
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import SIMULATED_BECAUSE, EnvironmentRecord
 from lineproof.session.characterising import Characteriser
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session
-from lineproof.sla.requirement import Quantity, TrafficWords
-from lineproof.sla.verdict import Ruling, Tally
 
 
 def recorded(session: Session, results: Path, sentences: Mapping[str, str], margins: bool = False) -> Path:

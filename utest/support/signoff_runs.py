@@ -12,15 +12,15 @@ from typing import Any
 
 from minisign import KeyPair
 
-from lineproof.counts.router_facts import RouterFacts
-from lineproof.counts.trial import Fault, Problem
+from lineproof.core.goals import read_goal
+from lineproof.core.router_facts import RouterFacts
+from lineproof.core.trial import Fault, Problem
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.records import EnvironmentRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.signoff.page import html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
-from lineproof.sla.goals import read_goal
 from support.evidence_builders import LINK, requirement_record, trial
 from support.paths import ROOT
 

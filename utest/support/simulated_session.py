@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Verdict
 from support import faults
 from support.paths import ROOT
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lineproof.counts.causes import Stage
-from lineproof.counts.ledger import DirectionAccount, Drop, Ledger
-from lineproof.counts.router_facts import NicFacts, Placement, RouterFacts
-from lineproof.counts.under_load import UnderLoad, WorkerLoad
+from lineproof.core.causes import Stage
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.core.under_load import UnderLoad, WorkerLoad
 from lineproof.routers.explain_evidence import TriedLoad
 
 OFFERED, FORWARDED = 10_000_000, 6_000_000

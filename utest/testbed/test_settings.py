@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import Tolerance
+from lineproof.core.trial import Tolerance
 from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
 from lineproof.testbed.files import read_testbed, read_testbed_or_pool

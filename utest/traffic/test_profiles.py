@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.sentence import parse
 from lineproof.errors import ConfigError, SentenceError
-from lineproof.sla.sentence import parse
 from lineproof.traffic.catalogue import Catalogue
 from lineproof.traffic.profiles import Profile
 from lineproof.units import Layer

@@ -18,8 +18,8 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
-from ..counts.ceiling import Ceiling, OwnLatency
-from ..counts.latency import LatencyBounds
+from ..core.ceiling import Ceiling, OwnLatency
+from ..core.latency import LatencyBounds
 from ..errors import ConfigError, LineproofError
 from ..files import read_file, require_folder, write_whole
 from ..traffic.catalogue import Catalogue
@@ -45,7 +45,7 @@ _FILE_HEADER = """\
 
 
 class OwnLatencyEntry(Config):
-    """:class:`~lineproof.counts.ceiling.OwnLatency`, with units in the keys."""
+    """:class:`~lineproof.core.ceiling.OwnLatency`, with units in the keys."""
 
     load_pps: Positive
     frames: Annotated[int, Field(ge=1)]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ..counts.trial import Tolerance, Trial
-from ..sla.requirement import RUNTIME_UNITS, Quantity
-from ..sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
+from ..core.requirement import RUNTIME_UNITS, Quantity
+from ..core.trial import Tolerance, Trial
+from ..core.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import si

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..sla.goals import FORGIVEN
-from ..sla.requirement import Quantity
-from ..sla.verdict import Evidence, Ruling, Verdict, loss_rule, on_the_whole, whole_loss_ratio
+from ..core.goals import FORGIVEN
+from ..core.requirement import Quantity
+from ..core.verdict import Evidence, Ruling, Verdict, loss_rule, on_the_whole, whole_loss_ratio
 from ..stats import more_often
 from .calibration import Watch
 from .headroom import MeasuredLimits

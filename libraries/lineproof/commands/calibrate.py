@@ -10,8 +10,8 @@ from pathlib import Path
 from .. import __version__
 from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
 from ..ceilings.headroom import USABLE_SHARE
-from ..counts.ceiling import OwnLatency
-from ..counts.trial import Fault, Load, Trial
+from ..core.ceiling import OwnLatency
+from ..core.trial import Fault, Load, Trial
 from ..errors import LineproofError, TestbedError
 from ..files import check_writable
 from ..generators.base import Probe

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ..ceilings.cards import read_cards
+from ..core.goals import read_goal
 from ..errors import ConfigError, LineproofError, TestbedError, system_words
 from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader
@@ -20,7 +21,6 @@ from ..platforms import read_platform
 from ..project import KINDS, Project, listed
 from ..routers.command_file import read_command_file
 from ..session.plan import replaced_files
-from ..sla.goals import read_goal
 from ..studies.preparing import check_study
 from ..system import children
 from ..system.bench_command import bench_command

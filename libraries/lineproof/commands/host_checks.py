@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..counts.router_facts import NicFacts, RouterFacts
+from ..core.router_facts import NicFacts, RouterFacts
 from ..evidence.facts_table import known_rows, pcie_text
 from ..session.places import place_findings, place_text
 from ..session.session import Session

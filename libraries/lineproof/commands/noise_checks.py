@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..counts.foreign import ForeignFrames
-from ..counts.frame_origin import origins
+from ..core.foreign import ForeignFrames
+from ..core.frame_origin import origins
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..session.destinations import dropped_by_card

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ..config import load_config
+from ..core.goals import Goal, read_goal
+from ..core.verdict import Ruling
 from ..errors import ConfigError
 from ..evidence.another_sla import AskedSentence, judge_another_sla
 from ..evidence.environment import code_identity
 from ..evidence.rejudging import RejudgedRun, RejudgedSentence, rejudge
 from ..project import Project
-from ..sla.goals import Goal, read_goal
-from ..sla.verdict import Ruling
 from ..units import counted
 from ..visible import visible
 from .arguments import add_json, add_variables, print_json

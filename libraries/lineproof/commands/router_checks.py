@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..counts.neighbours import NeighbourEntry
+from ..core.neighbours import NeighbourEntry
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..methods.budget import duration_text

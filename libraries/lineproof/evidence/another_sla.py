@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..ceilings.headroom import apply_ceilings
-from ..counts.trial import Load, Trial
+from ..core.goals import Goal
+from ..core.requirement import ENERGY_UNITS, Quantity, Requirement, Scope, Unit, Value
+from ..core.trial import Load, Trial
+from ..core.verdict import Ruling, Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
 from ..methods.sequential import TrialConditions
 from ..methods.verify import verify
 from ..session.plan import Plan
-from ..sla.goals import Goal
-from ..sla.requirement import ENERGY_UNITS, Quantity, Requirement, Scope, Unit, Value
-from ..sla.verdict import Ruling, Verdict
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
 from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch

@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..sla.requirement import Quantity
+from ..core.requirement import Quantity
 from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
 from .margin import MarginRecord
 from .run import RecordedRun, read_margins

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..sla.requirement import Quantity
+from ..core.requirement import Quantity
 from ..stats import Summary, compare, dot_plot
 from ..stats.summary import confidence_text
 from ..units import counted

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..counts.latency import Statistic
-from ..counts.trial import Trial
+from ..core.latency import Statistic
+from ..core.requirement import ENERGY_UNITS, RATE_UNITS, Quantity, Requirement, Scope, Unit, Value
+from ..core.trial import Trial
 from ..methods.cost import READING_OF
 from ..methods.energy import energy_of
-from ..sla.requirement import ENERGY_UNITS, RATE_UNITS, Quantity, Requirement, Scope, Unit, Value
 from ..units import Rate
 
 

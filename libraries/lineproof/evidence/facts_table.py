@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from ..counts.router_facts import NicFacts, RouterFacts
+from ..core.router_facts import NicFacts, RouterFacts
 from .tables import SIMULATED, STYLE
 
 NOT_READ = "not read"

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..counts.under_load import UnderLoad
+from ..core.under_load import UnderLoad
 from ..units import si
 from .drawing import SIMULATED_COLOUR, TEXT_COLOUR
 from .svg import SvgPicture, text_width

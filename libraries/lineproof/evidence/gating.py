@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ..sla.requirement import Quantity
+from ..core.requirement import Quantity
 from ..units import counted
 from .compared_runs import (
     MARGIN_REMEDY,

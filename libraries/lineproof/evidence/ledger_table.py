@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ..counts.causes import Stage
-from ..counts.ledger import Drop, Ledger, sum_if_known
-from ..counts.ledger_phrases import where_lost
+from ..core.causes import Stage
+from ..core.ledger import Drop, Ledger, sum_if_known
+from ..core.ledger_phrases import where_lost
 from .tables import SIMULATED, STYLE, html_page
 
 _LEDGER_STYLE = """

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..counts.latency import LatencyCount
-from ..counts.step_down import CountSnapshot, StepDown
-from ..counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from ..core.latency import LatencyCount
+from ..core.step_down import CountSnapshot, StepDown
+from ..core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from .json_fields import Fields, field_data, finite, read_figure
 
 _LATENCY_KEYS = {

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from ..counts.trial import Trial
+from ..core.trial import Trial
 from ..units import line_rate_pps
 from .drawing import (
     DIRECTION_COLOURS,

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from ..counts.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
-from ..counts.step_down import StepDown
-from ..counts.trial import Trial
+from ..core.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
+from ..core.requirement import ENERGY_UNITS, Quantity, Unit
+from ..core.step_down import StepDown
+from ..core.trial import Trial
 from ..methods.cost import READING_OF
 from ..methods.energy import energy_of
-from ..sla.requirement import ENERGY_UNITS, Quantity, Unit
 from .demand import Demand
 from .drawing import (
     LOST_COLOUR,

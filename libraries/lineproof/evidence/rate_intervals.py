@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..sla.verdict import Verdict, forwarded_pps, offered_pps
+from ..core.verdict import Verdict, forwarded_pps, offered_pps
 from ..stats import interval
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..counts.trial import DirectionCount, Trial
+from ..core.trial import DirectionCount, Trial
 from ..units import Rate
 
 

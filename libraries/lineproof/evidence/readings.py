@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..counts.causes import Cause, Role, Stage
-from ..counts.neighbours import NeighbourEntry
-from ..counts.pause_names import Pauses
-from ..counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from ..core.causes import Cause, Role, Stage
+from ..core.neighbours import NeighbourEntry
+from ..core.pause_names import Pauses
+from ..core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from ..session.router_watch import Reading
 from .json_fields import Fields, field_data
 from .records import READING

@@ -15,9 +15,11 @@ from typing import cast
 from ..ceilings.cards import choose_card
 from ..ceilings.headroom import MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
-from ..counts.step_down import StepDown
-from ..counts.telemetry import Telemetry
-from ..counts.trial import DURING_READING, During, Load, Measure, Outcome, Tolerance, Trial
+from ..core.requirement import Requirement
+from ..core.step_down import StepDown
+from ..core.telemetry import Telemetry
+from ..core.trial import DURING_READING, During, Load, Measure, Outcome, Tolerance, Trial
+from ..core.verdict import Tally
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
@@ -30,8 +32,6 @@ from ..session.router import RouterConnection
 from ..session.router_watch import RouterRestarted, RouterWatch
 from ..session.session import Session
 from ..session.traffic import Traffic
-from ..sla.requirement import Requirement
-from ..sla.verdict import Tally
 from ..testbed.facts import NO_ROUTER, TestbedFacts
 from ..testbed.opening import OpenTestbed
 from ..units import si

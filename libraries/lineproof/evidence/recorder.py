@@ -8,21 +8,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
-from ..counts.frame_sizes import frame_sizes
-from ..counts.router_facts import RouterFacts
-from ..counts.step_down import StepDown
-from ..counts.telemetry import Telemetry
-from ..counts.trial import Tolerance, Trial
-from ..counts.under_load import UnderLoad
+from ..core.frame_sizes import frame_sizes
+from ..core.requirement import RATE_UNITS, Requirement, TrafficWords
+from ..core.router_facts import RouterFacts
+from ..core.step_down import StepDown
+from ..core.telemetry import Telemetry
+from ..core.trial import Tolerance, Trial
+from ..core.trial_weight import why_weighed
+from ..core.under_load import UnderLoad
+from ..core.verdict import Evidence, Ruling, Verdict
 from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
-from ..sla.requirement import RATE_UNITS, Requirement, TrafficWords
-from ..sla.trial_weight import why_weighed
-from ..sla.verdict import Evidence, Ruling, Verdict
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import Rate

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-from ..counts.frame_sizes import FrameSizes
-from ..counts.step_down import StepDown
-from ..counts.trial import Trial
+from ..core.frame_sizes import FrameSizes
+from ..core.step_down import StepDown
+from ..core.trial import Trial
 from ..units import Rate
 from .demand import Demand
 from .json_fields import Fields, field_data

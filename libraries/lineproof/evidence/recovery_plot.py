@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..counts.step_down import StepDown
-from ..counts.trial import Trial
-from ..sla.requirement import Unit
+from ..core.requirement import Unit
+from ..core.step_down import StepDown
+from ..core.trial import Trial
 from .demand import Demand
 from .drawing import FAINT_COLOUR, TEXT_COLOUR
 from .plot_frame import PlotFrame

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..counts.trial import Trial
+from ..core.requirement import Requirement
+from ..core.trial import Trial
+from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
 from ..session.explaining import explained
 from ..session.judging import Judge
 from ..session.plan import Plan
-from ..sla.requirement import Requirement
-from ..sla.verdict import Verdict
 from .inputs import read_kept_plan
 from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
 from .recorder import ROUTER_FACTS

@@ -12,9 +12,9 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from ..counts.trial import Load, Trial
+from ..core.goals import Goal
+from ..core.trial import Load, Trial
 from ..methods.deviations import Deviation
-from ..sla.goals import Goal
 
 
 def json_data(value: Any) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ..sla.requirement import Quantity
-from ..sla.verdict import whole_loss_ratio
+from ..core.requirement import Quantity
+from ..core.verdict import whole_loss_ratio
 from ..stats import Interval, interval
 from .margin import MarginRecord
 from .records import INTERRUPTED, EnvironmentRecord, RequirementRecord, TrialRecord

@@ -15,9 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..core.goals import Goal
+from ..core.requirement import Quantity
 from ..files import read_file
-from ..sla.goals import Goal
-from ..sla.requirement import Quantity
 from ..units import counted
 from .kept_rows import KeptRows
 from .rates import percent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ..counts.trial import Trial
+from ..core.trial import Trial
 from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
 
 SIMULATED = "SIMULATED – not a measurement"

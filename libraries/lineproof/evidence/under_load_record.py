@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from ..counts.under_load import UnderLoad
+from ..core.under_load import UnderLoad
 from ..units import si
 from .json_fields import field_data
 from .records import UNDER_LOAD

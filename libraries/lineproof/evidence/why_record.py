@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..counts.explanation import Why
-from ..counts.router_facts import RouterFacts
-from ..counts.under_load import UnderLoad
+from ..core.explanation import Why
+from ..core.router_facts import RouterFacts
+from ..core.under_load import UnderLoad
 from .json_fields import field_data
 from .under_load_record import KEPT_ELSEWHERE
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..counts.foreign import Heard
-from ..counts.live_traffic import LiveTraffic
-from ..counts.step_down import StepDown
-from ..counts.trial import During, Load, Outcome
+from ..core.foreign import Heard
+from ..core.live_traffic import LiveTraffic
+from ..core.step_down import StepDown
+from ..core.trial import During, Load, Outcome
 from ..errors import TestbedError
 from ..traffic.profiles import Profile
 

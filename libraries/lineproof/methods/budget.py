@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..sla.goals import Goal
+from ..core.goals import Goal
 from .sequential import most_trials
 
 WALL_SECONDS_PER_TRIAL = 0.1

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..counts.ceiling import Ceiling, OwnLatency
-from ..counts.latency import Statistic
-from ..counts.trial import Fault, Load, Measure, Outcome, Trial
+from ..core.ceiling import Ceiling, OwnLatency
+from ..core.latency import Statistic
+from ..core.trial import Fault, Load, Measure, Outcome, Trial
 from ..errors import TestbedError
 from ..units import si
 from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries

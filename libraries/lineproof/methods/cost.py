@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ..counts.packet_cost import PacketCost, cost_figures, packet_costs, together
-from ..counts.telemetry import Telemetry
-from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem, Trial
+from ..core.goals import Goal
+from ..core.packet_cost import PacketCost, cost_figures, packet_costs, together
+from ..core.requirement import Requirement, Unit
+from ..core.telemetry import Telemetry
+from ..core.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem, Trial
+from ..core.verdict import Evidence, Ruling, Verdict, undivided
 from ..errors import TestbedError
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement, Unit
-from ..sla.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
 from .phrases import rate_figures, set_aside_text, spoilt_trials_reason
 from .sequential import TrialConditions, contradicts, run_until_decided

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..sla.requirement import Quantity
-from ..sla.verdict import RFC2544_GOAL, Verdict
+from ..core.requirement import Quantity
+from ..core.verdict import RFC2544_GOAL, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..counts.trial import Load, Measure, Trial
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement, Unit
-from ..sla.verdict import Evidence, Ruling, Verdict, undivided
+from ..core.goals import Goal
+from ..core.requirement import Requirement, Unit
+from ..core.trial import Load, Measure, Trial
+from ..core.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
 from .phrases import rate_figures, set_aside_text, spoilt_trials_reason
 from .sequential import TrialConditions, contradicts, run_until_decided

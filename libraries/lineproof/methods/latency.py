@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..counts.latency import LatencyBounds, LatencyCount, LatencySpread, Statistic, pooled
-from ..counts.trial import DirectionCount, Load, Measure, Trial
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss, on_the_whole
+from ..core.goals import Goal
+from ..core.latency import LatencyBounds, LatencyCount, LatencySpread, Statistic, pooled
+from ..core.requirement import Requirement
+from ..core.trial import DirectionCount, Load, Measure, Trial
+from ..core.verdict import Evidence, Ruling, Verdict, clear_loss, on_the_whole
 from ..units import si
 from .phrases import percent, rate_figures, set_aside_text, spoilt_trials_reason
 from .sequential import TrialConditions, contradicts, run_until_decided

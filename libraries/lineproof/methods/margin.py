@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..counts.trial import Load, Measure, Trial
-from ..sla.goals import Goal
-from ..sla.verdict import Verdict, clear_loss
+from ..core.goals import Goal
+from ..core.trial import Load, Measure, Trial
+from ..core.verdict import Verdict, clear_loss
 from .search import CapacityBounds, SearchResult, search
 from .trials import CharacterisationTerms
 

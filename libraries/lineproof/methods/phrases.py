@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from ..counts.trial import DirectionCount, Trial
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, EvidenceRule, Tally, forwarded_pps, offered_pps, on_the_whole
+from ..core.goals import Goal
+from ..core.requirement import Requirement
+from ..core.trial import DirectionCount, Trial
+from ..core.verdict import Evidence, EvidenceRule, Tally, forwarded_pps, offered_pps, on_the_whole
 from ..units import Rate, si
 
 NAMED_BACKLOG = 0.001

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..counts.trial import Load, Measure, Trial
+from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import DeviatingResult, Deviation
 from .phrases import percent

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ..counts.step_down import StepDown, TimeBounds
-from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
-from ..sla.goals import FORGIVEN, Goal
-from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict, undivided
+from ..core.goals import FORGIVEN, Goal
+from ..core.requirement import Requirement
+from ..core.step_down import StepDown, TimeBounds
+from ..core.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
+from ..core.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
 from .phrases import percent, spoilt_trials_reason
 from .sequential import TrialConditions, contradicts, run_until_decided

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from ..counts.trial import Load, Measure, Trial
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement
-from ..sla.verdict import (
+from ..core.goals import Goal
+from ..core.requirement import Requirement
+from ..core.trial import Load, Measure, Trial
+from ..core.verdict import (
     Evidence,
     EvidenceRule,
     Ruling,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..counts.trial import Load, Measure
+from ..core.goals import Goal
+from ..core.trial import Load, Measure
 from ..errors import BREAKDOWN_ERRORS, in_words
-from ..sla.goals import Goal
 from .search import LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from .trials import CharacterisationTerms, Deadline
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ..counts.trial import Load, Measure, Trial
-from ..sla.goals import Goal
+from ..core.goals import Goal
+from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
 from .phrases import percent

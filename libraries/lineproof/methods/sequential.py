@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..counts.trial import LEAST_OFFERED, Fault, Load, Measure, Problem, Tolerance, Trial, assess_trial
-from ..sla.goals import Goal
-from ..sla.verdict import Evidence, EvidenceRule, Ruling, Tally, Weighing, weigh
+from ..core.goals import Goal
+from ..core.trial import LEAST_OFFERED, Fault, Load, Measure, Problem, Tolerance, Trial, assess_trial
+from ..core.verdict import Evidence, EvidenceRule, Ruling, Tally, Weighing, weigh
 
 
 @dataclass(frozen=True, slots=True)

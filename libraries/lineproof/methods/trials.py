@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
+from ..core.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
 from ..errors import BREAKDOWN_ERRORS, in_words
 from .phrases import spoilt_trials_reason
 

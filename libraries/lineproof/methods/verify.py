@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..counts.trial import Load, Measure, Trial
-from ..sla.goals import Goal
-from ..sla.requirement import Quantity, Requirement
-from ..sla.verdict import (
+from ..core.goals import Goal
+from ..core.requirement import Quantity, Requirement
+from ..core.trial import Load, Measure, Trial
+from ..core.verdict import (
     Evidence,
     EvidenceRule,
     Ruling,

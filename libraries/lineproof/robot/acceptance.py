@@ -14,7 +14,9 @@ from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..counts.trial import Trial
+from ..core.requirement import Quantity, Requirement
+from ..core.trial import Trial
+from ..core.verdict import Ruling, Tally, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.demand import Demand
@@ -31,8 +33,6 @@ from ..evidence.summary_forms import html_fragment
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
-from ..sla.requirement import Quantity, Requirement
-from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID, lab_record
 from ..testbed.opening import OpenTestbed

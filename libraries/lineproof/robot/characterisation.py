@@ -10,6 +10,8 @@ from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
+from ..core.requirement import Quantity
+from ..core.verdict import Ruling, Verdict
 from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence import rfc2544_report as report
@@ -27,8 +29,6 @@ from ..methods.rfc2544.throughput import ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text
-from ..sla.requirement import Quantity
-from ..sla.verdict import Ruling, Verdict
 from .characterisation_work import CharacterisationWork, work_over_values, work_with_table
 from .shared import Component
 

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..counts.trial import Trial
+from ..core.requirement import TrafficWords
+from ..core.trial import Trial
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure
 from ..evidence import characterisation as shown
@@ -28,7 +29,6 @@ from ..methods.scaling import ScalingResult
 from ..methods.trials import ending_text
 from ..session.characterising_live import LiveCharacteriser
 from ..session.progress import Progress
-from ..sla.requirement import TrafficWords
 from ..units import si
 from .shared import Shared
 

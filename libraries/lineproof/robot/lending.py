@@ -6,9 +6,9 @@ from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
+from ..core.verdict import Verdict
 from ..errors import ConfigError
 from ..platforms import named_file
-from ..sla.verdict import Verdict
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.lab.place import LabPlace
 from ..testbed.settings import PoolSettings

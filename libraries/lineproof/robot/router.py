@@ -8,13 +8,13 @@ from datetime import timedelta
 from robot.api import logger
 from robot.api.deco import keyword
 
-from ..counts.telemetry import Telemetry
-from ..counts.under_load import UnderLoad
+from ..core.telemetry import Telemetry
+from ..core.under_load import UnderLoad
+from ..core.verdict import Verdict
 from ..errors import TestbedError
 from ..evidence.facts_table import facts_fragment
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained
-from ..sla.verdict import Verdict
 from ..traffic.frame_kinds import reason_not_forwarded
 from .shared import Component
 

@@ -10,12 +10,12 @@ from robot.api import TestSuite, logger
 from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
+from ..core.requirement import Requirement
+from ..core.sentence import parse
 from ..errors import LineproofError, SentenceError
 from ..generators.abilities import Method
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
-from ..sla.requirement import Requirement
-from ..sla.sentence import parse
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.settings import PoolSettings
 from ..traffic.catalogue import Catalogue

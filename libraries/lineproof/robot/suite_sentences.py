@@ -10,7 +10,7 @@ from typing import Any
 from robot.api import TestSuite
 from robot.variables import VariableMatches
 
-from ..sla.sentence import EXAMPLES, is_sentence
+from ..core.sentence import EXAMPLES, is_sentence
 from ..traffic.catalogue import Catalogue
 from ..visible import shortened
 

@@ -7,15 +7,15 @@ from typing import Literal
 from robot.api import logger
 from robot.api.deco import keyword
 
-from ..counts.trial import Load
-from ..counts.under_load import UnderLoad
+from ..core.trial import Load
+from ..core.under_load import UnderLoad
+from ..core.verdict import Ruling, Verdict
 from ..errors import LineproofError
 from ..evidence import allure
 from ..evidence.plots import svg_image
 from ..evidence.tables import html_page
 from ..evidence.under_load_record import under_load_fragment
 from ..session.under_load import read_under_load
-from ..sla.verdict import Ruling, Verdict
 from .shared import Component
 
 

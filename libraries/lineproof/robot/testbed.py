@@ -11,11 +11,11 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
 from ..ceilings.calibration import FOLDER
+from ..core.requirement import Quantity, Requirement
 from ..errors import ConfigError
 from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
-from ..sla.requirement import Quantity, Requirement
 from ..testbed.lab.place import LabPlace
 from ..units import counted
 from . import suite_sentences

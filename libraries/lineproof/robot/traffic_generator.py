@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from robot.api import logger
 from robot.api.deco import keyword
 
-from ..counts.trial import Load
+from ..core.requirement import Requirement
+from ..core.trial import Load
 from ..errors import Inconclusive, SentenceError, TestbedError
 from ..evidence.facts_table import facts_fragment
 from ..generators.abilities import Method
-from ..sla.requirement import Requirement
 from .forwarded_frames import frames_of
 from .shared import Component
 

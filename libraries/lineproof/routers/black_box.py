@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from ..counts.neighbours import NeighbourEntry
-from ..counts.router_facts import RouterFacts
-from ..counts.telemetry import Telemetry
-from ..counts.under_load import RouterLoad, SampledStacks
+from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import RouterFacts
+from ..core.telemetry import Telemetry
+from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded

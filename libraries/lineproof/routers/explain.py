@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..counts.causes import Stage
-from ..counts.explanation import Confidence, Explanation
-from ..counts.ledger import Ledger
-from ..counts.router_facts import RouterFacts
-from ..counts.under_load import UnderLoad
+from ..core.causes import Stage
+from ..core.explanation import Confidence, Explanation
+from ..core.ledger import Ledger
+from ..core.router_facts import RouterFacts
+from ..core.under_load import UnderLoad
 from ..units import si
 from .explain_card import card
 from .explain_circumstances import few_buffers, firewall, irqbalance, numa, slowed, some_steal

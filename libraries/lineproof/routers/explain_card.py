@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..counts.explanation import Confidence, Explanation
-from ..counts.router_facts import NicFacts
+from ..core.explanation import Confidence, Explanation
+from ..core.router_facts import NicFacts
 from ..units import FCS
 from .explain_evidence import SMALL_LOSS, RouterEvidence, busy_share
 

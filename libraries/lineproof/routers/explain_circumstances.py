@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..counts.explanation import Confidence, Explanation
-from ..counts.ledger import DirectionAccount
+from ..core.explanation import Confidence, Explanation
+from ..core.ledger import DirectionAccount
 from .explain_evidence import RouterEvidence
 from .explain_system import NO_BUFFERS, STEAL, no_buffers
 from .linux_load import THROTTLED

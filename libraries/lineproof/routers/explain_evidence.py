@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..counts.causes import Stage
-from ..counts.ledger import Drop, Ledger
-from ..counts.router_facts import NicFacts, RouterFacts
-from ..counts.under_load import CpuLoad, UnderLoad, WorkerLoad
+from ..core.causes import Stage
+from ..core.ledger import Drop, Ledger
+from ..core.router_facts import NicFacts, RouterFacts
+from ..core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import l1_bits
 from .linux_losses import BACKLOG_FULL
 from .vpp_losses import FREE_BUFFERS, is_failed_allocation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..counts.causes import Stage
-from ..counts.explanation import Confidence, Explanation
+from ..core.causes import Stage
+from ..core.explanation import Confidence, Explanation
 from .explain_evidence import ELSEWHERE, IDLE, RouterEvidence
 from .explain_workers import workers
 from .linux_losses import FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..counts.explanation import Confidence, Explanation
-from ..counts.under_load import WorkerLoad
+from ..core.explanation import Confidence, Explanation
+from ..core.under_load import WorkerLoad
 from .explain_evidence import RouterEvidence, busy_share
 
 MANY_CORES = 6

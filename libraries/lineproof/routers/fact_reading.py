@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ..counts.router_facts import RouterFacts
+from ..core.router_facts import RouterFacts
 from ..errors import TestbedError
 from ..visible import shortened
 from .refusals import is_cut

@@ -6,10 +6,10 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 
-from ..counts.neighbours import NeighbourEntry
-from ..counts.router_facts import RouterFacts
-from ..counts.telemetry import InterfaceCounters, Telemetry
-from ..counts.under_load import RouterLoad, SampledStacks
+from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import RouterFacts
+from ..core.telemetry import InterfaceCounters, Telemetry
+from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds

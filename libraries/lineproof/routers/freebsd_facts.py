@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..counts.router_facts import NicFacts, Placement, RouterFacts
+from ..core.router_facts import NicFacts, Placement, RouterFacts
 from .fact_reading import Answers, counted, matched, without_missing
 from .freebsd_losses import sysctl_subtree
 

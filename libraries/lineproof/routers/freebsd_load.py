@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..counts.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
+from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
 from .fact_reading import Answers, counted
 from .freebsd_losses import parse_device, sysctl_subtree
 from .freebsd_top import TOP, busiest, interrupt_cpus, parse_top, queue_cpus

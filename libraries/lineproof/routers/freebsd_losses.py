@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..counts.causes import Cause, Role, Stage
-from ..counts.pause_names import Pauses, pauses_of
-from ..counts.telemetry import InterfaceCounters
+from ..core.causes import Cause, Role, Stage
+from ..core.pause_names import Pauses, pauses_of
+from ..core.telemetry import InterfaceCounters
 from .base import CARD_QUEUE_FULL
 from .shell_output import counter_value, parser
 

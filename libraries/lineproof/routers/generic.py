@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..command_values import compiled
-from ..counts.causes import Cause, Role, Stage
-from ..counts.neighbours import NeighbourEntry
-from ..counts.router_facts import RouterFacts
-from ..counts.telemetry import InterfaceCounters, Telemetry
-from ..counts.under_load import RouterLoad, per_second
+from ..core.causes import Cause, Role, Stage
+from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import RouterFacts
+from ..core.telemetry import InterfaceCounters, Telemetry
+from ..core.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
 from ..traffic.frame_kinds import FrameKinds

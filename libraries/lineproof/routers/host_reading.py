@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..counts.router_facts import NicFacts, RouterFacts
+from ..core.router_facts import NicFacts, RouterFacts
 from .base import Shell
 from .fact_reading import Answers, counted, matched, rows_of_files, summarised
 from .linux_facts import LINK_FILES, PCI_ADDRESS, machine_facts, pci_model, read_machine, with_pcie

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..counts.router_facts import NicFacts, Placement, RouterFacts
+from ..core.router_facts import NicFacts, Placement, RouterFacts
 from .fact_reading import Answers, counted, matched, rows_of_files, summarised, without_missing
 
 _DMI = "/sys/class/dmi/id"

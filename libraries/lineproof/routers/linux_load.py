@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..counts.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
+from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
 from ..errors import TestbedError
 from .fact_reading import Answers, rows_of_files
 from .linux_facts import interrupt_owners, interrupt_rows, queue_interrupts

@@ -19,9 +19,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..counts.causes import Cause, Role, Stage
-from ..counts.pause_names import Pauses, pauses_of
-from ..counts.telemetry import InterfaceCounters
+from ..core.causes import Cause, Role, Stage
+from ..core.pause_names import Pauses, pauses_of
+from ..core.telemetry import InterfaceCounters
 from ..json_text import parse_json
 from ..visible import visible
 from .base import CARD_QUEUE_FULL

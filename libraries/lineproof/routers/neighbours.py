@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..counts.neighbours import NeighbourEntry
+from ..core.neighbours import NeighbourEntry
 from .base import Side
 from .shell_commands import ShellCommands
 from .shell_output import parser

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ..command_values import JsonPath, compiled
 from ..config import Config
-from ..counts.causes import Stage
+from ..core.causes import Stage
 from ..errors import TestbedError
 from ..visible import shortened
 from .command_output import Values, read_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..counts.under_load import SampledStacks
+from ..core.under_load import SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from ..counts.under_load import SampledStacks
+from ..core.under_load import SampledStacks
 from ..errors import TestbedError
 from ..visible import shortened
 from .shell_commands import ShellCommands

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ..counts.causes import unsent_by_interface
-from ..counts.neighbours import NeighbourEntry
-from ..counts.router_facts import RouterFacts
-from ..counts.telemetry import Telemetry
-from ..counts.under_load import RouterLoad, SampledStacks
+from ..core.causes import unsent_by_interface
+from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import RouterFacts
+from ..core.telemetry import Telemetry
+from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side

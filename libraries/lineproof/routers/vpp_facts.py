@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..counts.causes import Cause, Role, Stage
-from ..counts.pause_names import Pauses, pauses_of
-from ..counts.router_facts import NicFacts, Placement, RouterFacts
+from ..core.causes import Cause, Role, Stage
+from ..core.pause_names import Pauses, pauses_of
+from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..errors import TestbedError
 from .fact_reading import Answers, counted, matched, rows_of_files, without_missing
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ..counts.packet_cost import is_input, packet_costs
-from ..counts.router_facts import Placement
-from ..counts.telemetry import NodeRuntime, Telemetry
-from ..counts.under_load import NodeLoad, QueueLoad, RouterLoad, WorkerLoad, per_second
+from ..core.packet_cost import is_input, packet_costs
+from ..core.router_facts import Placement
+from ..core.telemetry import NodeRuntime, Telemetry
+from ..core.under_load import NodeLoad, QueueLoad, RouterLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .fact_reading import Answers, matched
 from .linux_load import THROTTLES, throttling

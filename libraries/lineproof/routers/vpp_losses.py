@@ -20,7 +20,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..counts.causes import Cause, Role, Stage
+from ..core.causes import Cause, Role, Stage
 from .base import CARD_QUEUE_FULL
 
 _NO_BUFFERS = "failed allocations: no buffers; see 'buffers' in startup.conf"

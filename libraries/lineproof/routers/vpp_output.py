@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..counts.telemetry import InterfaceCounters, NodeRuntime
+from ..core.telemetry import InterfaceCounters, NodeRuntime
 from ..errors import TestbedError
 from .shell_output import counter_value, figure, first_line, parser, plain_text
 

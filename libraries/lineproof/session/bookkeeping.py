@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..counts.duplicates import SLACK_FRAMES, SLACK_RATIO
-from ..counts.ledger import Ledger, ledger_without_router, make_ledger
-from ..counts.telemetry import Telemetry
-from ..counts.trial import Load, Measure, Outcome, Trial
+from ..core.duplicates import SLACK_FRAMES, SLACK_RATIO
+from ..core.ledger import Ledger, ledger_without_router, make_ledger
+from ..core.telemetry import Telemetry
+from ..core.trial import Load, Measure, Outcome, Trial
+from ..core.verdict import Tally
 from ..errors import BREAKDOWN_ERRORS, in_words
-from ..sla.verdict import Tally
 
 MAX_LEDGERS = 8
 """Ledgers of one sentence: each costs a reading, and more of them show nothing new."""

@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from ..ceilings.headroom import USABLE_SHARE, first_known
-from ..counts.trial import Load, Outcome, Trial, assess_trial
+from ..core.goals import Goal
+from ..core.requirement import Requirement, TrafficWords
+from ..core.sentence import parse_traffic
+from ..core.trial import Load, Outcome, Trial, assess_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Probe
@@ -24,9 +27,6 @@ from ..methods.rfc2544.throughput import ThroughputResult, throughput
 from ..methods.scaling import ScalingResult, ScalingSetup, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import CharacterisationTerms, Deadline
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement, TrafficWords
-from ..sla.sentence import parse_traffic
 from .router_watch import RouterRestarted
 from .session import Session
 from .traffic import PROBE_PPS

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..counts.trial import Load
+from ..core.trial import Load
 from ..errors import SentenceError, TestbedError
 from ..generators.abilities import Method
 from ..methods.deviations import Deviation

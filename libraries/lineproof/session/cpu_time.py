@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ..counts.trial import DURING_READING, Load, Trial, assess_trial
+from ..core.requirement import Requirement
+from ..core.trial import DURING_READING, Load, Trial, assess_trial
 from ..errors import TestbedError
-from ..sla.requirement import Requirement
 from ..system.cpu_clock import (
     cpu_seconds,
     frames_sent,

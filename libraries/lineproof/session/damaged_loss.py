@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..counts.causes import Stage
-from ..counts.telemetry import Telemetry
-from ..counts.trial import Fault, Problem, Trial
-from ..sla.verdict import Ruling, Verdict
+from ..core.causes import Stage
+from ..core.telemetry import Telemetry
+from ..core.trial import Fault, Problem, Trial
+from ..core.verdict import Ruling, Verdict
 from .other_causes import fails_all_the_same
 
 _DAMAGED = re.compile(r"crc|fcs|symbol_?err|illegal_?byte|align", re.IGNORECASE)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..counts.explanation import Why
-from ..counts.frame_sizes import frame_sizes
-from ..counts.router_facts import RouterFacts
-from ..counts.trial import Trial
-from ..counts.under_load import UnderLoad
+from ..core.explanation import Why
+from ..core.frame_sizes import frame_sizes
+from ..core.requirement import Quantity
+from ..core.router_facts import RouterFacts
+from ..core.trial import Trial
+from ..core.under_load import UnderLoad
+from ..core.verdict import Ruling, Verdict
 from ..generators.streams import sizes_sent
 from ..routers.explain import GENERATOR, explain
 from ..routers.explain_evidence import TriedLoad
-from ..sla.requirement import Quantity
-from ..sla.verdict import Ruling, Verdict
 
 _OF_LOSS = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 """A FAIL of these is a loss of frames."""

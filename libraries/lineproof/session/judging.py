@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 
 from ..ceilings.headroom import apply_ceilings
 from ..ceilings.rare_loss import apply_rare_loss
-from ..counts.duplicates import SETTLE_SECONDS, duplicates_reason
-from ..counts.ledger import lost_at_router
-from ..counts.step_down import StepDown
-from ..counts.telemetry import Telemetry
-from ..counts.trial import Load, Measure, Trial
+from ..core.duplicates import SETTLE_SECONDS, duplicates_reason
+from ..core.ledger import lost_at_router
+from ..core.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit
+from ..core.step_down import StepDown
+from ..core.telemetry import Telemetry
+from ..core.trial import Load, Measure, Trial
+from ..core.verdict import Ruling, Tally, Verdict
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.cost import RuntimeCounters, cost
 from ..methods.deviations import deviations_of_verdict
@@ -22,8 +24,6 @@ from ..methods.recovery import recovery
 from ..methods.saturate import saturate
 from ..methods.sequential import TrialConditions
 from ..methods.verify import verify
-from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit
-from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
 from .damaged_loss import damage_text, damaged_since, why_damaged
 from .neighbour_loss import lost_beside_unaddressed, why_unaddressed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..counts.reachability import NothingArrives, OthersArrive
+from ..core.reachability import NothingArrives, OthersArrive
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers.link_state import LinkState

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..counts.neighbours import NeighbourEntry
-from ..counts.telemetry import Telemetry
-from ..counts.trial import Fault, Problem
+from ..core.neighbours import NeighbourEntry
+from ..core.telemetry import Telemetry
+from ..core.trial import Fault, Problem
+from ..core.verdict import Ruling, Verdict
 from ..routers.base import Router, Side
-from ..sla.verdict import Ruling, Verdict
 from ..traffic.catalogue import Catalogue
 from ..traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address, kinds_of
 from .other_causes import fails_all_the_same

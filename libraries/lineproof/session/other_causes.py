@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..counts.trial import Problem, Trial
-from ..sla.requirement import Quantity
-from ..sla.verdict import Ruling, Verdict, forwarding_rule, loss_rule, weigh
+from ..core.requirement import Quantity
+from ..core.trial import Problem, Trial
+from ..core.verdict import Ruling, Verdict, forwarding_rule, loss_rule, weigh
 
 
 def fails_all_the_same(verdict: Verdict, problems_of: Callable[[Trial], Sequence[Problem]]) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..counts.pause_names import Pauses, pause_seconds
-from ..counts.trial import Fault, Problem, Trial
-from ..sla.verdict import Ruling, Verdict
+from ..core.pause_names import Pauses, pause_seconds
+from ..core.trial import Fault, Problem, Trial
+from ..core.verdict import Ruling, Verdict
 from .other_causes import fails_all_the_same
 
 

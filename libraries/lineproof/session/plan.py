@@ -8,7 +8,10 @@ from pathlib import Path
 
 from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import CardFile, read_cards
-from ..counts.trial import Load
+from ..core.goals import Goal, read_goal
+from ..core.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
+from ..core.sentence import parse
+from ..core.trial import Load
 from ..errors import ConfigError, SentenceError
 from ..generators.abilities import Abilities, Method
 from ..generators.kinds import generator_kind, refusal
@@ -20,9 +23,6 @@ from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pai
 from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
-from ..sla.goals import Goal, read_goal
-from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
-from ..sla.sentence import parse
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
 from ..testbed.files import read_testbed

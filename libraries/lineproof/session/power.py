@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem
+from ..core.requirement import ENERGY_UNITS, Requirement
+from ..core.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem
 from ..errors import TestbedError
 from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
 from ..power.settings import PowerSettings
 from ..routers.base import Shell
-from ..sla.requirement import ENERGY_UNITS, Requirement
 from ..system.secrets import ENVIRONMENT, Secrets
 
 COMMAND_LIMIT = 30.0

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from ..counts.trial import Trial
+from ..core.goals import Goal
+from ..core.sequential_plan import SequentialPlan
+from ..core.trial import Trial
+from ..core.verdict import Tally
 from ..methods.budget import duration_text
-from ..sla.goals import Goal
-from ..sla.sequential_plan import SequentialPlan
-from ..sla.verdict import Tally
 from ..units import si
 
 PLAIN_LINE_INTERVAL = 30.0

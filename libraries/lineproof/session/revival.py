@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from ..core.verdict import Ruling, Verdict
 from ..errors import TestbedError
-from ..sla.verdict import Ruling, Verdict
 from ..testbed.lab.settings import PowerCycleSettings
 from ..testbed.opening import OpenTestbed
 from .plan import Plan

@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ..counts.neighbours import NeighbourEntry
-from ..counts.router_facts import RouterFacts
+from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import RouterFacts
 from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side

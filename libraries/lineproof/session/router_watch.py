@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from ..counts.telemetry import Telemetry
+from ..core.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Router, Side
 from ..routers.occasion import BOOT_TOLERANCE

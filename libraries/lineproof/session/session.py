@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 
-from ..counts.trial import Tolerance
+from ..core.trial import Tolerance
 from ..errors import TestbedError
 from ..simulation.faults import InjectedFault
 from ..testbed.hardware import hardware_facts

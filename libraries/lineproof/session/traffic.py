@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ..counts.foreign import IDLE_SECONDS, ForeignFrames, Heard
-from ..counts.live_traffic import LiveTraffic
-from ..counts.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
-from ..counts.step_down import StepDown
-from ..counts.trial import During, Fault, Load, Outcome, Trial, assess_trial
+from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
+from ..core.live_traffic import LiveTraffic
+from ..core.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
+from ..core.requirement import Quantity, Requirement
+from ..core.step_down import StepDown
+from ..core.trial import During, Fault, Load, Outcome, Trial, assess_trial
 from ..errors import TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..methods.recovery import reduced_load
-from ..sla.requirement import Quantity, Requirement
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
 from ..traffic.frame_kinds import refuse_not_forwarded

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..counts.trial import DURING_READING, Load
-from ..counts.under_load import RouterLoad, SampledStacks, UnderLoad
+from ..core.requirement import Requirement
+from ..core.trial import DURING_READING, Load
+from ..core.under_load import RouterLoad, SampledStacks, UnderLoad
 from ..errors import TestbedError
-from ..sla.requirement import Requirement
 from .session import Session
 
 SECONDS = 1.0

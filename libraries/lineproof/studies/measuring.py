@@ -11,9 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from ..counts.causes import unsent_by_interface
-from ..counts.telemetry import Telemetry
-from ..counts.trial import Trial
+from ..core.causes import unsent_by_interface
+from ..core.goals import Goal
+from ..core.requirement import Requirement, TrafficWords, Unit
+from ..core.sentence import parse_traffic
+from ..core.telemetry import Telemetry
+from ..core.trial import Trial
+from ..core.verdict import Ruling, Verdict
 from ..errors import SentenceError, TestbedError
 from ..methods.cost import READING_OF
 from ..methods.ramp import BEHIND, RampPhase, RampResult
@@ -24,10 +28,6 @@ from ..session.judging import Judge
 from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..session.session import Session
-from ..sla.goals import Goal
-from ..sla.requirement import Requirement, TrafficWords, Unit
-from ..sla.sentence import parse_traffic
-from ..sla.verdict import Ruling, Verdict
 from ..traffic.profiles import Profile
 from ..units import Layer, bits
 from .sending import DIRECTIONS, OFFERED, sending_figures

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..config import read_yaml
+from ..core.sentence import parse, parse_traffic
 from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_digest
 from ..evidence.resume import fingerprints
@@ -17,7 +18,6 @@ from ..platforms import CommandPair, Platform, Software, Tuning, named_file, rea
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
-from ..sla.sentence import parse, parse_traffic
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..traffic.catalogue import Catalogue

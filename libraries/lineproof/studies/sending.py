@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from ..counts.trial import Fault, Load, Outcome, Trial
+from ..core.requirement import TrafficWords
+from ..core.trial import Fault, Load, Outcome, Trial
 from ..methods.trials import CharacterisationTerms, TrialSeries
 from ..session.session import Session
-from ..sla.requirement import TrafficWords
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..units import Layer, bits
 

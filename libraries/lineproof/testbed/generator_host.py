@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from ..counts.router_facts import RouterFacts
+from ..core.router_facts import RouterFacts
 from ..errors import TestbedError
 from ..routers.host_reading import read_host
 from ..routers.local_shell import local_shell

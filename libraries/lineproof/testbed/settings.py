@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress
-from ..counts.trial import Tolerance
+from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
 from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import Fault
+from lineproof.core.trial import Fault
+from lineproof.core.verdict import Ruling
 from lineproof.errors import SentenceError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.verdict import Ruling
 from support import faults, robot_run
 from support.simulated_session import judged
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from lineproof.core.sentence import parse_traffic
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, read_platform
-from lineproof.sla.sentence import parse_traffic
 from lineproof_bench.model.features import StateTable
 from lineproof_bench.model.schema import Scalar, router_model
 from support.model_bench import PROJECT, catalogue

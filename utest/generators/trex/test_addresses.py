@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lineproof.counts.trial import DURING_READING, Fault, Load, Tolerance, assess_trial
+from lineproof.core.trial import DURING_READING, Fault, Load, Tolerance, assess_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
@@ -270,7 +270,7 @@ from pathlib import Path
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.traffic.catalogue import Catalogue
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:
     generator.prepare(Catalogue.read(folder).profile(["64b"]), (Direction(0, 1),))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.generators.base import Direction
 from lineproof.generators.trex import server_facts
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings

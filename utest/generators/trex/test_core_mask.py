@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import ConfigError
 from lineproof.generators.base import directions_of
 from lineproof.generators.trex.client.pypi import PypiLibrary

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex import client_process

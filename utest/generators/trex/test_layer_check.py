@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.layer_check import check_layers, line_use

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.counts.trial import Fault, Load, Tolerance, Trial, assess_trial
+from lineproof.core.trial import Fault, Load, Tolerance, Trial, assess_trial
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.messages import is_error
 from lineproof.generators.trex.outcomes import make_outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import Load, Tolerance, assess_trial
+from lineproof.core.trial import Load, Tolerance, assess_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import burst_streams, profile_streams

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import ConfigError
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import burst_streams, profile_streams

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.sentence import parse
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.sentence import parse
 from lineproof.traffic.catalogue import Catalogue
 from support.trex_profile_support import ARGPARSE, LATENCY, Own, ours, project_with
 

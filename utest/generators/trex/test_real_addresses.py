@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lineproof.commands.calibrate import _check_bypassed
-from lineproof.counts.trial import Load
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import NextHop, search_limit

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lineproof.counts.trial import Fault, Load, assess_trial
+from lineproof.core.trial import Fault, Load, assess_trial
+from lineproof.core.verdict import Ruling
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
-from lineproof.sla.verdict import Ruling
 from support import robot_run
 from support.real_trex import REASON, WORDS, generator
 from support.simulated_session import owed, started

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...counts.trial import DirectionCount, Load, Outcome, Trial
+from ...core.trial import DirectionCount, Load, Outcome, Trial
 from ...errors import ConfigError
 from ...stats.intervals import Interval, mean_interval
 from ..integrity import Integrity

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...core.requirement import Unit, Value
 from ...errors import ConfigError
-from ...sla.requirement import Unit, Value
 from ...stats import Comparison
 from ...stats.change_points import change_points
 from ...visible import shortened

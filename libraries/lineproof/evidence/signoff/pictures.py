@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 
-from ...sla.requirement import Quantity
+from ...core.requirement import Quantity
 from ...units import counted, si
 from ..plots import ticks
 from ..rates import percent

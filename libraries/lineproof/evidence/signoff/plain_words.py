@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ...sla.requirement import Quantity
+from ...core.requirement import Quantity
 from ...units import si
 from ..rates import percent
 from ..records import RequirementRecord

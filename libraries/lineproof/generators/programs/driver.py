@@ -2,7 +2,7 @@
 
 What was sent is what the sending interface counted, and the program's own report is compared with it. What was
 received is what the receiving interface counted, whoever sent it: frames of other origin are known by listening
-(:mod:`...counts.foreign`). The load is what was offered: a program that is late offers less, and takes longer.
+(:mod:`...core.foreign`). The load is what was offered: a program that is late offers less, and takes longer.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
-from ...counts.foreign import Heard
-from ...counts.live_traffic import LiveTraffic
-from ...counts.step_down import StepDown
-from ...counts.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
+from ...core.foreign import Heard
+from ...core.live_traffic import LiveTraffic
+from ...core.step_down import StepDown
+from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import FCS

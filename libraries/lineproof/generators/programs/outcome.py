@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ...counts.trial import APART, DirectionCount, Fault, Load, Outcome, Problem
+from ...core.trial import APART, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction
 from .counters import Span
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ...counts.foreign import Heard
+from ...core.foreign import Heard
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import FCS

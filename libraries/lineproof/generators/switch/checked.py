@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...command_values import json_value, pattern_value
-from ...counts.trial import HOST_COUNTS, During, Fault, Load, Outcome, Problem
+from ...core.trial import HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...system.local_command import LIMIT, run_here
 from ...system.secrets import Secrets

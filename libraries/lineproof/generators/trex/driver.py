@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...counts.foreign import Heard
-from ...counts.step_down import StepDown
-from ...counts.trial import During, Load, Outcome
+from ...core.foreign import Heard
+from ...core.step_down import StepDown
+from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_steal import cpu_times, steal_percent
 from ...traffic.profiles import Profile

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...counts.trial import Outcome
+from ...core.trial import Outcome
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import OVERHEAD, Layer, bits

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...counts.foreign import RECEIVED_AROUND
-from ...counts.latency import LatencyCount
-from ...counts.pause_names import is_received_pause, pause_seconds
-from ...counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from ...core.foreign import RECEIVED_AROUND
+from ...core.latency import LatencyCount
+from ...core.pause_names import is_received_pause, pause_seconds
+from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
 from .snapshots import Snapshot, frames_under_way, sending_bounds, snapshots_of
 

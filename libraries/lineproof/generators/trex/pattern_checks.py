@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ...counts.trial import Load
+from ...core.trial import Load
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ...units import Layer

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ...counts.trial import Outcome, Trial
+from ...core.trial import Outcome, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 from . import deviation_of_few_repetitions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ...counts.trial import Load
+from ...core.trial import Load
 from ...errors import BREAKDOWN_ERRORS
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import Deadline, breakdown_text

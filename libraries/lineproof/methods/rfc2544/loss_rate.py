@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...counts.trial import Load, Measure, Trial
+from ...core.trial import Load, Measure, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..phrases import percent as in_percent
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...counts.step_down import MIN_SAMPLES, StepDown, TimeBounds
-from ...counts.trial import Load, Outcome, Trial
+from ...core.step_down import MIN_SAMPLES, StepDown, TimeBounds
+from ...core.trial import Load, Outcome, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..recovery import REDUCED_LOAD_SHARE, MeasureStepDown, why_unproven, worst_recovery

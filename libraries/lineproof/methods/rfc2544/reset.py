@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...counts.live_traffic import LiveTraffic, Sample
-from ...counts.trial import Load
+from ...core.live_traffic import LiveTraffic, Sample
+from ...core.trial import Load
 from ...errors import BREAKDOWN_ERRORS
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import breakdown_text

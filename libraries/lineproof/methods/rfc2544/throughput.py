@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...counts.trial import Load, Measure, Trial
+from ...core.trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction

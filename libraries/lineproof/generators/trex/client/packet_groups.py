@@ -2,7 +2,7 @@
 
 The server's names: ``flow_stats``: ``tp``, ``rp`` frames by port; ``latency``: ``er`` errors (without zeros), ``lat``
 with ``average``, ``total_max``, ``total_min`` and ``histogram`` {lower bound in µs: frames}. What the histogram leaves
-out is in :mod:`lineproof.counts.latency`. ``jit`` is not read: it follows the last frames of a trial only.
+out is in :mod:`lineproof.core.latency`. ``jit`` is not read: it follows the last frames of a trial only.
 """
 
 from __future__ import annotations

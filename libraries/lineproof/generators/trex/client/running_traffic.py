@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....counts.group_frames import group_frames, is_group_count
-from ....counts.pause_names import is_pause
+from ....core.group_frames import group_frames, is_group_count
+from ....core.pause_names import is_pause
 from .drain import wait_for_drain
 from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during

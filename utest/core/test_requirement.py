@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.requirement import Quantity, Requirement, Scope, Unit
+from lineproof.core.sentence import parse, parse_traffic
 from lineproof.errors import SentenceError
 from lineproof.project import Layers
-from lineproof.sla.requirement import Quantity, Requirement, Scope, Unit
-from lineproof.sla.sentence import parse, parse_traffic
 from lineproof.traffic.catalogue import Catalogue
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT

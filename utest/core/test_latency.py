@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lineproof.counts.latency import LatencyBounds, LatencyCount, Statistic, bucket_end, pooled
+from lineproof.core.latency import LatencyBounds, LatencyCount, Statistic, bucket_end, pooled
 from lineproof.errors import SentenceError
 
 SECONDS = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lineproof.counts.pause_names import Pauses, is_pause, is_received_pause, pauses_of
+from lineproof.core.pause_names import Pauses, is_pause, is_received_pause, pauses_of
 
 RECEIVED = """
 rx_xoff_packets rx_flow_control_xoff_packets rx_flow_control_xoff port.rx_link_xoff rx_pause_ctrl_phy rx_prio0_pause

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.sequential_plan import SequentialPlan
-from lineproof.sla.verdict import Ruling, loss_rule, weigh
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.sequential_plan import SequentialPlan
+from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.verdict import Ruling, loss_rule, weigh
 from support.model_bench import PROJECT
 
 ORDER = {Ruling.FAIL: 0, None: 1, Ruling.PASS: 2}

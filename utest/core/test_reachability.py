@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
+from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
 from support import robot_run
 

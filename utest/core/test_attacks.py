@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from lineproof.sla.verdict import Ruling, Verdict
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.verdict import Ruling, Verdict
 from support.known_router import run
 
 PPS = 1_000_000

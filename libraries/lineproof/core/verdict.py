@@ -26,12 +26,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ..counts.explanation import Why
-from ..counts.ledger import Ledger
-from ..counts.ledger_phrases import trials_text, where_lost
-from ..counts.trial import HOST_COUNTS, Trial
+from .explanation import Why
 from .goals import Goal
+from .ledger import Ledger
+from .ledger_phrases import trials_text, where_lost
 from .requirement import Quantity, Requirement
+from .trial import HOST_COUNTS, Trial
 
 _ROUNDING = 1e-9
 

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.foreign import ForeignFrames, Heard
-from lineproof.counts.group_frames import group_frames
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.core.foreign import ForeignFrames, Heard
+from lineproof.core.goals import read_goal
+from lineproof.core.group_frames import group_frames
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.core.verdict import Evidence, Ruling, Verdict, loss_rule
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Evidence, Ruling, Verdict, loss_rule
 from lineproof.traffic.catalogue import Catalogue
 from support import faults, robot_run
 from support.model_bench import PROJECT

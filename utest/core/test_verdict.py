@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lineproof.counts.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.verdict import Ruling
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from lineproof.core.verdict import Ruling
 from support.known_router import GOALS, router, run, timed
 from support.outcomes import outcome
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.step_down import CountSnapshot, StepDown
-from lineproof.counts.trial import DirectionCount, Load, Outcome
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.trial import DirectionCount, Load, Outcome
 
 
 @given(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..counts.trial import Trial
+from .trial import Trial
 from .verdict import Evidence
 
 _WHY = {

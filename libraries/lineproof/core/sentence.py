@@ -12,12 +12,12 @@ import difflib
 import re
 
 from ..config import did_you_mean
-from ..counts.latency import Statistic
 from ..errors import SentenceError
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import PAIRS, Profile
 from ..units import NUMBER
 from ..visible import shortened
+from .latency import Statistic
 from .requirement import (
     ENERGY_UNITS,
     RATE_UNITS,

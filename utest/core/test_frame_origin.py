@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.frame_origin import origin, origins
-from lineproof.counts.frame_sizes import frame_sizes
-from lineproof.counts.trial import DirectionCount
+from lineproof.core.frame_origin import origin, origins
+from lineproof.core.frame_sizes import frame_sizes
+from lineproof.core.trial import DirectionCount
 
 SENDER = "02:00:00:00:00:fe"
 FROM = bytes.fromhex(SENDER.replace(":", ""))

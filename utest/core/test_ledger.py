@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.causes import Cause, Role, Stage
-from lineproof.counts.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
-from lineproof.counts.ledger_phrases import where_lost
-from lineproof.counts.telemetry import InterfaceCounters, Telemetry
-from lineproof.counts.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.causes import Cause, Role, Stage
+from lineproof.core.goals import read_goal
+from lineproof.core.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
+from lineproof.core.ledger_phrases import where_lost
+from lineproof.core.sentence import parse
+from lineproof.core.telemetry import InterfaceCounters, Telemetry
+from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.verdict import Ruling, Tally, Verdict
 from lineproof.errors import TestbedError
 from lineproof.evidence.ledger_table import ledgers_fragment, ledgers_table
 from lineproof.session.bookkeeping import MAX_LEDGERS, Bookkeeper
-from lineproof.sla.goals import read_goal
-from lineproof.sla.sentence import parse
-from lineproof.sla.verdict import Ruling, Tally, Verdict
 from lineproof.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 

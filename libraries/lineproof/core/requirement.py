@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..counts.latency import Statistic
-from ..counts.trial import Load
 from ..errors import SentenceError
 from ..traffic.profiles import Profile
 from ..units import Layer, bits, si
+from .latency import Statistic
+from .trial import Load
 
 
 class Quantity(Enum):

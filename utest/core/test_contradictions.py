@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.latency import LatencyCount
-from lineproof.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, assess_trial
+from lineproof.core.goals import Goal, read_goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, assess_trial
+from lineproof.core.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
 from lineproof.methods.sequential import TrialConditions
-from lineproof.sla.goals import Goal, read_goal
-from lineproof.sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
 from support.known_router import GOALS, RANK, run
 
 PPS = 1_000_000

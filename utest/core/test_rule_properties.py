@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.counts.trial import Fault, Load, Outcome, Trial
+from lineproof.core.goals import Goal
+from lineproof.core.trial import Fault, Load, Outcome, Trial
+from lineproof.core.verdict import Ruling, loss_rule
 from lineproof.methods.sequential import TrialConditions, most_trials, run_until_decided
-from lineproof.sla.goals import Goal
-from lineproof.sla.verdict import Ruling, loss_rule
 from support.known_router import RANK
 from support.outcomes import outcome
 

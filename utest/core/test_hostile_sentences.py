@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.sentence import LONGEST, is_sentence, parse_traffic
 from lineproof.errors import SentenceError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.sla.sentence import LONGEST, is_sentence, parse_traffic
 from support import hostile
 from support.paths import VARIABLES
 

@@ -1,1 +1,0 @@
-"""The sentence: its grammar, its requirement, the goals, and the decision rule."""
