@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from lineproof.config import Config, load_config, read_yaml
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.power.settings import PowerSettings

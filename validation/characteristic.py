@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lineproof.commands.ending import finish
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.project import Project
 from lineproof.traffic.catalogue import Catalogue
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import fmean, quantiles
 
 from lineproof.commands.ending import finish
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.project import Project
 from lineproof.stats import interval
 from lineproof.traffic.catalogue import Catalogue

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.requirement import Requirement
 from lineproof.core.trial import Load, Measure, Outcome, Tolerance
 from lineproof.core.verdict import Ruling

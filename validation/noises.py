@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.trial import Tolerance
 from lineproof.core.verdict import Ruling
 from lineproof.traffic.catalogue import Catalogue

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import NormalDist
 
 from lineproof.commands.ending import finish
-from lineproof.core.goals import Goal, Promise, read_goal
+from lineproof.core.goal import Goal, Promise, read_goal
 from lineproof.core.sequential_plan import SequentialPlan
 from lineproof.project import Project
 

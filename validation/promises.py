@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lineproof.core.goals import Goal, Promise
+from lineproof.core.goal import Goal, Promise
 from lineproof.traffic.catalogue import Catalogue
 
 from .decision_rules import goal_rule

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.verdict import Ruling
 from lineproof.generators.trex.client.drain import QUIET_TIME

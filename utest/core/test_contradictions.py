@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, assess_trial
 from lineproof.core.verdict import Evidence, Ruling, Verdict, loss_rule, weigh

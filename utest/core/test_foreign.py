@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.foreign import ForeignFrames, Heard
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.group_frames import group_frames
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.causes import Cause, Role, Stage
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
 from lineproof.core.ledger_phrases import where_lost
 from lineproof.core.sentence import parse

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.trial import Fault, Load, Outcome, Trial
 from lineproof.core.verdict import Ruling, loss_rule
 from lineproof.methods.sequential import TrialConditions, most_trials, run_until_decided

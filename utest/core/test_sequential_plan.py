@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.sequential_plan import SequentialPlan
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Ruling, loss_rule, weigh

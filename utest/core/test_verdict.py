@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
 from lineproof.core.verdict import Ruling
 from support.known_router import GOALS, router, run, timed

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.trial import Load
 from lineproof.evidence import characterisation as shown
 from lineproof.evidence import rfc2544_report as report

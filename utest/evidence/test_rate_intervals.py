@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.core.verdict import Verdict

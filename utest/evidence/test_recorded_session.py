@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Telemetry
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial

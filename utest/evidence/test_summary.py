@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.commands.main import main
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord

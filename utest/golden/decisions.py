@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from golden import net
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown

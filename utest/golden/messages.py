@@ -12,7 +12,7 @@ from unittest import mock
 from golden.decisions import stepped
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.explanation import Why
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.ledger_phrases import where_lost

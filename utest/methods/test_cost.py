@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.packet_cost import cost_figures, packet_costs, together
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import NodeRuntime, Telemetry

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.verdict import Ruling, Verdict
 from lineproof.generators.trex.client.drain import QUIET_TIME

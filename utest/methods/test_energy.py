@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.core.verdict import Ruling, Verdict

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.trial import Load
 from lineproof.core.verdict import Verdict
 from lineproof.methods.margin import Margin, margin_of_forwarding, search_margin

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.trial import DirectionCount, Load, Outcome

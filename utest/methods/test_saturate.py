@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.core.verdict import Ruling

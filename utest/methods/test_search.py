@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.methods.scaling import ScalingSetup, scale

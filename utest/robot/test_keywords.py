@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load
 from lineproof.errors import Inconclusive, TestbedError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lineproof.ceilings.headroom import KnownCeiling
-from lineproof.core.goals import Goal
+from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Outcome, Tolerance

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
 from lineproof.core.verdict import Ruling, Tally, Verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 from lineproof.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
 from lineproof.ceilings.cards import read_cards
 from lineproof.ceilings.headroom import MeasuredLimits
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
 from lineproof.core.verdict import Ruling, Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lineproof.core.goals import Goal, read_goal
+from lineproof.core.goal import Goal, read_goal
 from lineproof.core.requirement import Quantity
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome

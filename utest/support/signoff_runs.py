@@ -12,7 +12,7 @@ from typing import Any
 
 from minisign import KeyPair
 
-from lineproof.core.goals import read_goal
+from lineproof.core.goal import read_goal
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.trial import Fault, Problem
 from lineproof.evidence.demand import Demand

@@ -18,8 +18,9 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
+from ..core.bounds import Bounds
 from ..core.ceiling import Ceiling, OwnLatency
-from ..core.latency import LatencyBounds
+from ..core.latency import time_words
 from ..errors import ConfigError, LineproofError
 from ..files import read_file, require_folder, write_whole
 from ..traffic.catalogue import Catalogue
@@ -56,16 +57,20 @@ class OwnLatencyEntry(Config):
 
     def __str__(self) -> str:
         least = f"at least {self.minimum_us:.3g} µs, " if self.minimum_us is not None else ""
-        return f"{least}{self.mean_us:.3g} µs on average, p99 {LatencyBounds(self.p99_low_us, self.p99_high_us)}"
+        return f"{least}{self.mean_us:.3g} µs on average, p99 {time_words(Bounds(self.p99_low_us, self.p99_high_us))}"
 
 
 class Watch(Config):
-    """How often the generator lost frames itself: ``lossy`` of ``trials`` of ``trial_duration`` s at ``load_pps``."""
+    """How often the generator lost frames itself: ``lossy`` of ``trials`` of ``trial_duration`` s at ``load_pps``.
+
+    ``most_lost``: frames in the worst of them.
+    """
 
     goal: str
     load_pps: Positive
     trials: Annotated[int, Field(ge=1)]
     lossy: Annotated[int, Field(ge=0)]
+    most_lost: Annotated[int, Field(ge=0)] = 0
     trial_duration: Positive
 
     @property

@@ -1,8 +1,7 @@
-"""The generator's own ceiling and a verdict: a FAIL near or above the ceiling proves nothing.
+"""The generator's own part: what it carries, loses and delays by itself, as it was measured or published.
 
 The ceiling was measured (:class:`MeasuredLimits`, a calibration) or is published for the generator's card
-(:mod:`.published_limits`); a measured one comes first. The rule turns such a FAIL into INCONCLUSIVE, and does nothing
-else: it never makes a PASS or a FAIL.
+(:mod:`.published_limits`); a measured one comes first.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ..core.requirement import RUNTIME_UNITS, Quantity
-from ..core.trial import Tolerance, Trial
-from ..core.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
+from ..core.doubts import USABLE_SHARE, OwnPart
+from ..core.requirement import Requirement
+from ..core.trial import Tolerance
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import si
 from .calibration import Calibration, CeilingEntry
 
-USABLE_SHARE = 0.98
-"""A load above this share of the lossless ceiling is too near to it: the ceiling is known only to about 1 %."""
+WATCHED_SHARE = 0.98
+"""A generator that was watched at this share of a load was watched at it."""
 
 
 @dataclass(frozen=True)
@@ -63,51 +62,37 @@ def first_known(
     return None if found is None or found.reaches_line_rate else found
 
 
-def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
-    """*verdict*, or INCONCLUSIVE in place of a FAIL near or above the generator's own ceiling.
+def own_part(
+    sources: Iterable[CeilingSource],
+    measured: MeasuredLimits | None,
+    requirement: Requirement,
+    load_pps: float,
+    trial_seconds: float,
+) -> OwnPart:
+    """Return the generator's own part under *requirement*, judged in trials of so many s at *load_pps* of each port.
 
-    Only the first of *sources* that knows a ceiling counts. A sentence about a load stays a FAIL if its trials below
-    the ceiling are enough for one. For ``forwards`` the ceiling is compared with the rate to be forwarded, for
-    ``recovers`` with the load after the overload. ``costs`` stays a FAIL: the router counts cycles itself.
+    *measured*: its calibration; None: it was not calibrated, so nobody watched it.
     """
-    requirement = verdict.requirement
-    if verdict.ruling is not Ruling.FAIL or requirement.threshold.unit in RUNTIME_UNITS:
-        return verdict
-    found = first_known(sources, requirement.profile, requirement.bidirectional, requirement.pairs)
+    traffic = requirement.profile, requirement.bidirectional, requirement.pairs
+    own = OwnPart()
+    if (ceiling := first_known(sources, *traffic)) is not None:
+        most = min(ceiling.lossless, ceiling.received)
+        own = OwnPart(
+            lossless_pps=ceiling.lossless,
+            received_pps=ceiling.received,
+            words=f"{ceiling.conclusion}: {ceiling.explain(most)}",
+            remedy=ceiling.remedy,
+            evidence=ceiling.evidence,
+        )
+    found = None if measured is None else measured.ceiling(*traffic)
     if found is None:
-        return verdict
-    if requirement.quantity in _JUDGED_BY_LOSS and _fails_below(verdict, USABLE_SHARE * found.lossless):
-        return verdict
-    ceiling, load, load_text = found.lossless, _offered_when_failing(verdict), "were offered by each port"
-    if requirement.quantity is Quantity.FORWARDING_RATE:
-        ceiling = min(ceiling, found.received)
-        load, load_text = requirement.threshold_load(verdict.link_bps).pps, "must be received at each port"
-    if requirement.quantity is Quantity.RECOVERY:
-        # loss in the overload itself does not matter
-        load, load_text = verdict.figures["reduced_load_pps"], "were sent into each port after the overload"
-    if load <= USABLE_SHARE * ceiling:
-        return verdict
-    reason = (
-        f"{found.conclusion}: {si(load, 'pps')} {load_text}, and {found.explain(ceiling)}; {found.remedy}; what was"
-        f" measured: {verdict.reason}"
-    )
-    evidence = {**found.evidence, "load_pps": load, "share": USABLE_SHARE}
-    return replace(verdict, ruling=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
-
-
-_JUDGED_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION)
-
-
-def _fails_below(verdict: Verdict, highest_pps: float) -> bool:
-    """Return whether the trials in which no port offered more than *highest_pps* frames/s are enough for a FAIL."""
-    goal, in_total = verdict.goal, verdict.requirement.in_total
-    rule = loss_rule(goal, in_total)
-
-    def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
-        too_high = _highest_offered(trial) > highest_pps
-        return tuple(Evidence.SCOUT if too_high and item.against_router else item for item in rule(trial))
-
-    return weigh(goal, verdict.trials, evidence_of).ruling is Ruling.FAIL
+        return own
+    delay = 0.0 if found.latency is None else found.latency.p99_high_us
+    watched = found.watched
+    if watched is None or watched.load_pps < WATCHED_SHARE * load_pps:
+        return replace(own, delay=delay)
+    trials = watched.seconds / trial_seconds
+    return replace(own, delay=delay, trials=trials, lossy=watched.lossy, most_lost=watched.most_lost)
 
 
 @dataclass(frozen=True)
@@ -155,7 +140,7 @@ class MeasuredLimits:
         )
 
     def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
-        """:meth:`ceiling`, for :func:`apply_ceilings`."""
+        """:meth:`ceiling`, as a :class:`KnownCeiling`."""
         found = self.ceiling(profile, bidirectional, pairs)
         if found is None:
             return None
@@ -199,14 +184,3 @@ class MeasuredLimits:
     def _calibrated(self, found: CeilingEntry) -> str:
         stale = f", STALE: {self.why_stale}" if self.why_stale else ""
         return f"calibrated on {found.measured[:10]}{stale}"
-
-
-def _offered_when_failing(verdict: Verdict) -> float:
-    """The highest rate, in frames/s of a port, offered in a trial that is evidence against the router."""
-    usable = [trial for trial in verdict.trials if trial.blames_router] or list(verdict.trials)
-    against = [trial for trial in usable if trial.lost] or usable
-    return max((_highest_offered(trial) for trial in against), default=0.0)
-
-
-def _highest_offered(trial: Trial) -> float:
-    return max((direction.offered for direction in trial.outcome.directions), default=0) / max(trial.seconds, 1e-9)

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.doubts import USABLE_SHARE
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..traffic.frame_kinds import kinds_of
 from ..traffic.profiles import Profile
 from ..units import si
 from .cards import CardChoice, CardFile, CardLimit, UnsupportedLatency, card_of_each_port
-from .headroom import USABLE_SHARE, KnownCeiling
+from .headroom import KnownCeiling
 
 SOFTWARE_ONLY = "tpg"
 """What a TRex in stateless mode reports to measure only if it was started with ``--software``, or if the card has no

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ..ceilings.cards import read_cards
-from ..core.goals import read_goal
+from ..core.goal import read_goal
 from ..errors import ConfigError, LineproofError, TestbedError, system_words
 from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import load_config
-from ..core.goals import Goal, read_goal
+from ..core.goal import Goal, read_goal
 from ..core.verdict import Ruling
 from ..errors import ConfigError
 from ..evidence.another_sla import AskedSentence, judge_another_sla

@@ -18,10 +18,10 @@ SETTLE_SECONDS = 2.5
 """Seconds in which drivers that update their counters periodically (Linux: every 2 s) have done so."""
 
 
-def duplicates_reason(
+def copied_frames(
     trials: Iterable[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
-) -> str | None:
-    """Why frames must have come twice, or from others: a port received more than the router sent to it. None: not so.
+) -> dict[int, tuple[int, str]]:
+    """Return by receiving port how many frames more came than the router sent to it, and that in words.
 
     *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded
     frames (hardware offload) and proves nothing.
@@ -30,15 +30,17 @@ def duplicates_reason(
     for trial in trials:
         for direction in trial.outcome.directions:
             received[direction.rx_port] += direction.forwarded
+    copied = {}
     for port, count in received.items():
         name = interfaces.get(port, "")
         if name not in before.interfaces or name not in after.interfaces:
             continue
         sent = after.interfaces[name].tx_packets - before.interfaces[name].tx_packets
         if count / 2 < sent < count * (1 - SLACK_RATIO) - SLACK_FRAMES:
-            return (
-                f"the generator's port {port} received {count} frames, the router counted only {sent} that {name} sent:"
-                " frames come twice on the way, others send some (spanning tree, LLDP: 'lineproof doctor --listen 60'"
-                " shows them), or the router's counters were reset; fix the testbed and run again"
+            copied[port] = (
+                count - sent,
+                f"port {port} received {count} frames, the router counted only {sent} that {name} sent: frames come"
+                " twice on the way, others send some (spanning tree, LLDP: 'lineproof doctor --listen 60' shows them),"
+                " or the router's counters were reset",
             )
-    return None
+    return copied

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .group_frames import group_frames
-from .trial import HIDDEN, DirectionCount, Outcome
+from .trial import DirectionCount, Outcome
 
 IDLE_SECONDS = 4.0
 """How long nothing is sent, in s of the testbed's clock: two of spanning tree's hellos (IEEE 802.1D: 2 s)."""
@@ -61,23 +61,16 @@ class ForeignFrames:
     def with_budgets(self, outcome: Outcome) -> Outcome:
         """*outcome* with the budget of each direction, for the s in which its frames were counted.
 
-        Where the card of a port counted frames to a group meanwhile, these are foreign ones in any case, and of the
-        reading ``hidden.1`` (port 1) as many may be in the place of lost frames: those that the frames received beyond
-        the offered ones are not. What came in the moments around the trial, which the card's counters cover, counts.
+        Where the card of a port counted frames to a group meanwhile, these are foreign ones in any case.
         """
         readings = outcome.readings
         seconds = max(outcome.duration, outcome.elapsed + readings.get("elapsed_uncertainty", 0.0))
         seconds += readings.get("drain", 0.0)
-        rows, hidden = [], {}
-        for row in outcome.directions:
-            found = self._group_frames(row, readings)
-            rows.append(replace(row, foreign=max(found, self.budget(row.rx_port, seconds))))
-            received = readings.get(f"{RECEIVED_AROUND}{row.rx_port}", row.forwarded)
-            if (count := min(found, found - (max(received, row.forwarded) - row.offered))) > 0:
-                hidden[f"{HIDDEN}{row.rx_port}"] = float(count)
-        if tuple(rows) == outcome.directions:
-            return outcome
-        return replace(outcome, directions=tuple(rows), readings={**readings, **hidden})
+        rows = tuple(
+            replace(row, foreign=max(self._group_frames(row, readings), self.budget(row.rx_port, seconds)))
+            for row in outcome.directions
+        )
+        return replace(outcome, directions=rows)
 
     def _group_frames(self, row: DirectionCount, readings: Mapping[str, float]) -> int:
         """Those of a trial at the receiving port of *row*; 0 where they are not known, or are what was sent."""

@@ -18,19 +18,27 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ..errors import SentenceError
+from .binomial import ranks
+from .bounds import UNKNOWN, Bounds
 
 _PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)$")
 
 NAMED_STATISTICS = ("min", "mean", "max")
 
 FRAMES_BEYOND_PERCENTILE = 10
-"""Probe frames that must be above a percentile before it is trusted."""
+"""Probe frames above a percentile that a trial has room for, if the load allows: then its bounds are close."""
 
 FIRST_BUCKET, LATER = 10, 1_000_000
 """µs: TRex's histogram holds frames from the one to the other exactly."""
 
 LOST = math.inf
 """A lost frame is later than any limit."""
+
+PERFECT = -1.0
+"""In place of a bucket: a frame that came back at once."""
+
+Errors = tuple[float, float]
+"""How often the lower, and the upper bound of a percentile may be wrong, 0 to 1: it is that of a sample."""
 
 _FAR_BELOW = 100_000
 """µs: if no frame is known to be later, nothing overtook a frame that is later than ``LATER`` for 0.9 s."""
@@ -47,15 +55,13 @@ class Statistic:
     variation: bool = False
 
     @classmethod
-    def read(cls, word: str, variation: bool = False) -> Self:
-        """The statistic that *word* names. Raises SentenceError."""
-        named = NAMED_STATISTICS[1:] if variation else NAMED_STATISTICS
+    def read(cls, word: str, named: Sequence[str] = NAMED_STATISTICS, variation: bool = False) -> Self:
+        """Return the statistic that *word* names: a percentile, or one of *named*. Raises SentenceError."""
         if word in named or (_PERCENTILE.match(word) and float(word[1:]) > 0):
             return cls(word, variation)
-        of = "packet delay variation" if variation else "latency"
         others = ", ".join(named[:-1])
         raise SentenceError(
-            f"'{word}' is no statistic of {of}; expected p50, p99, p99.9 (any percentile), {others} or max"
+            f"'{word}' is no statistic here; expected p50, p99, p99.9 (any percentile), {others} or {named[-1]}"
         )
 
     @property
@@ -65,30 +71,28 @@ class Statistic:
         return float(found[1]) / 100 if found else None
 
     @property
-    def frames_needed(self) -> int:
-        """Probe frames that a trial must send before the statistic is trusted."""
+    def frames_wanted(self) -> int:
+        """The probe frames of a trial, if the load allows so many."""
         share = self.share
         return 100 if share is None else max(100, math.ceil(FRAMES_BEYOND_PERCENTILE / (1 - share) - 1e-6))
+
+    def frames_needed(self, error: float) -> int:
+        """Return the probe frames without which a percentile has no upper bound that is so seldom wrong."""
+        return 1 if self.share is None else max(1, math.ceil(math.log(error) / math.log(self.share) - 1e-9))
 
     def __str__(self) -> str:
         return f"packet delay variation {self.name}" if self.variation else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyBounds:
-    """A latency that lies within ``low`` … ``high``, in µs; infinite: later than any limit."""
-
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        if math.isinf(self.low):
-            return "beyond any limit, because of lost probe frames"
-        if math.isinf(self.high):
-            return f"at least {self.low:.4g} µs, with no upper bound"
-        if self.high - self.low <= 1e-6 * max(1.0, self.high):
-            return f"{self.high:.4g} µs"
-        return f"{self.low:.4g} to {self.high:.4g} µs"
+def time_words(bounds: Bounds) -> str:
+    """Return bounds of a time in µs in words; infinite: later than any limit."""
+    if math.isinf(bounds.low):
+        return "beyond any limit, because of lost probe frames"
+    if math.isinf(bounds.high):
+        return f"at least {bounds.low:.4g} µs, with no upper bound"
+    if bounds.high - bounds.low <= 1e-6 * max(1.0, bounds.high):
+        return f"{bounds.high:.4g} µs"
+    return f"{bounds.low:.4g} to {bounds.high:.4g} µs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,31 +106,36 @@ class LatencySpread:
     best: Mapping[float, int]
     worst: Mapping[float, int]
 
-    def bounds(self, statistic: Statistic) -> LatencyBounds | None:
-        """Bounds of the statistic; None without a frame."""
+    def bounds(self, statistic: Statistic, errors: Errors = (0.05, 0.05)) -> Bounds:
+        """Return bounds of the statistic in µs; of a percentile by order statistics. Without a frame: open ones."""
         if not sum(self.best.values()):
-            return None
-        low, high = _low(self.best, statistic), _high(self.worst, statistic)
+            return UNKNOWN
+        low, high = _low(self.best, statistic, errors[0]), _high(self.worst, statistic, errors[1])
         if not statistic.variation:
-            return LatencyBounds(low, high)
+            return Bounds(low, max(low, high))
         least = Statistic("min")
-        fastest = LatencyBounds(_low(self.best, least), _high(self.worst, least))
-        if math.isinf(fastest.low):
-            return None  # no frame came, from which others could vary
+        fastest = _low(self.best, least), _high(self.worst, least)
+        if math.isinf(fastest[0]):
+            return UNKNOWN  # no frame came, from which others could vary
         # a lost frame varies beyond any limit
-        return LatencyBounds(low if math.isinf(low) else max(0.0, low - fastest.high), high - min(fastest.low, LATER))
+        low = low if math.isinf(low) else max(0.0, low - fastest[1])
+        return Bounds(low, max(low, high - min(fastest[0], LATER)))
+
+    def with_unknown(self, frames: float) -> LatencySpread:
+        """Return it with so many frames more, of which nothing is known."""
+        more = math.ceil(frames - 1e-9)
+        return LatencySpread(Counter(self.best) + Counter({0: more}), Counter(self.worst) + Counter({LOST: more}))
 
 
 def pooled(spreads: Sequence[LatencySpread], perfect: int = 0) -> LatencySpread:
-    """The probe frames of one direction in all trials together. *perfect*: number of further trials, at best."""
+    """Return the probe frames of one direction in all trials together, with so many *perfect* ones more."""
     best: Counter[float] = Counter()
     worst: Counter[float] = Counter()
-    for item in spreads:
-        best.update(item.best)
-        worst.update(item.worst)
-    if perfect and spreads:
-        best[0] += math.ceil(perfect * best.total() / len(spreads))
-    return LatencySpread(best, worst)
+    for spread in spreads:
+        best.update(spread.best)
+        worst.update(spread.worst)
+    more = math.ceil(perfect * best.total() / len(spreads))
+    return LatencySpread(best + Counter({PERFECT: more}), worst + Counter({PERFECT: more}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +226,11 @@ class LatencyCount:
 
 
 def bucket_end(key: float) -> float:
-    """End of the bucket of TRex's histogram that begins at *key* µs: 0 → 10, 10 → 20, 90 → 100, 100 → 200."""
+    """Return the end of TRex's bucket that begins at *key* µs: 0 → 10, 10 → 20, 90 → 100, 100 → 200."""
     if key >= LATER:
         return math.inf
+    if key < 0:
+        return 0.0
     return key + 10 ** (len(str(int(key))) - 1) if key >= FIRST_BUCKET else FIRST_BUCKET
 
 
@@ -230,25 +241,29 @@ def _remove(frames: Counter[float], number: int, latest: bool) -> None:
         number -= taken
 
 
-def _low(frames: Mapping[float, int], statistic: Statistic) -> float:
+def _low(frames: Mapping[float, int], statistic: Statistic, error: float = 0.5) -> float:
     if statistic.name == "mean":
-        return math.fsum(key * count for key, count in frames.items()) / sum(frames.values())
-    return _bucket_of(frames, statistic)
+        return math.fsum(max(0.0, key) * count for key, count in frames.items()) / sum(frames.values())
+    if statistic.share is None:
+        return max(0.0, (min if statistic.name == "min" else max)(frames))
+    rank, _ = ranks(sum(frames.values()), statistic.share, error, 0.5)
+    return max(0.0, _of_rank(frames, rank)) if rank else 0.0
 
 
-def _high(frames: Mapping[float, int], statistic: Statistic) -> float:
+def _high(frames: Mapping[float, int], statistic: Statistic, error: float = 0.5) -> float:
     if statistic.name == "mean":
         return math.fsum(bucket_end(key) * count for key, count in frames.items()) / sum(frames.values())
-    return float(bucket_end(_bucket_of(frames, statistic)))
+    if statistic.share is None:
+        return bucket_end((min if statistic.name == "min" else max)(frames))
+    total = sum(frames.values())
+    _, rank = ranks(total, statistic.share, 0.5, error)
+    return math.inf if rank > total else bucket_end(_of_rank(frames, rank))
 
 
-def _bucket_of(frames: Mapping[float, int], statistic: Statistic) -> float:
-    if statistic.name in ("min", "max"):
-        return float((min if statistic.name == "min" else max)(frames))
-    rank = max(1, math.ceil((statistic.share or 0.0) * sum(frames.values()) - 1e-9))
-    below = 0
+def _of_rank(frames: Mapping[float, int], rank: int) -> float:
+    """Return the bucket of the frame with that rank: 1 is the fastest."""
     for key in sorted(frames):
-        below += frames[key]
-        if below >= rank:
+        rank -= frames[key]
+        if rank <= 0:
             break
-    return float(key)
+    return key

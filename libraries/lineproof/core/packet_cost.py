@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 from .telemetry import NodeRuntime, Telemetry
 
 FEW_PACKETS = 0.01
-"""Share of all packets up to which a thread does not forward: it saw a frame of the network's own now and then."""
+"""Share of all packets up to which a thread's polling is idle: it would be the same without the traffic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def is_input(node: NodeRuntime) -> bool:
 
 
 def packet_costs(telemetry: Telemetry) -> tuple[PacketCost, ...]:
-    """The cost on each thread that forwards: that saw more than FEW_PACKETS of all packets.
+    """Return the cost on each thread that saw packets; of one that saw FEW_PACKETS of all at most, without its polling.
 
     Cycles are ``sum(clocks_i * vectors_i)`` over the nodes *i* with vectors. If every packet visits every node, cycles
     per packet are the sum of the Clocks column (as in the published Netgate 6100 figures); the weights keep it right
@@ -74,7 +74,8 @@ def packet_costs(telemetry: Telemetry) -> tuple[PacketCost, ...]:
         _cost(thread, [node for node in telemetry.runtime if node.thread == thread])
         for thread in dict.fromkeys(node.thread for node in telemetry.runtime if node.vectors > 0)
     ]
-    return tuple(cost for cost in costs if cost.packets > FEW_PACKETS * sum(each.packets for each in costs))
+    few = FEW_PACKETS * sum(cost.packets for cost in costs)
+    return tuple(replace(cost, input=0.0) if cost.packets <= few else cost for cost in costs)
 
 
 def _cost(thread: str, nodes: Sequence[NodeRuntime]) -> PacketCost:
@@ -119,3 +120,23 @@ def cost_figures(readings: Sequence[Sequence[PacketCost]]) -> dict[str, float]:
         if own := together(row for row in rows if row.thread == thread):
             found |= {f"{name}_{thread}": value for name, value in own.figures().items()}
     return found
+
+
+_COUNTS = "runtime"
+"""Readings of a trial, as ``runtime.vpp_wk_0.graph``: the fields of the cost on each thread."""
+
+
+def cost_readings(costs: Sequence[PacketCost]) -> dict[str, float]:
+    """Return the *costs* of one reading as readings of its trial."""
+    names = [item.name for item in fields(PacketCost) if item.name != "thread"]
+    return {f"{_COUNTS}.{cost.thread}.{name}": float(getattr(cost, name)) for cost in costs for name in names}
+
+
+def read_costs(readings: Mapping[str, float]) -> tuple[PacketCost, ...]:
+    """Return the costs that the *readings* of a trial hold; none where there is no fit reading."""
+    found: dict[str, dict[str, float]] = {}
+    for key, value in readings.items():
+        if key.startswith(f"{_COUNTS}."):
+            thread, _, name = key.removeprefix(f"{_COUNTS}.").rpartition(".")
+            found.setdefault(thread, {})[name] = value
+    return tuple(PacketCost(thread, **values) for thread, values in found.items())  # type: ignore[arg-type]

@@ -7,34 +7,19 @@ from enum import Enum
 
 from ..errors import SentenceError
 from ..traffic.profiles import Profile
-from ..units import Layer, bits, si
+from ..units import si
+from .doubts import OwnPart
+from .goal import Goal
 from .latency import Statistic
+from .quantity import Promise, Quantity
 from .trial import Load
-
-
-class Quantity(Enum):
-    """What a sentence demands a value of."""
-
-    THROUGHPUT = "throughput"
-    """RFC 1242 3.17: the highest offered load with no more loss than the goal allows."""
-    FORWARDING_RATE = "forwards"
-    """RFC 2285 3.6.2: the forwarding rate at maximum offered load (or at the load named)."""
-    LOSS = "loses"
-    """RFC 1242 3.6: lost / offered, at a load."""
-    COST = "costs"
-    """Processor cycles, or energy, per forwarded packet, at a load."""
-    GATHERING = "gathers"
-    """Packets per call of VPP's busiest graph node, at a load: how full its vectors are."""
-    LATENCY = "latency"
-    """RFC 1242 3.8: a statistic of the probe frames' latency, at a load."""
-    DELAY_VARIATION = "pdv"
-    """RFC 5481 4.2: a statistic of the probe frames' packet delay variation, at a load."""
-    RECOVERY = "recovers"
-    """RFC 2544 26.5: how long frames are still lost after an overload."""
-
+from .units import RATE_UNITS, Unit, Value
 
 CLOCKS_SHARE = 0.9998
 """The share of line rate that any two ports carry: each clock may be off by 100 ppm (IEEE 802.3), in opposite ways."""
+
+ROUNDED = 5e-4
+"""The most by which a rate in frames/s or bits/s that people have rounded may be beyond line rate, as a ratio."""
 
 
 class Scope(Enum):
@@ -43,62 +28,6 @@ class Scope(Enum):
     ONE = ""
     EACH_WAY = "each way"
     IN_TOTAL = "in total"
-
-
-class Unit(Enum):
-    """Units of a threshold."""
-
-    PERCENT_LINE = "% line rate"
-    PPS = "pps"
-    PPS_PER_CORE = "pps per core"
-    BPS_L1 = "bit/s L1"
-    BPS_L2 = "bit/s L2"
-    PERCENT = "%"
-    CYCLES = "cycles/packet"
-    CYCLES_WITHOUT_INPUT = "cycles/packet without input"
-    VECTORS = "vectors/call"
-    MICROJOULES = "µJ/packet"
-    MICROJOULES_ABOVE_IDLE = "µJ/packet above idle"
-    MICROSECONDS = "µs"
-    SECONDS = "s"
-
-
-TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
-
-RUNTIME_UNITS = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, Unit.VECTORS)
-"""Those of what VPP's ``show runtime`` counts."""
-
-ENERGY_UNITS = (Unit.MICROJOULES, Unit.MICROJOULES_ABOVE_IDLE)
-"""Of a power meter's figures."""
-
-RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.PPS_PER_CORE, Unit.BPS_L1, Unit.BPS_L2)
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A figure with its unit. ``number`` is without SI prefix: ``5 Mpps`` is 5e6 of PPS."""
-
-    number: float
-    unit: Unit
-
-    def pps(self, profile: Profile, link_bps: float) -> float:
-        """The rate in frames/s of *profile*. Raises ValueError for a unit that is not a rate."""
-        if self.unit is Unit.PPS:
-            return self.number
-        if self.unit is Unit.PERCENT_LINE:
-            return self.number / 100 * profile.line_rate_pps(link_bps)
-        if self.unit is Unit.BPS_L1:
-            return self.number / bits(profile.mean_size, Layer.L1)
-        if self.unit is Unit.BPS_L2:
-            return self.number / bits(profile.mean_size, Layer.L2)
-        raise ValueError(f"{self.unit.value} is not a rate")
-
-    def __str__(self) -> str:
-        if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
-            return f"{self.number:g}{self.unit.value}"
-        if self.unit in (*RUNTIME_UNITS, *ENERGY_UNITS, *TIME_UNITS):
-            return f"{self.number:g} {self.unit.value}"
-        return si(self.number, self.unit.value, 6)
 
 
 @dataclass(frozen=True)
@@ -192,13 +121,31 @@ class Requirement:
         """That the sentence is judged at a little less than it says, because of the ports' clocks; "": it is not."""
         loads = [self.threshold_load(link_bps)] if self.threshold.unit in RATE_UNITS else []
         named = self.named_load(link_bps)
-        if named is not None and self.quantity in (Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION):
+        if named is not None and "load" in self.quantity.needs:
             loads.append(named)
         if all(self.within_clocks(load, link_bps) is load for load in loads):
             return ""
         return (
             f"judged at {100 * CLOCKS_SHARE:.2f} % of line rate: the clocks of two ports may differ by 200 ppm"
             " (IEEE 802.3: ± 100 ppm each), and beyond that they decide, not the router"
+        )
+
+    def promise(self, goal: Goal, load: Load, link_bps: float, own: OwnPart = OwnPart()) -> Promise:  # noqa: B008
+        """Return the sentence in numbers, judged at *load* under *goal* on ports of *link_bps* (L1 bit/s)."""
+        return Promise(
+            quantity=self.quantity,
+            limit=self.quantity.limit(self, goal, link_bps),
+            goal=goal,
+            load_pps=self.within_clocks(load, link_bps).pps,
+            unit=self.threshold.unit,
+            in_total=self.in_total,
+            statistic=self.statistic,
+            names_load=self.load is not None,
+            soak=0 if self.duration_sum is None else goal.trials_in(self.duration_sum),
+            own=own,
+            mean_size=self.profile.mean_size,
+            link_bps=link_bps,
+            pairs=self.pairs,
         )
 
     def check(self, link_bps: float) -> None:
@@ -214,8 +161,8 @@ class Requirement:
         if named is not None and self.load is not None:
             loads.append((named.pps, self.load, self.load_scope))
         for pps, value, scope in loads:
-            # the tolerance allows for rounding: people write 14.88 Mpps for line rate
-            if pps > line * 1.0005:
+            # people write 14.88 Mpps for line rate; a share of it needs no rounding
+            if pps > line * (1 + (1e-9 if value.unit is Unit.PERCENT_LINE else ROUNDED)):
                 directions = self.directions if scope is Scope.IN_TOTAL else 1
                 most = Value(100.0 * directions, Unit.PERCENT_LINE)
                 counted = f" {scope.value}" if scope.value else ""
@@ -224,7 +171,7 @@ class Requirement:
                     f" port carries {si(line, 'pps')} of {self.profile.name} in each direction; expected at most"
                     f" {most}{counted} ({si(line * directions, 'pps')})"
                 )
-        if self.quantity is Quantity.FORWARDING_RATE and named is not None and self.load is not None:
+        if self.threshold.unit in RATE_UNITS and named is not None and self.load is not None:
             least = self.threshold_load(link_bps).pps
             if named.pps < least * (1 - 1e-9):
                 raise SentenceError(

@@ -13,38 +13,18 @@ import re
 
 from ..config import did_you_mean
 from ..errors import SentenceError
+from ..registry import built_in_quantities, quantities
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import PAIRS, Profile
 from ..units import NUMBER
 from ..visible import shortened
 from .latency import Statistic
-from .requirement import (
-    ENERGY_UNITS,
-    RATE_UNITS,
-    RUNTIME_UNITS,
-    TIME_UNITS,
-    Quantity,
-    Requirement,
-    Scope,
-    TrafficWords,
-    Unit,
-    Value,
-)
+from .quantity import Quantity
+from .requirement import Requirement, Scope, TrafficWords
+from .units import ENERGY_UNITS, RATE_UNITS, RUNTIME_UNITS, Unit, Value
 
-_UNITS_OF = {
-    Quantity.THROUGHPUT: RATE_UNITS,
-    Quantity.FORWARDING_RATE: RATE_UNITS,
-    Quantity.LOSS: (Unit.PERCENT,),
-    Quantity.COST: (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, *ENERGY_UNITS),
-    Quantity.GATHERING: (Unit.VECTORS,),
-    Quantity.LATENCY: (Unit.MICROSECONDS,),
-    Quantity.DELAY_VARIATION: (Unit.MICROSECONDS,),
-    Quantity.RECOVERY: (Unit.SECONDS,),
-}
-
-_AT_LEAST = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.GATHERING)
-
-_NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION)
+THROUGHPUT = "throughput"
+"""The quantity of a sentence that has no word for one."""
 
 LONGEST = 300
 """Characters of a sentence: then no expression below takes long, whatever the words are."""
@@ -54,17 +34,18 @@ _COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARISON = re.compile(r"[<>=]=?")
 _RIGHT_SIDE = re.compile(
     rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)"
-    r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$"
+    r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$",
+    re.IGNORECASE,
 )
-_ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)")
+_ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)", re.IGNORECASE)
 _NUMBER_WITH_COMMA = re.compile(r"\b[0-9]+(?:,[0-9]+)+\b")
-_FOR_TIME = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$")
-_TIME = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>s|min|h)$")
+_FOR_TIME = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$", re.IGNORECASE)
+_TIME = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>s|min|h)$", re.IGNORECASE)
 _SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_TIME = 86400.0
-_LOAD = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$")
-_PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps(?P<core> per core)?$")
-_BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$")
+_LOAD = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$", re.IGNORECASE)
+_PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps(?P<core> per core)?$", re.IGNORECASE)
+_BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$", re.IGNORECASE)
 _MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
 _UNITS_PER_PACKET = {
     spelling: unit
@@ -72,8 +53,15 @@ _UNITS_PER_PACKET = {
     for micro in ("µ", "μ", "u")
     for spelling in (unit.value.replace("µ", micro), unit.value.replace("µ", micro).replace("/", " per "))
 }
+_UNIT_OF_SPELLING = {
+    "% line rate": Unit.PERCENT_LINE,
+    "% of line rate": Unit.PERCENT_LINE,
+    "%": Unit.PERCENT,
+    "s": Unit.SECONDS,
+    **{spelling.lower(): unit for spelling, unit in _UNITS_PER_PACKET.items()},
+}
 _SCOPES = {None: Scope.ONE, "each way": Scope.EACH_WAY, "in total": Scope.IN_TOTAL}
-_PREFIX_FACTOR = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_PREFIX_FACTOR = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "64b bidirectional ≥ 80% line rate in total")
 
@@ -118,14 +106,14 @@ def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
     figure = _RIGHT_SIDE.match(right)
     if not figure:
         raise SentenceError(f"'{right}' is not a figure with a unit; expected for example '95% line rate', '5 Mpps'")
-    threshold = _parse_value(figure["number"], figure["unit"], quantity)
-    scope = _parse_scope(figure["scope"], traffic, threshold)
+    threshold, quantity = _threshold(figure["number"], figure["unit"], quantity)
+    scope = _parse_scope(figure["scope"], traffic, threshold, quantity)
     at_least = comparison in ("≥", ">=")
-    if at_least is not (quantity in _AT_LEAST):
-        raise SentenceError(f"'{quantity.value}' takes {'≤' if at_least else '≥'}, not {comparison}")
+    if at_least is not quantity.at_least:
+        raise SentenceError(f"'{quantity.word or quantity.name}' takes {'≤' if at_least else '≥'}, not {comparison}")
     load, load_scope = _parse_load(figure["load"], traffic, quantity)
-    if quantity is Quantity.RECOVERY and duration_sum is not None:
-        raise SentenceError("'recovers' takes no 'for': its limit sets how long the counts are read")
+    if duration_sum is not None and not quantity.takes_time:
+        raise SentenceError(f"'{quantity.word}' takes no 'for': its limit sets how long the counts are read")
     return Requirement(
         sentence,
         traffic.profile,
@@ -150,8 +138,8 @@ def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
             raise SentenceError(f"has a threshold; expected traffic alone, as '{_COMPARISON.split(text)[0]}'")
         left, pairs = _split_pairs(text)
         named, asked, quantity, _ = _parse_left_side(left.split(), catalogue)
-        if quantity is not Quantity.THROUGHPUT:
-            raise SentenceError(f"'{quantity.value}' belongs to a sentence; expected traffic and direction alone")
+        if quantity.word:
+            raise SentenceError(f"'{quantity.word}' belongs to a sentence; expected traffic and direction alone")
         return _traffic(text, catalogue.profile(named), asked, pairs)
     except SentenceError as error:
         raise SentenceError(f"'{shortened(words)}': {error}") from None
@@ -190,39 +178,55 @@ def _parse_left_side(
     traffic: list[str] = []
     statistic: Statistic | None = None
     bidirectional: bool | None = None
-    quantity = Quantity.THROUGHPUT
-    quantities = {item.value: item for item in Quantity}
+    quantity = built_in_quantities()[THROUGHPUT]
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        if word in ("unidirectional", "bidirectional"):
+        lower = word.lower()
+        if lower in ("unidirectional", "bidirectional"):
             if bidirectional is not None:
                 raise SentenceError("says the direction twice; keep one")
-            bidirectional = word == "bidirectional"
-        elif word in quantities:
-            if quantity is not Quantity.THROUGHPUT:
+            bidirectional = lower == "bidirectional"
+        elif found := _quantity(lower, catalogue.is_word(word)):
+            if quantity.word:
                 raise SentenceError(
-                    f"asks for both '{quantity.value}' and '{word}'; keep one, write a sentence for each"
+                    f"asks for both '{quantity.word}' and '{found.word}'; keep one, write a sentence for each"
                 )
-            quantity = quantities[word]
-            if quantity in (Quantity.LATENCY, Quantity.DELAY_VARIATION):
+            quantity = found
+            if quantity.after and (not rest or rest.pop(0).lower() != quantity.after):
+                raise SentenceError(
+                    f"'{quantity.word}' needs '{quantity.after}'; expected for example '{quantity.example}'"
+                )
+            if quantity.statistics:
                 if not rest:
-                    raise SentenceError(f"'{word}' says no statistic; expected for example '{word} p99 ≤ …'")
-                statistic = Statistic.read(rest.pop(0), variation=quantity is Quantity.DELAY_VARIATION)
-            elif quantity is Quantity.RECOVERY and (not rest or rest.pop(0) != "in"):
-                raise SentenceError("'recovers' needs an 'in'; expected for example 'recovers in ≤ 2 s'")
-        elif catalogue.is_word(word):
-            traffic.append(word)
-        elif word == "jitter":
+                    raise SentenceError(f"'{found.word}' says no statistic; expected for example '{quantity.example}'")
+                statistic = Statistic.read(rest.pop(0).lower(), quantity.statistics, quantity.name == "pdv")
+        elif known := next((item for item in (word, lower) if catalogue.is_word(item)), None):
+            traffic.append(known)
+        elif lower == "jitter":
             raise SentenceError(
                 "'jitter' has several meanings, and TRex's is a running figure of the last frames; expected the packet"
                 " delay variation of RFC 5481, for example 'pdv p99.9 ≤ 50 µs at 1 Mpps' (RFC 8219 7.3.1)"
             )
         else:
-            known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *quantities]
-            hint = did_you_mean(word, known)
-            raise SentenceError(f"'{shortened(word)}' is not understood; {hint}known words: {', '.join(known)}")
+            raise SentenceError(f"'{shortened(word)}' is not understood; {_known_words(lower, catalogue)}")
     return traffic, bidirectional, quantity, statistic
+
+
+def _quantity(word: str, is_traffic: bool) -> Quantity | None:
+    """The first quantity of *word*; None if there is none. Others are asked for where no traffic is meant."""
+    for known in (built_in_quantities(), *(() if is_traffic else (quantities(),))):
+        found = next((item for item in known.values() if item.word == word), None)
+        if found is not None and word:
+            return found
+    return None
+
+
+def _known_words(word: str, catalogue: Catalogue) -> str:
+    """A suggestion for *word* alone, or else every word that is known."""
+    words = [item.word for item in quantities().values() if item.word]
+    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(words)]
+    return did_you_mean(word, known).removesuffix(" ") or f"known words: {', '.join(known)}"
 
 
 def _split_for_time(right: str) -> tuple[str, float | None]:
@@ -233,26 +237,29 @@ def _split_for_time(right: str) -> tuple[str, float | None]:
     time = _TIME.match(found["time"])
     if not time:
         raise SentenceError(f"'for {found['time']}' is not a time; expected for example 'for 30 min' or 'for 2 h'")
-    seconds = float(time["number"]) * _SECONDS_OF_UNIT[time["unit"]]
+    seconds = float(time["number"]) * _SECONDS_OF_UNIT[time["unit"].lower()]
     if not 0 < seconds <= _LONGEST_TIME:
         raise SentenceError(f"'for {found['time']}': expected more than 0 and at most 24 h")
     return found["before"], seconds
 
 
-def _parse_value(number: str, unit: str, quantity: Quantity) -> Value:
+def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quantity]:
+    """The threshold, and the quantity of *quantity*'s word that has its unit."""
     value = _parse_unit(float(number), " ".join(unit.split()))
-    if quantity is Quantity.RECOVERY and value.unit is Unit.MICROSECONDS:
+    same = [item for item in quantities().values() if item.word == quantity.word] if quantity.word else [quantity]
+    known = [item for each in same for item in each.units]
+    if value.unit is Unit.MICROSECONDS and Unit.SECONDS in known:
         value = Value(value.number / 1e6, Unit.SECONDS)
-    if value.unit not in _UNITS_OF[quantity]:
-        expected = ", ".join(_unit_text(item) for item in _UNITS_OF[quantity])
-        raise SentenceError(f"'{unit}' does not fit '{quantity.value}'; expected {expected}")
-    if value.number <= 0 and quantity is not Quantity.LOSS:
+    if value.unit not in known:
+        expected = ", ".join(_unit_text(item) for item in known)
+        raise SentenceError(f"'{unit}' does not fit '{quantity.word or quantity.name}'; expected {expected}")
+    if value.number <= 0 and value.unit is not Unit.PERCENT:
         raise SentenceError("the threshold must be more than 0")
     if value.unit is Unit.SECONDS and value.number > _LONGEST_TIME:
         raise SentenceError("a time is at most 24 h")
     if value.unit is Unit.PERCENT and value.number > 100:
-        raise SentenceError("loss is at most 100%")
-    return value
+        raise SentenceError("a share of the frames is at most 100%")
+    return value, next(item for item in same if value.unit in item.units)
 
 
 def _unit_text(unit: Unit) -> str:
@@ -267,47 +274,47 @@ def _unit_text(unit: Unit) -> str:
 
 
 def _parse_unit(number: float, unit: str) -> Value:
-    if unit in ("% line rate", "% of line rate"):
-        return Value(number, Unit.PERCENT_LINE)
-    if unit == "%":
-        return Value(number, Unit.PERCENT)
-    if unit in _UNITS_PER_PACKET:
-        return Value(number, _UNITS_PER_PACKET[unit])
-    if unit == "s":
-        return Value(number, Unit.SECONDS)
-    if unit in _MICROSECONDS_OF_UNIT:
-        return Value(number * _MICROSECONDS_OF_UNIT[unit], Unit.MICROSECONDS)
+    lower = unit.lower()
+    if lower in _UNIT_OF_SPELLING:
+        return Value(number, _UNIT_OF_SPELLING[lower])
+    if lower in _MICROSECONDS_OF_UNIT:
+        return Value(number * _MICROSECONDS_OF_UNIT[lower], Unit.MICROSECONDS)
     found = _PPS_UNIT.match(unit)
     if found:
-        return Value(number * _PREFIX_FACTOR[found["prefix"]], Unit.PPS_PER_CORE if found["core"] else Unit.PPS)
+        factor = _PREFIX_FACTOR[found["prefix"].lower()]
+        return Value(number * factor, Unit.PPS_PER_CORE if found["core"] else Unit.PPS)
     found = _BPS_UNIT.match(unit)
     if found:
         if not found["layer"]:
             raise SentenceError(f"'{unit}' does not say which bits; expected '{unit} L1' or '{unit} L2'")
-        bit_rate = Unit.BPS_L1 if found["layer"] == "L1" else Unit.BPS_L2
-        return Value(number * _PREFIX_FACTOR[found["prefix"]], bit_rate)
+        bit_rate = Unit.BPS_L1 if found["layer"].upper() == "L1" else Unit.BPS_L2
+        return Value(number * _PREFIX_FACTOR[found["prefix"].lower()], bit_rate)
     rates = ["% line rate", "Mpps", "kpps", "pps", "Mpps per core", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
     known = [*rates, "%", *(unit.value for unit in (*RUNTIME_UNITS, *ENERGY_UNITS)), "µs", "ms", "s"]
     if _ON_PAIRS.search(unit):
         raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
-    lower = {item.lower(): item for item in known}
-    close = difflib.get_close_matches(unit.lower(), lower, 1)
-    near = "µs" if unit.lower() == "ns" else lower[close[0]] if close else ""
-    hint = f"did you mean '{near}'? " if near else ""
-    raise SentenceError(f"the unit '{unit}' is not known; {hint}known: {', '.join(known)}")
+    by_lower = {item.lower(): item for item in known}
+    close = difflib.get_close_matches(lower, by_lower, 1)
+    near = "µs" if lower == "ns" else by_lower[close[0]] if close else ""
+    hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
+    raise SentenceError(f"the unit '{unit}' is not known; {hint}")
 
 
-def _parse_scope(text: str | None, traffic: TrafficWords, value: Value) -> Scope:
-    scope = _SCOPES[text]
+def _parse_scope(text: str | None, traffic: TrafficWords, value: Value, quantity: Quantity) -> Scope:
+    scope = _SCOPES[text and " ".join(text.lower().split())]
     if traffic.directions == 1:
         if scope is not Scope.ONE:
-            raise SentenceError(f"'{text}' fits a bidirectional sentence only, or one on several port pairs")
+            raise SentenceError(
+                f"'{text}' fits a bidirectional sentence only, or one on several port pairs; expected '{value}' alone"
+            )
         return scope
     if value.unit not in RATE_UNITS:
-        if value.unit in TIME_UNITS and scope is Scope.IN_TOTAL:
-            raise SentenceError("a time has no total; it is judged on the worse direction")
-        # cost has no direction; loss and times are judged on the worse direction unless the sentence says otherwise
-        return scope if scope is not Scope.ONE or value.unit in _UNITS_PER_PACKET.values() else Scope.EACH_WAY
+        if scope is Scope.IN_TOTAL and not quantity.has_total:
+            raise SentenceError(
+                f"'{quantity.word}' has no total, it is judged on the worse direction; expected '{value} each way'"
+            )
+        # loss and times are judged on the worse direction unless the sentence says otherwise
+        return scope if scope is not Scope.ONE or not quantity.has_directions else Scope.EACH_WAY
     if scope is Scope.ONE:
         if traffic.pairs > 1:
             raise SentenceError(
@@ -323,18 +330,19 @@ def _parse_scope(text: str | None, traffic: TrafficWords, value: Value) -> Scope
 
 def _parse_load(text: str | None, traffic: TrafficWords, quantity: Quantity) -> tuple[Value | None, Scope]:
     if text is None:
-        if quantity in _NEEDS_LOAD:
+        if "load" in quantity.needs:
             scope = " each way" if traffic.directions > 1 else ""
             raise SentenceError(
-                f"'{quantity.value}' needs a load; expected for example 'at 5 Mpps{scope}' or 'at 50% line rate{scope}'"
+                f"'{quantity.word}' needs a load; expected for example 'at 5 Mpps{scope}' or 'at 50% line rate{scope}'"
             )
         return None, Scope.ONE
-    if quantity is Quantity.THROUGHPUT:
+    throughput = built_in_quantities()[THROUGHPUT]
+    if quantity is throughput:
         raise SentenceError("throughput takes no 'at': the threshold is the load that is offered")
     found = _LOAD.match(text)
     if not found:
         raise SentenceError(f"'at {text}' is not a load; expected for example 'at 5 Mpps' or 'at 50% line rate'")
-    value = _parse_value(found["number"], found["unit"], Quantity.THROUGHPUT)
+    value, _ = _threshold(found["number"], found["unit"], throughput)
     if value.unit is Unit.PPS_PER_CORE:
         raise SentenceError(f"'at {text}': a load is offered to ports, not to cores; expected for example 'at 5 Mpps'")
-    return value, _parse_scope(found["scope"], traffic, value)
+    return value, _parse_scope(found["scope"], traffic, value, throughput)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..ceilings.headroom import apply_ceilings
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.requirement import ENERGY_UNITS, Quantity, Requirement, Scope, Unit, Value
 from ..core.trial import Load, Trial
 from ..core.verdict import Ruling, Verdict

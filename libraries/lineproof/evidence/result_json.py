@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.trial import Load, Trial
 from ..methods.deviations import Deviation
 

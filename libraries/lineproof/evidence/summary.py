@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.requirement import Quantity
 from ..files import read_file
 from ..units import counted

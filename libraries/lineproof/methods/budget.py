@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.goals import Goal
+from ..core.goal import Goal
 from .sequential import most_trials
 
 WALL_SECONDS_PER_TRIAL = 0.1

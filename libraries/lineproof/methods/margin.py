@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.trial import Load, Measure, Trial
 from ..core.verdict import Verdict, clear_loss
 from .search import CapacityBounds, SearchResult, search

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.trial import Load, Measure
 from ..errors import BREAKDOWN_ERRORS, in_words
 from .search import LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search

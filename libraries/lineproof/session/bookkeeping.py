@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ..core.deciding import KEEPS, Standing
 from ..core.duplicates import SLACK_FRAMES, SLACK_RATIO
 from ..core.ledger import Ledger, ledger_without_router, make_ledger
 from ..core.telemetry import Telemetry
 from ..core.trial import Load, Measure, Outcome, Trial
-from ..core.verdict import Tally
 from ..errors import BREAKDOWN_ERRORS, in_words
 
 MAX_LEDGERS = 8
@@ -33,15 +33,12 @@ class Bookkeeper:
     unread: str = ""
     ledgers: list[Ledger] = field(default_factory=list)
     _trials: list[Trial] = field(default_factory=list)
-    _tally: Tally = field(default_factory=Tally)
     _due: bool = False
 
-    def add_trial(self, trial: Trial, so_far: Tally) -> None:
-        """A trial is over; *so_far*: the tally up to it."""
+    def add_trial(self, trial: Trial, standing: Standing) -> None:
+        """Note that a trial is over, and how all stand. One that may miss the limit is accounted for."""
         self._trials.append(trial)
-        bad = so_far.bad > self._tally.bad
-        self._tally = so_far
-        self._due = bad and trial.lost > 0 and len(self.ledgers) < MAX_LEDGERS
+        self._due = standing.last != KEEPS and trial.lost > 0 and len(self.ledgers) < MAX_LEDGERS
 
     def reading_after_bad_trials(self, measure: Measure) -> Measure:
         """*measure*, before which the router is read if the trial before was bad."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from ..ceilings.headroom import USABLE_SHARE, first_known
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.requirement import Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.trial import Load, Outcome, Trial, assess_trial

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import CardFile, read_cards
-from ..core.goals import Goal, read_goal
+from ..core.goal import Goal, read_goal
 from ..core.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
 from ..core.sentence import parse
 from ..core.trial import Load

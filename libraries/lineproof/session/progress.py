@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.sequential_plan import SequentialPlan
 from ..core.trial import Trial
 from ..core.verdict import Tally

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from ..core.causes import unsent_by_interface
-from ..core.goals import Goal
+from ..core.goal import Goal
 from ..core.requirement import Requirement, TrafficWords, Unit
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry

@@ -1,0 +1,47 @@
+"""The two ends between which a figure certainly lies, and the limit that it is compared with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A figure that lies between ``low`` and ``high``; equal ends: it is known exactly. Raises ValueError for NaN."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"expected low <= high, got {self.low} and {self.high}")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both ends are one figure."""
+        return self.low == self.high
+
+
+UNKNOWN = Bounds(0.0, math.inf)
+"""The bounds of a figure of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The promise of a figure: at least, or at most, ``value``."""
+
+    value: float
+    at_least: bool = False
+
+    def keeps(self, figure: float) -> bool:
+        """Return whether *figure* keeps the promise."""
+        return figure >= self.value if self.at_least else figure <= self.value
+
+    def worse_end(self, bounds: Bounds) -> float:
+        """Return the end of *bounds* that is worse for the router."""
+        return bounds.low if self.at_least else bounds.high
+
+    def better_end(self, bounds: Bounds) -> float:
+        """Return the end of *bounds* that is better for the router."""
+        return bounds.high if self.at_least else bounds.low

@@ -1,0 +1,169 @@
+"""Trials of one sentence, one after the other, until the rule decides. Knows no quantity by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .doubts import with_doubts
+from .quantity import Promise
+from .rule import Rule, Ruling
+from .trial import Load, Measure, Tolerance, Trial, read_trial
+
+MOST_UNCERTAIN = 0.003
+"""Share of a trial by which its sending time may be uncertain: more load makes up for that much, then longer trials."""
+
+MOST_EXTRA = 0.01
+"""The most that is asked for beyond the load, as a share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the trials so far show: how many keep the limit even at their worse end, miss it even at their better end,
+    or are open; and the same of the last one, in words. ``rule``: both askings.
+    """
+
+    keeps: int
+    misses: int
+    unknown: int
+    last: str
+    rule: Rule
+
+
+KEEPS, MISSES, OPEN = "keeps", "misses", "open"
+"""What a trial shows of the limit: kept at every direction's worse end, missed at the better end of one, neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialConditions:
+    """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next."""
+
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    clock_speed: float = 1.0
+    on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A ruling (None: the trials decide nothing yet), the trials that it rests on, and both askings."""
+
+    ruling: Ruling | None
+    trials: tuple[Trial, ...]
+    rule: Rule
+
+
+class Asked:
+    """The rule, asked of one trial after the other."""
+
+    def __init__(self, promise: Promise) -> None:
+        self.promise, self.trials = promise, list[Trial]()
+        self._rule: Rule | None = None
+        self._shown = {KEEPS: 0, MISSES: 0, OPEN: 0}
+
+    def add(self, trial: Trial) -> Standing:
+        """Add a trial, with its doubts, and return what all of them show."""
+        promise, goal = self.promise, self.promise.goal
+        self.trials.append(trial)
+        figures = promise.figures([trial])
+        if self._rule is None:
+            self._rule = Rule(goal.shares(promise.soak), promise.limit, promise.forgiven, len(figures))
+        latest = self.trials[-goal.budget :]
+        whole = promise.figures(latest)
+        rest = goal.budget - len(latest)
+        mended = promise.figures(latest, rest) if rest else whole
+        # of quantities whose trials have a length of their own, each counts as one
+        own = promise.quantity.trial_seconds(promise)
+        self._rule.add(figures, whole, mended, trial.outcome.duration / own)
+        last = shown_by(trial, promise)
+        self._shown[last] += 1
+        return Standing(self._shown[KEEPS], self._shown[MISSES], self._shown[OPEN], last, self._rule)
+
+    @property
+    def decision(self) -> Decision:
+        """The ruling so far."""
+        if self._rule is None:
+            raise ValueError("no trial was added")
+        return Decision(self._rule.ruling, tuple(self.trials), self._rule)
+
+
+def shown_by(trial: Trial, promise: Promise) -> str:
+    """Return KEEPS, MISSES or OPEN of one trial with its doubts."""
+    limit, figures = promise.limit, promise.figures([trial])
+    if all(limit.keeps(limit.worse_end(bounds)) for bounds in figures):
+        return KEEPS
+    return OPEN if all(limit.keeps(limit.better_end(bounds)) for bounds in figures) else MISSES
+
+
+def ask(promise: Promise, trials: Sequence[Trial]) -> Decision:
+    """Return what *trials* decide, with their doubts: those that already decided, or the same ones, widened."""
+    asked = Asked(promise)
+    for trial in trials:
+        asked.add(trial)
+    return asked.decision
+
+
+def decide(
+    promise: Promise,
+    measure: Measure,
+    conditions: TrialConditions,
+    line_pps: float,
+    warm_up: Trial | None = None,
+) -> Decision:
+    """Repeat trials until the rule decides; their number is bounded by the goal's budget.
+
+    *warm_up*: a trial before, which is not judged: it only shows how much load and time a trial needs. *line_pps*: the
+    most that a port can send. Exceptions of *measure* pass through, after ``on_trial`` of the finished trials.
+    """
+    asked, doubts = Asked(promise), promise.quantity.doubts
+    plan = _Plan(promise, line_pps)
+    if warm_up is not None:
+        plan.learn(warm_up)
+    while True:
+        outcome = measure(Load(plan.pps), plan.seconds)
+        trial = read_trial(len(asked.trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
+        trial = with_doubts(trial, promise.conditions, doubts)
+        standing = asked.add(trial)
+        conditions.on_trial(trial, standing)
+        if standing.rule.ruling is not None:
+            return asked.decision
+        plan.learn(trial)
+
+
+class _Plan:
+    """What to measure next: a guess, on which no verdict relies. ``seconds`` of a trial; ``pps`` into each port."""
+
+    def __init__(self, promise: Promise, line_pps: float) -> None:
+        self._promise, self._line = promise, line_pps
+        self._extra = 0.0
+        self.seconds = promise.quantity.trial_seconds(promise)
+
+    @property
+    def pps(self) -> float:
+        """The load of the next trial."""
+        load = self._promise.load_pps
+        return max(load, min(load * (1 + self._extra), self._line)) if self._extra else load
+
+    def learn(self, trial: Trial) -> None:
+        """Ask for as much more, and for as long trials, that neither clock nor queues can hide a shortage."""
+        promise, goal, rows = self._promise, self._promise.goal, trial.outcome.directions
+        if not rows or not promise.quantity.doubts or trial.seconds.low <= 0:
+            return
+        longest = max(goal.longest_trial, self.seconds)
+        width = (trial.seconds.high - trial.seconds.low) / trial.seconds.low
+        asked = trial.outcome.load.pps
+        sent = min(row.offered for row in rows)
+        # a generator that sends only a part is slow; its clock is not what leaves the load open
+        late = max(0.0, asked * (trial.seconds.low + trial.seconds.high) / 2 / max(1, sent) - 1)
+        most = goal.resolution if promise.load_pps * (1 + self._extra) >= self._line else MOST_UNCERTAIN
+        seconds = self.seconds
+        if width > most and promise.needs_full_load:
+            longer = min(longest, trial.outcome.duration * width / most)
+            width, seconds = width * trial.outcome.duration / longer, max(seconds, longer)
+        if promise.needs_full_load and late <= MOST_EXTRA:
+            self._extra = min(MOST_EXTRA, max(self._extra, late + 1.25 * width - goal.resolution))
+        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / goal.resolution
+        if share > 1:
+            seconds = max(seconds, trial.outcome.duration * share * 1.25)
+        if not promise.soak:
+            # to a tenth of a second, which reads better
+            self.seconds = min(longest, round(seconds + 0.0499, 1))

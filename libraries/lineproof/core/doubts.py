@@ -1,0 +1,182 @@
+"""What the testbed may have done to a trial: one small function for each doubt. The rule weighs them, nothing here.
+
+Each yields problems with the most frames of each direction that the testbed may have cost (they move the better end of
+a figure) or hidden (they move the worse end). Those that are known only after the trials weigh the same trials again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .binomial import highest_share
+from .trial import DirectionCount, Fault, Problem, Trial
+
+GENTLE = 0.02
+"""Up to that share of the load not offered, at most all of these frames would be lost. Beyond it, anything may."""
+
+RARE = 1e-3
+"""The largest share of a trial's frames that a generator that was not watched may lose unseen."""
+
+USABLE_SHARE = 0.98
+"""A load above this share of the generator's ceiling is too near to it: the ceiling is known only to about 1 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPart:
+    """What the generator does by itself, as a calibration with the router bypassed saw it.
+
+    ``lossy`` of ``trials`` of the goal's length lost frames, ``most_lost`` in the worst. ``delay``: µs of its slowest
+    frames. ``lossless_pps``: frames/s into each port that it carries; ``received_pps``: that it receives while line
+    rate is asked for. ``words`` and ``remedy`` of that ceiling, ``evidence`` for records.
+    """
+
+    trials: float = 0.0
+    lossy: int = 0
+    most_lost: int = 0
+    delay: float = 0.0
+    lossless_pps: float = math.inf
+    received_pps: float = math.inf
+    words: str = ""
+    remedy: str = ""
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+    def is_long(self, risk: float) -> bool:
+        """Return whether what was never seen will come in the next trial with less than *risk* (Laplace's rule)."""
+        return 1 / (self.trials + 2) <= risk
+
+    def is_clean(self, risk: float) -> bool:
+        """Return whether the generator is known not to lose frames of its own."""
+        return self.lossy == 0 and self.is_long(risk)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a trial is held against: the *load* of each port in frames/s, and a goal's figures (:class:`.goal.Goal`).
+
+    ``own``: the generator's own part.
+    """
+
+    load_pps: float
+    resolution: float
+    unseen: float
+    risk: float
+    own: OwnPart = field(default_factory=OwnPart)
+
+
+Doubt = Callable[[Trial, Conditions], Iterator[Problem]]
+
+
+def sent_more(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that frames beyond the load may be the ones that were lost. What is missing beyond them is missing."""
+    for row in trial.outcome.directions:
+        # one frame is rounding
+        if (beyond := row.offered - 1 - conditions.load_pps * trial.seconds.low) > 0:
+            detail = f"{name(row)}: up to {beyond:.0f} of {row.offered} frames"
+            yield Problem(Fault.OVER_OFFERED, detail, beyond, ports(row))
+
+
+def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that frames that may not have been offered might have been lost. Loss at a lower load is loss anyway."""
+    needed = conditions.load_pps * trial.seconds.high
+    for row in trial.outcome.directions:
+        short = needed - row.offered - 1
+        if short > conditions.resolution * needed:
+            detail = f"{name(row)}: {row.offered} frames in up to {trial.seconds.high:.3f} s, expected {needed:.0f}"
+            yield Problem(Fault.UNDER_OFFERED, detail, short if short <= GENTLE * needed else None, ports(row))
+
+
+def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that frames of other origin may have come in the place of lost ones; a few in a million are only named."""
+    for row in trial.outcome.directions:
+        # of those that came beside all frames sent, none is in the place of a lost one
+        foreign = row.foreign - max(0, row.forwarded - row.offered)
+        if foreign > conditions.unseen * row.offered:
+            yield Problem(Fault.FOREIGN, f"{name(row)}: up to {foreign} of {row.forwarded} frames", foreign, ports(row))
+        if row.surplus:
+            detail = f"{name(row)}: {row.forwarded} received, {row.offered} sent"
+            yield Problem(Fault.SURPLUS, detail, row.surplus, ports(row))
+
+
+def copies(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that copies may have come in the place of lost frames, as many as copied probe frames show."""
+    for row in trial.outcome.directions:
+        probes = trial.probes(row)
+        if probes is not None and probes.duplicates > 0 and probes.sent > 0:
+            share = highest_share(min(probes.duplicates, probes.sent), probes.sent)
+            detail = f"{name(row)}: {probes.duplicates} of {probes.sent} probe frames"
+            yield Problem(Fault.COPIES, detail, share * row.offered, ports(row))
+
+
+def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that where more probe frames are missing than frames are, others came in the place of lost ones."""
+    for row in trial.outcome.directions:
+        probes = trial.probes(row)
+        if probes is not None and probes.lost > row.lost:
+            detail = f"{name(row)}: {probes.lost} of {probes.sent} probe frames, {row.lost} frames in all"
+            hidden = highest_share(min(probes.lost, probes.sent), probes.sent) * row.offered
+            yield Problem(Fault.LOST_PROBES, detail, hidden, ports(row))
+
+
+def queues(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that frames by which queues grew would be lost in a longer trial."""
+    for row in trial.outcome.directions:
+        if (held := row.backlog or 0) > conditions.resolution * row.offered:
+            yield Problem(Fault.QUEUES, f"{name(row)}: {held} frames", held, ports(row))
+
+
+def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that the generator may have lost twice its worst calibrated trial, or a rare loss if it was not watched."""
+    own = conditions.own
+    if own.is_clean(conditions.risk):
+        return
+    is_long = own.is_long(conditions.risk)
+    for row in trial.outcome.directions:
+        rare = 0.0 if is_long else RARE * row.offered
+        frames = max(2.0 * own.most_lost, rare)
+        if own.lossy:
+            words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost}"
+            yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
+        elif row.lost:
+            yield Problem(
+                Fault.UNWATCHED, f"{name(row)}: up to {frames:.0f} lost frames may be its own", frames, ports(row)
+            )
+
+
+def own_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that any loss near or beyond the generator's own ceiling may be its own."""
+    own = conditions.own
+    for row in trial.outcome.directions:
+        rate = row.offered / trial.seconds.high
+        if rate > USABLE_SHARE * own.lossless_pps:
+            yield Problem(Fault.CEILING, f"{name(row)}: {own.words}; {own.remedy}", None, ports(row))
+
+
+def own_delay(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that frames may be so much faster than they were measured as the generator alone delays them."""
+    if conditions.own.delay:
+        yield Problem(Fault.OWN_DELAY, f"by up to {conditions.own.delay:g} µs", delay=conditions.own.delay)
+
+
+OF_FRAMES: tuple[Doubt, ...] = (foreign_frames, copies, lost_probes, own_loss)
+"""Of every quantity in which lost or forwarded frames are counted."""
+
+AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
+"""Of every quantity that is promised at a load."""
+
+
+def with_doubts(trial: Trial, conditions: Conditions, doubts: Sequence[Doubt]) -> Trial:
+    """Return *trial* with the problems of every doubt added to its own."""
+    added = tuple(problem for doubt in doubts for problem in doubt(trial, conditions))
+    return replace(trial, problems=trial.problems + added)
+
+
+def ports(row: DirectionCount) -> tuple[tuple[int, int], ...]:
+    """Return the ports of a direction, for a problem of it alone."""
+    return ((row.tx_port, row.rx_port),)
+
+
+def name(row: DirectionCount) -> str:
+    """Return a direction in words."""
+    return f"port {row.tx_port} to {row.rx_port}"

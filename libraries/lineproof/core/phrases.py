@@ -1,0 +1,108 @@
+"""Texts and figures that quantities share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from ..units import Rate, si
+from .bounds import Bounds
+from .quantity import Promise
+from .trial import DirectionCount, Trial
+
+
+def percent(ratio: float) -> str:
+    """Return a ratio as per cent with three digits; a small loss is never shown as 0."""
+    return f"{100 * ratio:.3g} %"
+
+
+def percent_bounds(bounds: Bounds) -> str:
+    """Return bounds of a ratio in words."""
+    return percent(bounds.low) if bounds.is_exact else f"{100 * bounds.low:.3g} to {percent(bounds.high)}"
+
+
+def rate_words(pps: float, promise: Promise) -> str:
+    """Return a rate in every unit, each saying whether its bits are L1 or L2."""
+    rate = Rate(pps, promise.mean_size, promise.link_bps)
+    return (
+        f"{si(pps, 'pps')} = {si(rate.l1_bps, 'bit/s')} L1 = {si(rate.l2_bps, 'bit/s')} L2"
+        f" = {rate.percent:.4g} % line rate"
+    )
+
+
+def of_directions(values: Sequence[float], in_total: bool) -> float:
+    """Return the sum of *values* by direction, or the smallest."""
+    return sum(values) if in_total else min(values, default=0.0)
+
+
+def mean_rate(trials: Sequence[Trial], promise: Promise, frames: str) -> float:
+    """Return the mean rate in frames/s of the field *frames* of the worst direction, or of all *in_total*."""
+    seconds = sum(trial.seconds.high for trial in trials) or 1e-9
+    rows = zip(*(trial.outcome.directions for trial in trials), strict=True)
+    return of_directions([sum(getattr(row, frames) for row in column) / seconds for column in rows], promise.in_total)
+
+
+def rate_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the mean offered and forwarded rates in every unit, for the record; empty without a trial."""
+    figures: dict[str, float] = {}
+    for name in ("offered", "forwarded") if trials else ():
+        rate = Rate(mean_rate(trials, promise, name), promise.mean_size, promise.link_bps)
+        figures |= {
+            f"{name}_pps": rate.pps,
+            f"{name}_l1_bps": rate.l1_bps,
+            f"{name}_l2_bps": rate.l2_bps,
+            f"{name}_percent_of_line": rate.percent,
+        }
+    return figures | pair_figures(promise, trials)
+
+
+def _pairs(promise: Promise, trial: Trial) -> list[tuple[DirectionCount, ...]]:
+    directions = trial.outcome.directions
+    each = len(directions) // promise.pairs
+    return [directions[start : start + each] for start in range(0, len(directions), each)] if each else []
+
+
+def pair_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
+    """Return mean rates and lost frames of each port pair, both directions together, and their sums.
+
+    Empty for one pair.
+    """
+    if promise.pairs < 2 or not trials:
+        return {}
+    figures: dict[str, float] = {}
+    rows = [(max(trial.seconds.high, 1e-9), _pairs(promise, trial)) for trial in trials]
+    for number in range(promise.pairs):
+        counts, name = [(seconds, pairs[number]) for seconds, pairs in rows], f"pair_{number + 1}"
+        figures |= {
+            f"{name}_offered_pps": fmean(sum(row.offered for row in pair) / s for s, pair in counts),
+            f"{name}_forwarded_pps": fmean(sum(row.forwarded for row in pair) / s for s, pair in counts),
+            f"{name}_lost_frames": float(sum(row.lost for _, pair in counts for row in pair)),
+        }
+    for name in ("offered_pps", "forwarded_pps", "lost_frames"):
+        figures[f"all_pairs_{name}"] = sum(figures[f"pair_{number + 1}_{name}"] for number in range(promise.pairs))
+    return figures
+
+
+def pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
+    """Return a line for the mean forwarding rate of each port pair and of all together; none for one pair."""
+    figures = pair_figures(promise, trials)
+    if not figures:
+        return []
+    lines = []
+    for number, directions in enumerate(_pairs(promise, trials[0]), 1):
+        ports = f"ports {directions[0].tx_port} and {directions[0].rx_port}"
+        lost = f"{figures[f'pair_{number}_lost_frames']:,.0f}".replace(",", " ")
+        lines.append(f"{ports}: forwarded {si(figures[f'pair_{number}_forwarded_pps'], 'pps')}, lost {lost} frames")
+    return [*lines, f"all pairs together: forwarded {si(figures['all_pairs_forwarded_pps'], 'pps')}"]
+
+
+def direction_lines(trials: Sequence[Trial]) -> list[str]:
+    """Return a line for what each direction lost, if there are several and one lost more than twice another."""
+    rows = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+    ratios = [sum(row.lost for row in column) / max(1, sum(row.offered for row in column)) for column in rows]
+    if len(rows) < 2 or min(ratios) > max(ratios) / 2 or not max(ratios):
+        return []
+    return [
+        f"port {column[0].tx_port} to {column[0].rx_port}: lost {percent(ratio) if ratio else 'nothing'}"
+        for column, ratio in zip(rows, ratios, strict=True)
+    ]

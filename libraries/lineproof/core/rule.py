@@ -1,0 +1,152 @@
+"""The rule that decides PASS, FAIL or INCONCLUSIVE. It knows figures and limits: no quantity, no clock, no words.
+
+1. A trial gives an interval per direction.
+2. What the testbed did wrong widens it, and does nothing else.
+3. The rule is asked twice: with each trial at its worse end, and with each trial at its better end. PASS if the worse
+   ends pass, FAIL if the better ends fail. If both have answered otherwise, INCONCLUSIVE.
+4. Asked once, a trial keeps the limit or misses it. The evidence of a direction is Wald's likelihood ratio of its
+   trials. All directions must reach 1 / risk for a pass, one must reach directions / risk for a fail.
+5. The whole must agree: for a pass, all trials together lose no more than the goal forgives in all; for a fail, they
+   miss the limit itself. If no rest of the budget can bring them back to what is forgiven, that alone is a fail.
+
+Wald, "Sequential tests of statistical hypotheses" (1945); the risk holds whenever one stops (Ville's inequality).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from .bounds import Bounds, Limit
+
+
+class Ruling(Enum):
+    """The three outcomes of a sentence."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How sure a verdict is.
+
+    ``bad_share`` and ``good_share``: the share of trials that miss the limit, of a router at the limit and of a sound
+    one. ``risk``: of a wrong verdict, for each side. ``budget``: trials. ``soak``: trials of a sentence with
+    ``for 30 min``; 0: none. The budget is then a window that slides over them.
+    """
+
+    bad_share: float
+    good_share: float
+    risk: float
+    budget: int
+    soak: int = 0
+
+    def kept_weight(self, length: float = 1.0) -> float:
+        """Return the log likelihood ratio, for the router, of a trial so many times as long that keeps the limit."""
+        return length * math.log((1 - self.good_share) / (1 - self.bad_share))
+
+    def missed_weight(self, length: float = 1.0) -> float:
+        """Return the log likelihood ratio, against the router, of a trial so long that misses the limit."""
+        return math.log((1 - (1 - self.bad_share) ** length) / (1 - (1 - self.good_share) ** length))
+
+    @property
+    def fewest_trials(self) -> int:
+        """The number of trials of a PASS in which no trial misses the limit."""
+        return max(self.soak, math.ceil(math.log(1 / self.risk) / self.kept_weight() - 1e-9))
+
+    @property
+    def most_trials(self) -> int:
+        """The number of trials after which the rule has answered."""
+        return self.soak or self.budget
+
+
+class Asking:
+    """The rule for figures that are known exactly. ``answer`` is None while it needs more trials."""
+
+    def __init__(self, shares: Shares, directions: int) -> None:
+        self.shares, self.trials = shares, 0
+        self.evidence = [0.0] * directions
+        self.answer: Ruling | None = None
+        self.is_hopeless = False
+        self._against = [0.0] * directions
+        chances = directions * max(1, shares.soak)  # a soak can begin to fail at each of its trials
+        self._pass, self._fail = math.log(1 / shares.risk), math.log(chances / shares.risk)
+
+    def add(
+        self, keeps: Sequence[bool], whole_misses: Sequence[bool], is_forgiven: bool, can_mend: bool, length: float
+    ) -> None:
+        """Add a trial. *keeps*: of each direction; *whole_misses*: whether all of a direction's trials together do.
+
+        *is_forgiven*: whether all together lose no more than is forgiven; *can_mend*: whether perfect further trials
+        would bring them there.
+        """
+        if self.answer is not None:
+            return
+        shares = self.shares
+        self.trials += 1
+        for way, kept in enumerate(keeps):
+            step = shares.kept_weight(length) if kept else -shares.missed_weight(length)
+            self.evidence[way] += step
+            self._against[way] = (max(0.0, self._against[way]) if shares.soak else self._against[way]) - step
+        against = zip(self._against, whole_misses, strict=True)
+        self.is_hopeless = not can_mend
+        if self.is_hopeless or any(evidence >= self._fail and misses for evidence, misses in against):
+            self.answer = Ruling.FAIL
+        elif self.trials >= shares.soak and min(self.evidence) >= self._pass and is_forgiven:
+            self.answer = Ruling.PASS
+        elif self.trials >= shares.most_trials:
+            self.answer = Ruling.INCONCLUSIVE
+
+    def needed_odds(self, ruling: Ruling) -> float:
+        """Return the evidence to 1 that *ruling* needs."""
+        return math.exp(self._fail if ruling is Ruling.FAIL else self._pass)
+
+    @property
+    def odds(self) -> float:
+        """The evidence to 1 for the router, of the direction that has least of it; of a FAIL that against it."""
+        evidence = max(self._against) if self.answer is Ruling.FAIL else min(self.evidence)
+        return math.exp(min(evidence, 700.0))
+
+
+class Rule:
+    """Both askings over the same trials of a sentence with this *limit* and what is *forgiven* in all."""
+
+    def __init__(self, shares: Shares, limit: Limit, forgiven: Limit, directions: int) -> None:
+        self.limit, self.forgiven = limit, forgiven
+        self.worse, self.better = Asking(shares, directions), Asking(shares, directions)
+
+    def add(
+        self, figures: Sequence[Bounds], whole: Sequence[Bounds], mended: Sequence[Bounds], length: float = 1.0
+    ) -> Ruling | None:
+        """Add a trial and return the ruling, None while more trials are needed.
+
+        *whole*: of all trials together (in a soak: of its last window). *mended*: with perfect further trials.
+        *length*: of the trial, in trials of the goal. Chance has more occasions in a long one, so less speaks against
+        the router; noise from trial to trial does not shrink in it, so for the router it counts as one.
+        """
+        limit, forgiven = self.limit, self.forgiven
+        ends = (self.worse, limit.worse_end, 1.0), (self.better, limit.better_end, max(1.0, length))
+        for asking, end, lasts in ends:
+            asking.add(
+                [limit.keeps(end(bounds)) for bounds in figures],
+                [not limit.keeps(end(bounds)) for bounds in whole],
+                all(forgiven.keeps(end(bounds)) for bounds in whole),
+                all(forgiven.keeps(end(bounds)) for bounds in mended),
+                lasts,
+            )
+        return self.ruling
+
+    @property
+    def ruling(self) -> Ruling | None:
+        """What both answers mean together; None while one of them is missing."""
+        if self.worse.answer is Ruling.PASS:
+            return Ruling.PASS
+        if self.better.answer is Ruling.FAIL:
+            return Ruling.FAIL
+        if self.worse.answer is None or self.better.answer is None:
+            return None
+        return Ruling.INCONCLUSIVE

@@ -1,0 +1,65 @@
+"""Units of thresholds, and values with their unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ..traffic.profiles import Profile
+from ..units import Layer, bits, si
+
+
+class Unit(Enum):
+    """Units of a threshold."""
+
+    PERCENT_LINE = "% line rate"
+    PPS = "pps"
+    PPS_PER_CORE = "pps per core"
+    BPS_L1 = "bit/s L1"
+    BPS_L2 = "bit/s L2"
+    PERCENT = "%"
+    CYCLES = "cycles/packet"
+    CYCLES_WITHOUT_INPUT = "cycles/packet without input"
+    VECTORS = "vectors/call"
+    MICROJOULES = "µJ/packet"
+    MICROJOULES_ABOVE_IDLE = "µJ/packet above idle"
+    MICROSECONDS = "µs"
+    SECONDS = "s"
+
+
+TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
+
+RUNTIME_UNITS = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, Unit.VECTORS)
+"""Those of what VPP's ``show runtime`` counts."""
+
+ENERGY_UNITS = (Unit.MICROJOULES, Unit.MICROJOULES_ABOVE_IDLE)
+"""Of a power meter's figures."""
+
+RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.PPS_PER_CORE, Unit.BPS_L1, Unit.BPS_L2)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A figure with its unit. ``number`` is without SI prefix: ``5 Mpps`` is 5e6 of PPS."""
+
+    number: float
+    unit: Unit
+
+    def pps(self, profile: Profile, link_bps: float) -> float:
+        """The rate in frames/s of *profile*. Raises ValueError for a unit that is not a rate."""
+        if self.unit is Unit.PPS:
+            return self.number
+        if self.unit is Unit.PERCENT_LINE:
+            return self.number / 100 * profile.line_rate_pps(link_bps)
+        if self.unit is Unit.BPS_L1:
+            return self.number / bits(profile.mean_size, Layer.L1)
+        if self.unit is Unit.BPS_L2:
+            return self.number / bits(profile.mean_size, Layer.L2)
+        raise ValueError(f"{self.unit.value} is not a rate")
+
+    def __str__(self) -> str:
+        if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
+            return f"{self.number:g}{self.unit.value}"
+        if self.unit in (*RUNTIME_UNITS, *ENERGY_UNITS, *TIME_UNITS):
+            return f"{self.number:g} {self.unit.value}"
+        return si(self.number, self.unit.value, 6)

@@ -1,0 +1,1 @@
+"""What a sentence may promise: one folder a quantity."""

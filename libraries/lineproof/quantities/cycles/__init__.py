@@ -1,0 +1,232 @@
+"""``costs ≤ 450 cycles/packet`` and ``gathers ≥ 200 vectors/call``, from VPP's runtime counters at a load.
+
+As it is measured by hand: traffic runs, ``clear runtime``, wait, ``show runtime``. Read the counters only while frames
+flow. Idle polling costs cycles too, and cannot be subtracted: at saturation VPP does not poll idly.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import ClassVar
+
+from ...core.bounds import UNKNOWN, Bounds
+from ...core.packet_cost import PacketCost, cost_figures, cost_readings, packet_costs, read_costs, together
+from ...core.phrases import mean_rate
+from ...core.quantity import Instruments, Promise, Quantity, Reason
+from ...core.rule import Ruling
+from ...core.telemetry import Telemetry
+from ...core.trial import DURING_READING, Fault, Load, Measure, Outcome, Problem, Trial
+from ...core.units import Unit
+from ...errors import TestbedError
+from ...units import si
+from ..energy import is_below_load
+
+READING_OF = {
+    Unit.CYCLES: "cycles_per_packet",
+    Unit.CYCLES_WITHOUT_INPUT: "cycles_per_packet_without_input",
+    Unit.VECTORS: "vectors_per_call",
+}
+"""What a sentence bounds, as the name of the reading of a trial and of the figure of a verdict."""
+
+SPARE_FACTOR = 2.0
+"""A trial leaves so many times as long for the router's commands as they took in the trial before."""
+
+SPARE_LEAST = 0.5
+"""Seconds of the testbed's clock that it leaves at least: frames begin to flow meanwhile, too."""
+
+TIME_TOLERANCE = 0.1
+"""Seconds by which the time that ``show runtime`` covers may differ from ours; it may have one decimal only."""
+
+
+class Cycles(Quantity):
+    """Processor cycles per packet, of all threads together."""
+
+    name = "cycles"
+    word = "costs"
+    units: ClassVar[tuple[Unit, ...]] = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT)
+    needs = frozenset({"runtime"})
+    has_directions = False
+    counts_frames = False
+    doubts = ()
+    title = "Cost of a packet"
+    example = "costs ≤ 450 cycles/packet"
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        """Return the figure of all packets of all *trials*; open where a trial was not read, or sent too little.
+
+        At a lower load vectors are emptier and a packet costs more cycles; what the testbed lost changes no cost.
+        """
+        readings = [read_costs(trial.outcome.readings) for trial in trials]
+        if not all(readings) or any(_is_spoilt(trial) for trial in trials):
+            return (UNKNOWN,)
+        whole = together(cost for costs in readings for cost in costs)
+        value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
+        if value is None or not 0 <= value < math.inf:
+            return (UNKNOWN,)
+        worse = better = value
+        if any(is_below_load(trial, promise) for trial in trials):
+            if promise.names_load:
+                return (UNKNOWN,)
+            better = math.inf if self.at_least else 0.0
+        if perfect:
+            share = len(trials) / (len(trials) + perfect)
+            worse, better = (math.inf, math.inf) if self.at_least else (worse * share, better * share)
+        return (Bounds(min(worse, better), max(worse, better)),)
+
+    def measure(self, instruments: Instruments, promise: Promise) -> Measure:
+        """Return a trial that clears and reads the runtime counters while it sends."""
+        return _RuntimeTrials(instruments).measure
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        """Return the figure over all packets, the others of the same reading, and each thread."""
+        readings = [costs for trial in trials if (costs := read_costs(trial.outcome.readings))]
+        if not readings:
+            return Reason("the router's runtime counters were not read")
+        summary, details = _costs_words(readings, promise.unit)
+        offered, forwarded = (si(mean_rate(trials, promise, name), "pps") for name in ("offered", "forwarded"))
+        return Reason(f"{summary} at {forwarded} forwarded, {offered} offered", details)
+
+    def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Return the figures over all threads, and of each."""
+        return cost_figures([read_costs(trial.outcome.readings) for trial in trials])
+
+
+class Gathering(Cycles):
+    """Packets per call of VPP's busiest graph node: how full its vectors are."""
+
+    name = "gathers"
+    word = "gathers"
+    units = (Unit.VECTORS,)
+    at_least = True
+    title = "Packets of a vector"
+    example = "gathers ≥ 200 vectors/call"
+
+
+def _is_spoilt(trial: Trial) -> bool:
+    # a few frames that the generator lost or got twice change no cost
+    return any(item.frames is None and item.fault not in (Fault.READING, Fault.PAUSED) for item in trial.problems)
+
+
+class _RuntimeTrials:
+    """Trials with a reading of the router's runtime counters that lies in the seconds of traffic."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+        # a simulation that does not say its speed is taken for real time
+        self._speed = instruments.clock_speed if math.isfinite(instruments.clock_speed) else 1.0
+        self._spare: float | None = None
+
+    def measure(self, load: Load, duration: float) -> Outcome:
+        """One trial whose reading covers *duration* s. Raises TestbedError, also if the router does not answer."""
+        found: list[Telemetry] = []
+
+        def during(wait: Callable[[float], None]) -> None:
+            with _past_the_generator():
+                self._instruments.clear_runtime()
+            wait(duration)
+            with _past_the_generator():
+                found.append(self._instruments.read_runtime())
+
+        spare = self._rehearsed() if self._spare is None else self._spare
+        # to a tenth of a second, which reads better
+        sent = math.ceil(10 * (duration + spare)) / 10
+        try:
+            outcome = self._instruments.measure(load, sent, during)
+        except _RouterFailed as failed:
+            raise failed.error from failed.error.__cause__
+        for telemetry in found:
+            self._instruments.keep_runtime(telemetry)
+        took = outcome.readings.get(DURING_READING, 0.0)
+        # an answer that came late once need not make every later trial long
+        self._spare = max(spare / 2, SPARE_LEAST + SPARE_FACTOR * (took - duration))
+        costs = packet_costs(found[0]) if found else ()
+        covered = found[0].since_clear if found else 0.0
+        unusable = _why_unusable(costs, covered, duration, took, outcome.duration)
+        counts = {} if unusable else {**cost_readings(costs), **cost_figures([costs])}
+        readings = {**outcome.readings, **counts, "runtime_seconds": covered}
+        problems = outcome.problems
+        if unusable and not any(unusable == problem.detail for problem in problems):  # a record has it already
+            problems = (*problems, Problem(Fault.READING, unusable))
+        return replace(outcome, readings=readings, problems=problems)
+
+    def _rehearsed(self) -> float:
+        """Seconds of the testbed's clock to leave for the router's commands, by how long they take now."""
+        began = time.monotonic()
+        self._instruments.clear_runtime()
+        self._instruments.read_runtime()
+        return SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * self._speed
+
+
+def _why_unusable(costs: Sequence[PacketCost], covered: float, duration: float, took: float, sent: float) -> str:
+    """Why a reading proves nothing; "" if it does. *covered*: s since the clear, by the router.
+
+    *took*: s from the start of traffic to the reading (0: there is none), *sent*: s of traffic.
+    """
+    if not took:
+        return "the router was not read, because a port of the generator sent no frame"
+    if took >= sent:
+        return (
+            f"'show runtime' was answered {took:.1f} s after the start of {sent:g} s of traffic, perhaps after its end"
+        )
+    if not duration - TIME_TOLERANCE <= covered <= took + TIME_TOLERANCE:
+        return (
+            f"'show runtime' covers {covered:.1f} s, expected {duration:g} to {took:.1f} s since 'clear runtime';"
+            " somebody else clears it, or the router's clock is wrong"
+        )
+    if not costs:
+        return "'show runtime' shows no packets on any thread; check that the traffic reaches the router"
+    return ""
+
+
+class _RouterFailed(Exception):
+    """Carries an *error* of the router past the generator, which did not fail."""
+
+    def __init__(self, error: TestbedError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _past_the_generator() -> Iterator[None]:
+    try:
+        yield
+    except TestbedError as error:
+        raise _RouterFailed(error) from error
+
+
+def _costs_words(readings: Sequence[Sequence[PacketCost]], unit: Unit) -> tuple[str, tuple[str, ...]]:
+    """Return all *readings* in words, the figure of *unit* first: of all packets, then its spread and each thread."""
+    rows = [row for costs in readings for row in costs]
+    judged, whole = READING_OF[unit], together(rows)
+    values = {} if whole is None else {name: _cycles(value) for name, value in whole.figures().items()}
+    words = {
+        "cycles_per_packet": "{} cycles per packet",
+        "cycles_per_packet_without_input": "{} without the input node",
+        "vectors_per_call": "{} vectors per call",
+    }
+    if unit is Unit.CYCLES_WITHOUT_INPUT:
+        words |= {judged: "{} cycles per packet without input", "cycles_per_packet": "{} with it"}
+    others = ", ".join(words[name].format(value) for name, value in values.items() if name != judged)
+
+    def figure(costs: Iterable[PacketCost]) -> float | None:
+        whole = together(costs)
+        return None if whole is None else whole.figures().get(judged)
+
+    each = [value for costs in readings if (value := figure(costs)) is not None]
+    names = list(dict.fromkeys(row.thread for row in rows))
+    threads = [(name, figure(row for row in rows if row.thread == name)) for name in names if len(names) > 1]
+    details = [others, f"trials from {_cycles(min(each))} to {_cycles(max(each))}"]
+    details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
+    return words[judged].format(values[judged]), tuple(filter(None, details))
+
+
+def _cycles(number: float) -> str:
+    return f"{number:.0f}" if number >= 1000 else f"{number:.4g}"
+
+
+CYCLES = Cycles()
+GATHERING = Gathering()

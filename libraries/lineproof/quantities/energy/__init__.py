@@ -1,0 +1,111 @@
+"""``costs ≤ 2 µJ/packet``: power divided by the rate of the forwarded frames, all directions together.
+
+So 19 W and 15.1 Mpps are 1.26 µJ. It grows as the load falls, because a router draws most of its power idle: compare
+energies at equal loads, or those above idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from ...core.bounds import UNKNOWN, Bounds
+from ...core.doubts import OF_FRAMES
+from ...core.phrases import mean_rate
+from ...core.quantity import Instruments, Promise, Quantity, Reason
+from ...core.rule import Ruling
+from ...core.trial import Measure, Trial
+from ...core.units import ENERGY_UNITS, Unit
+from ...units import si
+
+POWER, IDLE_POWER = "power_watts", "idle_power_watts"
+UNCERTAINTY = "power_uncertainty_watts"
+ABOVE_IDLE_UNCERTAINTY = "power_above_idle_uncertainty_watts"
+"""Readings of a trial: the mean power while frames flowed, that before the sentence's first trial, and by how much both
+may be wrong by the meter's own statement."""
+
+
+class Energy(Quantity):
+    """The energy per forwarded packet in µJ, with or without what the router draws idle."""
+
+    name = "energy"
+    word = "costs"
+    units = ENERGY_UNITS
+    needs = frozenset({"power"})
+    has_directions = False
+    doubts = OF_FRAMES
+    chart = "range"
+    title = "Energy of a packet"
+    example = "costs ≤ 2 µJ/packet"
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        """Return the energy per packet in µJ. A meter that shows no more under load than idle may stand still."""
+        power = [_watts(trial, promise.unit) for trial in trials]
+        if any(watts is None for watts in power):
+            return (UNKNOWN,)
+        known = [(trial, watts) for trial, watts in zip(trials, power, strict=True) if watts is not None]
+        least = sum(watts.low * trial.seconds.low for trial, watts in known)
+        most = sum(watts.high * trial.seconds.high for trial, watts in known)
+        parts = [trial.forwarded_frames(row) for trial in trials for row in trial.outcome.directions]
+        more = perfect * sum(trial.offered for trial in trials) / len(trials)
+        fewest, greatest = sum(part.low for part in parts) + more, sum(part.high for part in parts) + more
+        low = 1e6 * least / greatest if greatest else 0.0
+        high = 1e6 * most / fewest if fewest else math.inf
+        if any(is_below_load(trial, promise) for trial in trials):
+            # at the load itself a packet takes less; where the sentence names it, it is that load's energy that counts
+            low, high = 0.0, math.inf if promise.names_load else high
+        return (Bounds(low, max(low, high)),)
+
+    def measure(self, instruments: Instruments, promise: Promise) -> Measure:
+        """Return a trial whose readings have the power that was drawn meanwhile."""
+        return instruments.powered()
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        """Return the energy per packet, the power and the rate."""
+        figures = self.named_figures(promise, trials)
+        if POWER not in figures:
+            return Reason("no power was measured")
+        (whole,) = promise.figures(trials)
+        power = f"{figures[POWER]:.4g} W"
+        power += f" ± {figures[UNCERTAINTY]:.2g} W" if figures.get(UNCERTAINTY) else ""
+        power += f" ({figures[IDLE_POWER]:.4g} W idle)" if IDLE_POWER in figures else ""
+        words = f"{whole.low:.4g} {promise.unit.value}"
+        if not whole.is_exact:
+            words = f"{whole.low:.4g} to {whole.high:.4g} {promise.unit.value}"
+        rate = si(mean_rate(trials, promise, "forwarded"), "pps")
+        return Reason(f"{words} at {rate} forwarded, {power}")
+
+    def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Return mean powers in W, and the bounds of the energy in µJ."""
+        figures = {}
+        for name in (POWER, IDLE_POWER, UNCERTAINTY):
+            if known := [trial.outcome.readings[name] for trial in trials if name in trial.outcome.readings]:
+                figures[name] = fmean(known)
+        above = "_above_idle" if promise.unit is Unit.MICROJOULES_ABOVE_IDLE else ""
+        (whole,) = promise.figures(trials)
+        ends = {f"energy{above}_uj_low": whole.low, f"energy{above}_uj_high": whole.high}
+        return {**figures, **{name: value for name, value in ends.items() if math.isfinite(value)}}
+
+
+def is_below_load(trial: Trial, promise: Promise) -> bool:
+    """Return whether clearly less than the promise's load was offered."""
+    least = promise.load_pps * trial.seconds.high * (1 - promise.goal.resolution)
+    return any(row.offered + 1 < least for row in trial.outcome.directions)
+
+
+def _watts(trial: Trial, unit: Unit) -> Bounds | None:
+    """Return the power that *unit* asks for; None where it is not known. Above idle it may have no upper end."""
+    known = trial.outcome.readings
+    watts, uncertainty = known.get(POWER, math.nan), known.get(UNCERTAINTY, 0.0)
+    idle = known.get(IDLE_POWER)
+    if unit is Unit.MICROJOULES_ABOVE_IDLE:
+        watts, uncertainty = watts - (math.nan if idle is None else idle), known.get(ABOVE_IDLE_UNCERTAINTY, 0.0)
+    if not math.isfinite(watts) or not 0 <= uncertainty < math.inf:
+        return None
+    stands_still = idle is not None and known[POWER] <= idle + known.get(ABOVE_IDLE_UNCERTAINTY, 0.0)
+    low = max(0.0, watts - uncertainty)
+    return Bounds(low, math.inf if stands_still else max(low, watts + uncertainty))
+
+
+ENERGY = Energy()

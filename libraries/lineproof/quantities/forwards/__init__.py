@@ -1,0 +1,91 @@
+"""``forwards ≥ 5 Mpps``: the rate that comes back while more is offered (RFC 2285 3.6.2, forwarding rate)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...core.bounds import Bounds, Limit
+from ...core.doubts import OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
+from ...core.goal import Goal
+from ...core.phrases import direction_lines, mean_rate, pair_lines, rate_words
+from ...core.quantity import Promise, Quantity, Reason
+from ...core.requirement import Requirement
+from ...core.rule import Ruling
+from ...core.trial import Fault, Problem, Trial
+from ...core.units import RATE_UNITS
+from ...stats import interval
+from ...units import si
+from ..loss import in_unit
+
+
+def receiving_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that a rate near the most that the generator itself receives may be its own limit."""
+    own = conditions.own
+    most = USABLE_SHARE * min(own.lossless_pps, own.received_pps)
+    for row in trial.outcome.directions:
+        if row.forwarded / trial.seconds.high > most:
+            yield Problem(Fault.CEILING, f"{name(row)}: {own.words}; {own.remedy}", None, ports(row))
+
+
+class ForwardingRate(Quantity):
+    """The forwarding rate of each direction in frames/s, or of all in total. Queued frames do not count."""
+
+    name = "forwards"
+    word = "forwards"
+    units = RATE_UNITS
+    at_least = True
+    doubts = (*OF_FRAMES, receiving_ceiling, queues)
+    title = "Forwarding rate"
+    example = "forwards ≥ 5 Mpps"
+
+    def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
+        """Return the promised rate in frames/s, of one direction or of all in total."""
+        # a mean of rates is rounded
+        return Limit(requirement.judged_pps(link_bps) * (1 - 1e-9), at_least=True)
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        """Return the forwarding rate. Where less was offered than is promised, the router might forward any rate."""
+        more = 1 + perfect / len(trials)
+        least, longest = sum(trial.seconds.low for trial in trials), sum(trial.seconds.high for trial in trials)
+        columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+        rates = []
+        for group in [columns] if promise.in_total else [[column] for column in columns]:
+            rows = [(trial, row) for column in group for trial, row in zip(trials, column, strict=True)]
+            frames = [trial.forwarded_frames(row) for trial, row in rows]
+            offered = sum(row.offered for _, row in rows)
+            best = perfect * offered / len(trials)
+            low = (sum(item.low for item in frames) + best) / (longest * more)
+            high = (sum(item.high for item in frames) + best) / (max(least, 1e-9) * more)
+            rates.append(Bounds(low, max(low, high) if offered / longest >= promise.limit.value else math.inf))
+        return tuple(rates)
+
+    def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
+        """Return the rate in the promise's unit."""
+        worst = super().shown(promise, trials)
+        return Bounds(in_unit(worst.low, promise), in_unit(worst.high, promise))
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        """Return the mean rate, and how far it is from the promise."""
+        figures = promise.figures(trials)
+        worst = Bounds(min(item.low for item in figures), min(item.high for item in figures))
+        rate = worst.low if ruling is Ruling.PASS or math.isinf(worst.high) else worst.high
+        offered = mean_rate(trials, promise, "offered")
+        against = 100 * (rate / promise.limit.value - 1)
+        words = f"forwarded {rate_words(rate, promise)} of {si(offered, 'pps')} offered, {against:+.2f} %"
+        details = [*direction_lines(trials), *pair_lines(promise, trials)]
+        if offered < promise.limit.value:
+            details.insert(0, "the generator offered less than is to be forwarded; use a faster one")
+        return Reason(words, tuple(details))
+
+    def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Return the smallest and largest rate of a trial, and the mean's interval."""
+        rates = [mean_rate([trial], promise, "forwarded") for trial in trials]
+        figures = {"forwarded_pps_min": min(rates), "forwarded_pps_max": max(rates)}
+        spread = interval(rates, promise.goal.confidence)
+        if spread.low is not None and spread.high is not None:
+            figures |= {"forwarded_pps_low": spread.low, "forwarded_pps_high": spread.high}
+        return figures
+
+
+FORWARDING_RATE = ForwardingRate()

@@ -1,0 +1,140 @@
+"""``latency p99 ≤ 100 µs at 1 Mpps`` and ``pdv``: from probe frames in the traffic (RFC 1242 3.8, RFC 5481 4.2).
+
+A percentile of a sample is bounded by order statistics. Their errors are the goal's own shares: of a router that keeps
+the promise at most ``good_share`` of the trials look bad, of one that misses it at most ``1 - bad_share`` look good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from ...core.bounds import UNKNOWN, Bounds
+from ...core.doubts import AT_THE_LOAD, own_ceiling, own_delay, own_loss
+from ...core.latency import Errors, LatencySpread, Statistic, pooled, time_words
+from ...core.phrases import mean_rate
+from ...core.quantity import Promise, Quantity, Reason
+from ...core.rule import Ruling
+from ...core.trial import DirectionCount, Trial
+from ...core.units import Unit
+from ...units import si
+
+READING_SECONDS = 1e-3
+"""Seconds that two counters may be read apart."""
+
+
+class Latency(Quantity):
+    """A statistic of the latency of each direction in µs. A lost probe frame is later than any limit."""
+
+    name = "latency"
+    word = "latency"
+    units = (Unit.MICROSECONDS,)
+    needs = frozenset({"load", "probes"})
+    statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
+    has_total = False
+    doubts = (*AT_THE_LOAD, own_loss, own_ceiling, own_delay)
+    chart = "histogram"
+    title = "Latency"
+    example = "latency p99 ≤ 100 µs at 1 Mpps"
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        """Return the statistic of each direction in µs, of the probe frames of all *trials*."""
+        goal, statistic = promise.goal, promise.statistic or Statistic("max")
+        errors: Errors = (goal.risk / max(1, promise.soak),) * 2
+        if len(trials) == 1 and not perfect and goal.good_share is not None and goal.bad_share is not None:
+            errors = goal.good_share, 1 - goal.bad_share
+        columns = zip(*(trial.outcome.directions for trial in trials), strict=True)
+        return tuple(
+            _statistic(list(zip(trials, column, strict=True)), statistic, errors, perfect) for column in columns
+        )
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        """Return the statistic of all probe frames, and what is known of them."""
+        worst = self.shown(promise, trials)
+        counts = [count for trial in trials for count in trial.outcome.latency]
+        received, lost = sum(count.received for count in counts), sum(count.lost for count in counts)
+        offered = si(mean_rate(trials, promise, "offered"), "pps")
+        words = f"{promise.statistic or 'max'} {time_words(worst)} of {received} probe frames at {offered} offered"
+        details = [f"{lost} of {received + lost} probe frames did not come back"] if lost else []
+        doubts = [doubt for trial in trials if (doubt := _doubt_of_histogram(trial))]
+        return Reason(words, (*details, *doubts[:1]))
+
+    def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Return the bounds in µs, and the probe frames."""
+        counts = [count for trial in trials for count in trial.outcome.latency if count.received]
+        worst = self.shown(promise, trials)
+        figures = {
+            f"{self.name}_low_us": worst.low,
+            f"{self.name}_high_us": worst.high,
+            "probe_frames": float(sum(count.received for count in counts)),
+            "probe_frames_lost": float(sum(count.lost for count in counts)),
+        }
+        return {name: value for name, value in figures.items() if math.isfinite(value)}
+
+
+class DelayVariation(Latency):
+    """A statistic of the packet delay variation: a frame's latency less that of the fastest one (RFC 5481 4.2)."""
+
+    name = "pdv"
+    word = "pdv"
+    statistics = ("mean", "max")
+    title = "Packet delay variation"
+    example = "pdv p99.9 ≤ 50 µs at 1 Mpps"
+
+
+def _statistic(
+    rows: Sequence[tuple[Trial, DirectionCount]], statistic: Statistic, errors: Errors, perfect: int
+) -> Bounds:
+    spreads = [_spread(trial, row) for trial, row in rows]
+    known = [spread for spread in spreads if spread is not None]
+    if len(known) < len(spreads):
+        return UNKNOWN
+    found = pooled(known, perfect).bounds(statistic, errors)
+    delay = max(trial.delay(row) for trial, row in rows)
+    hides_all = any(math.isinf(trial.hidden(row)) for trial, row in rows)
+    return Bounds(max(0.0, found.low - delay), math.inf if hides_all else found.high)
+
+
+def _spread(trial: Trial, row: DirectionCount) -> LatencySpread | None:
+    """Return the latencies of the probe frames of a direction; None: nothing is known, or the counts contradict."""
+    count = trial.probes(row)
+    if count is None or not count.sent:
+        return None
+    cost, offered, hidden = trial.cost(row), max(1, row.offered), trial.hidden(row)
+    lost = max(0.0, count.lost - cost)
+    spread = count.spread(trial.seconds.high, lost, count.sent * min(1.0, cost / offered))
+    if spread is None:
+        return None
+    latest = spread.bounds(Statistic("mean")).high
+    waiting = 1e6 * ((row.backlog or 0) / offered * trial.seconds.low - READING_SECONDS)
+    # Little's law: where frames wait much longer than probes, the probes are treated differently
+    if math.isfinite(latest) and waiting > 2 * latest:
+        return None
+    return spread if math.isinf(hidden) else spread.with_unknown(count.sent * hidden / offered)
+
+
+def _doubt_of_histogram(trial: Trial) -> str:
+    """Return why the histogram of a direction does not say how late its frames were; "" if it does."""
+    for count in trial.outcome.latency:
+        total, name = count.received + count.elsewhere, f"port {count.tx_port} to port {count.rx_port}"
+        if count.unplaced < 0:
+            return (
+                f"{name}: the generator's histogram has {total - count.unplaced} probe frames, and it received"
+                f" {total}: its figures contradict each other"
+            )
+        if count.unexplained:
+            return (
+                f"{name}: {count.unexplained} of {total} received probe frames are missing in the generator's"
+                f" histogram, which leaves out those later than 1 s (the latest known: {count.maximum:g} µs)"
+            )
+        if (late := count.most_late(trial.seconds.high)) > 0:
+            return (
+                f"{name}: {late} of {total} received probe frames came in less than 10 µs, or later than 1 s"
+                f" ({count.out_of_order} out of order, {count.lost} lost, the latest known: {count.maximum:g} µs)"
+            )
+    return ""
+
+
+LATENCY = Latency()
+DELAY_VARIATION = DelayVariation()

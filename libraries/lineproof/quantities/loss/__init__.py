@@ -1,0 +1,130 @@
+"""Throughput and ``loses``: the share of the offered frames that did not come back (RFC 1242 3.6, 3.17; RFC 9971)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from ...core.bounds import Bounds, Limit
+from ...core.doubts import AT_THE_LOAD, OF_FRAMES, own_ceiling, queues
+from ...core.goal import Goal
+from ...core.phrases import direction_lines, mean_rate, pair_lines, percent, percent_bounds, rate_words
+from ...core.quantity import Need, Promise, Quantity, Reason
+from ...core.requirement import Requirement
+from ...core.rule import Ruling
+from ...core.trial import DirectionCount, Load, Trial
+from ...core.units import RATE_UNITS, Unit
+from ...units import Rate
+
+
+class Loss(Quantity):
+    """``loses ≤ 0.1% at 5 Mpps``: lost / offered, at a load."""
+
+    name = "loses"
+    word = "loses"
+    units: ClassVar[tuple[Unit, ...]] = (Unit.PERCENT,)
+    needs: ClassVar[frozenset[Need]] = frozenset({"load"})
+    doubts = (*OF_FRAMES, *AT_THE_LOAD, own_ceiling, queues)
+    title = "Loss ratio"
+    example = "loses ≤ 0.1% at 5 Mpps"
+
+    def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
+        """Return the promised loss ratio, 0 to 1."""
+        return Limit(requirement.threshold.number / 100)
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        """Return the loss ratio, 0 to 1, of each direction, or of all together where a stated ratio is ``in total``."""
+        columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+        together = promise.in_total and promise.limit.value > 0
+        groups = [columns] if together else [[column] for column in columns]
+        return tuple(_loss_ratio(trials, group, perfect) for group in groups)
+
+    def forgiven(self, promise: Promise) -> Limit:
+        """Return what all trials together may lose for a PASS: a promise without loss forgives a little in all."""
+        return Limit(promise.limit.value or promise.goal.forgiven)
+
+    def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
+        """Return the loss ratio of the worst direction in per cent."""
+        figures = promise.figures(trials)
+        return Bounds(100 * max(item.low for item in figures), 100 * max(item.high for item in figures))
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        """Return how much was lost of which load; of a throughput that fails also what is carried."""
+        offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
+        figures = promise.figures(trials)
+        worst = Bounds(max(item.low for item in figures), max(item.high for item in figures))
+        load = rate_words(mean_rate(trials, promise, "offered"), promise)
+        words = f"lost {percent_bounds(worst)} ({lost} of {offered} frames) at {load}"
+        details = [*direction_lines(trials), *pair_lines(promise, trials)]
+        if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
+            missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
+            words += f", {percent(most)} forgiven in all"
+            details.insert(0, f"{missed} of {len(trials)} trials lost frames")
+        return Reason(words, tuple(details))
+
+    def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Return the frames offered and lost, and the worst trial's loss ratio."""
+        return {
+            "offered_frames": float(sum(trial.offered for trial in trials)),
+            "lost_frames": float(sum(trial.lost for trial in trials)),
+            "worst_loss_ratio": max((trial.loss_ratio(promise.in_total) for trial in trials), default=0.0),
+        }
+
+
+class Throughput(Loss):
+    """No word: the load that is carried with no more loss than the goal allows (RFC 1242 3.17)."""
+
+    name = "throughput"
+    word = ""
+    units = RATE_UNITS
+    at_least = True
+    needs = frozenset()
+    title = "Throughput"
+    example = "≥ 95% line rate"
+
+    def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
+        """Return the loss ratio of the goal."""
+        return Limit(goal.loss_ratio)
+
+    def load(self, requirement: Requirement, link_bps: float, maximum: Load) -> Load:
+        """Return the promised rate: it is the load that is offered."""
+        return requirement.threshold_load(link_bps)
+
+    def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
+        """Return the forwarding rate of the worst direction, or of all in total, in the promise's unit."""
+        seconds = sum(trial.seconds.high for trial in trials) or 1e-9
+        columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+        frames = [
+            [trial.forwarded_frames(row) for trial, row in zip(trials, column, strict=True)] for column in columns
+        ]
+        lows, highs = ([sum(getattr(item, end) for item in row) for row in frames] for end in ("low", "high"))
+        low, high = ((sum(ends) if promise.in_total else min(ends)) / seconds for ends in (lows, highs))
+        return Bounds(in_unit(low, promise), in_unit(high, promise))
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        """Return what was lost; of a FAIL, what is carried comes first."""
+        reason = super().reason(promise, ruling, trials)
+        if ruling is not Ruling.FAIL:
+            return reason
+        carried = mean_rate(trials, promise, "forwarded")
+        asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
+        words = f"forwarded {rate_words(carried, promise)}"
+        return Reason(f"carries {percent(carried / asked)} of it", (reason.summary, words, *reason.details))
+
+
+def in_unit(pps: float, promise: Promise) -> float:
+    """Return a rate in the unit of *promise*."""
+    rate = Rate(pps, promise.mean_size, promise.link_bps)
+    return {Unit.PERCENT_LINE: rate.percent, Unit.BPS_L1: rate.l1_bps, Unit.BPS_L2: rate.l2_bps}.get(promise.unit, pps)
+
+
+def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCount]], perfect: int) -> Bounds:
+    rows = [(trial, row) for column in columns for trial, row in zip(trials, column, strict=True)]
+    lost = [trial.lost_frames(row) for trial, row in rows]
+    offered = sum(max(1, row.offered) for _, row in rows)
+    whole = offered * (1 + perfect / len(trials))
+    return Bounds(sum(item.low for item in lost) / whole, sum(item.high for item in lost) / whole)
+
+
+THROUGHPUT = Throughput()
+LOSS = Loss()

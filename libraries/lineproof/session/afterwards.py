@@ -1,0 +1,83 @@
+"""What is known of the testbed only after a sentence's trials: doubts by which the same trials are weighed again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..core.doubts import OwnPart
+from ..core.ledger import Ledger
+from ..core.pause_names import pause_seconds
+from ..core.telemetry import Telemetry
+from ..core.trial import Fault, Problem, Trial
+from ..traffic.frame_kinds import kinds_of
+from ..traffic.profiles import Profile
+from .damaged_loss import damage_text, damaged_since
+
+Ports = tuple[int, int]
+"""Sending and receiving port of a direction."""
+
+
+def ports_of(trials: Sequence[Trial]) -> list[Ports]:
+    """Return the directions of *trials*."""
+    return sorted({(row.tx_port, row.rx_port) for trial in trials for row in trial.outcome.directions})
+
+
+def lost_neighbours(
+    trials: Sequence[Trial], after: Telemetry, interfaces: Mapping[int, str], profile: Profile
+) -> Iterator[Problem]:
+    """Yield that a router which has lost the address of the generator's port could not address its frames."""
+    # labelled frames leave through the IPv4 neighbour
+    ipv6 = kinds_of(profile) & {"ipv6", "mpls"} == {"ipv6"}
+    gone = {entry.interface: entry for entry in after.neighbours if entry.problem and (":" in entry.address) is ipv6}
+    for ports in ports_of(trials):
+        if (entry := gone.get(interfaces.get(ports[1], ""))) is not None:
+            remedy = entry.remedy or "set it for good"
+            yield Problem(Fault.NEIGHBOUR, f"{entry.problem}; {remedy}", directions=(ports,))
+
+
+def pauses(
+    trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str], link_bps: float
+) -> Iterator[Problem]:
+    """Yield that an interface of the router that received pause frames did not send meanwhile.
+
+    Its card counts them where the generator's does not show them.
+    """
+    paused = after.pauses_since(before, interfaces.values())
+    pps = max((trial.outcome.load.pps for trial in trials), default=0.0)
+    for ports in ports_of(trials):
+        count = paused.get(interfaces.get(ports[1], ""))
+        if count is not None and count.received:
+            words = f"the router's {interfaces[ports[1]]} received {count.received}; switch flow control off"
+            yield Problem(Fault.PAUSING, words, math.ceil(pause_seconds(count.received, link_bps) * pps), (ports,))
+
+
+def damaged_frames(
+    trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
+) -> Iterator[Problem]:
+    """Yield that frames which the router's card took for damaged are the cable's loss. In which trials is not known."""
+    damaged = damaged_since(before, after, interfaces.values())
+    for ports in ports_of(trials):
+        if (count := damaged.get(interfaces.get(ports[0], ""))) is not None:
+            yield Problem(Fault.DAMAGED, damage_text({interfaces[ports[0]]: count}), count, (ports,))
+
+
+def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:
+    """Yield that missing frames which the router counts as sent may not be its loss, with the trials' numbers.
+
+    They are, where the generator was watched clean.
+    """
+    if own.is_clean(risk):
+        return
+    for ledger in ledgers:
+        for row in ledger.directions:
+            if row.router_tx is not None and (after := row.router_tx - row.forwarded) > 0:
+                words = f"port {row.tx_port} to {row.rx_port}: {after} of {row.lost}; look at cables and the generator"
+                trials = range(ledger.first_trial, ledger.last_trial + 1)
+                yield trials, Problem(Fault.AFTER_ROUTER, words, after, ((row.tx_port, row.rx_port),))
+
+
+def widened(trials: Sequence[Trial], problems: Sequence[Problem]) -> tuple[Trial, ...]:
+    """Return *trials* with each of *problems* in all of them."""
+    return tuple(replace(trial, problems=(*trial.problems, *problems)) for trial in trials)
