@@ -126,7 +126,8 @@ class Quantity(ABC):
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
     ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``title`` for charts, ``example`` for messages.
+    change its figures, and ``doubts`` concern them. ``judges_loss``: its figure is a loss ratio. ``margin``: where it shows
+    how much more is carried than is promised. ``title`` for charts, ``example`` for messages.
     """
 
     name: ClassVar[str]
@@ -140,6 +141,8 @@ class Quantity(ABC):
     has_total: ClassVar[bool] = True
     takes_time: ClassVar[bool] = True
     counts_frames: ClassVar[bool] = True
+    judges_loss: ClassVar[bool] = False
+    margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
     chart: ClassVar[Literal["bars", "range", "histogram"]] = "bars"
     title: ClassVar[str] = ""

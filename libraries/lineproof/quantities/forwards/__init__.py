@@ -36,6 +36,7 @@ class ForwardingRate(Quantity):
     units = RATE_UNITS
     at_least = True
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
+    margin = "its own trials"
     title = "Forwarding rate"
     example = "forwards ≥ 5 Mpps"
 

@@ -25,6 +25,7 @@ class Loss(Quantity):
     units: ClassVar[tuple[Unit, ...]] = (Unit.PERCENT,)
     needs: ClassVar[frozenset[Need]] = frozenset({"load"})
     doubts = (*OF_FRAMES, *AT_THE_LOAD, own_ceiling, queues)
+    judges_loss = True
     title = "Loss ratio"
     example = "loses ≤ 0.1% at 5 Mpps"
 
@@ -79,6 +80,7 @@ class Throughput(Loss):
     units = RATE_UNITS
     at_least = True
     needs = frozenset()
+    margin = "higher loads"
     title = "Throughput"
     example = "≥ 95% line rate"
 
