@@ -10,8 +10,8 @@ from pathlib import Path
 
 from .. import __version__
 from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
-from ..core.doubts import USABLE_SHARE
 from ..core.ceiling import OwnLatency
+from ..core.doubts import USABLE_SHARE
 from ..core.goal import Goal
 from ..core.trial import Fault, Load, Trial
 from ..errors import LineproofError, TestbedError

@@ -40,7 +40,7 @@ class RampPhase(Enum):
 
 
 BEHIND = 0.001
-"""The ratio of offered frames that may be lost or stay in queues before a router is behind, unless a ramp says other."""
+"""The ratio of offered frames that may be lost, or by which queues may grow, before a router counts as behind."""
 
 
 @dataclass(frozen=True, slots=True)

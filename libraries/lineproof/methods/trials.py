@@ -26,6 +26,9 @@ TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
 """A generator that nobody watched: a characterisation blames no router, so its loss is not doubted for that alone."""
 
 
+UNWATCHED = Conditions(math.inf, resolution=1e-3, unseen=1e-5, risk=0.05, own=TAKEN_AT_ITS_WORD)
+
+
 class CharacterisationEnded(Exception):
     """Ends a characterisation with the result found so far. Its text says why."""
 
@@ -57,7 +60,7 @@ class CharacterisationTerms:
     in_total: bool = False
     deadline: Deadline = field(default_factory=Deadline)
     longest_trial: float = 10.0
-    conditions: Conditions = Conditions(math.inf, 1e-3, 1e-5, 0.05, TAKEN_AT_ITS_WORD)
+    conditions: Conditions = UNWATCHED
 
 
 def breakdown_text(error: Exception) -> str:

@@ -19,8 +19,8 @@ from . import TRIAL_SECONDS, deviation_of_short_trials
 class ThroughputResult(DeviatingResult):
     """Throughput of one frame size. Loads are of each sending port.
 
-    ``throughput``: the highest load without loss (None: every load lost frames); ``beyond``: the lowest load with loss, or
-    whose frames filled queues to the end (None: there is none). ``line_pps``: line rate in frames/s.
+    ``throughput``: the highest load without loss (None: every load lost frames); ``beyond``: the lowest load with loss,
+    or during which queues grew (None: there is none). ``line_pps``: line rate in frames/s.
     """
 
     size: int
