@@ -25,9 +25,11 @@ class Loss(Quantity):
     units: ClassVar[tuple[Unit, ...]] = (Unit.PERCENT,)
     needs: ClassVar[frozenset[Need]] = frozenset({"load"})
     doubts = (*OF_FRAMES, *AT_THE_LOAD, own_ceiling, queues)
-    judges_loss = True
+    loss_explains = True
+    has_capacity = True
     title = "Loss ratio"
     example = "loses ≤ 0.1% at 5 Mpps"
+    judges_loss = True
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return the promised loss ratio, 0 to 1."""
@@ -80,7 +82,7 @@ class Throughput(Loss):
     units = RATE_UNITS
     at_least = True
     needs = frozenset()
-    margin = "higher loads"
+    margin = "search"
     title = "Throughput"
     example = "≥ 95% line rate"
 

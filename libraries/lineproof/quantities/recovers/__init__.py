@@ -22,7 +22,7 @@ from ...core.goal import Goal
 from ...core.phrases import percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
-from ...core.step_down import OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, StepDown, TimeBounds
+from ...core.step_down import OVERLOAD_LOSS_RATIO, RATE_TOLERANCE, REDUCED_LOAD_SHARE, StepDown, TimeBounds
 from ...core.trial import Load, Measure, Outcome, Trial
 from ...core.units import Unit
 from ...units import si
@@ -140,10 +140,10 @@ class Recovery(Quantity):
 
 def step_down_readings(found: StepDown) -> dict[str, float]:
     """Return the readings of a trial: of each direction when its last frame was lost, and what the overload lost."""
-    readings = {"timed": float(found.is_timed)}
+    readings = {"timed": float(_is_timed(found))}
     for place in range(len(found.after.offered)):
         readings[f"overload_loss.{place}"] = found.overload_loss_ratio(place)
-        if (time := found.recovery(place)) is not None:
+        if (time := found.recovery(place, RATE_TOLERANCE)) is not None:
             readings[f"recovery_low_s.{place}"] = time.low
             if math.isfinite(time.high):
                 readings[f"recovery_high_s.{place}"] = time.high
@@ -154,6 +154,11 @@ def _control_readings(found: StepDown) -> dict[str, float]:
     spoilt = [item for item in found.outcome.problems if item.frames is None]
     rows = enumerate(found.outcome.directions)
     return {f"control_loss.{place}": 1.0 if spoilt else row.loss_ratio for place, row in rows}
+
+
+def _is_timed(found: StepDown) -> bool:
+    """Return whether the generator sent at the reduced load, so that its count of frames is a clock."""
+    return found.sent[0] / (1 + RATE_TOLERANCE) <= found.second.pps <= found.sent[1] / (1 - RATE_TOLERANCE)
 
 
 def _places(trial: Trial) -> range:
