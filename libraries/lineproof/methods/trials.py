@@ -114,11 +114,6 @@ def is_measured(trial: Trial) -> bool:
     return all(problem.fault.generator_too_slow or problem.fault in own for problem in trial.problems)
 
 
-def is_held_by_queues(trial: Trial) -> bool:
-    """Return whether queues alone leave open what *trial* lost."""
-    return bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
-
-
 class TrialSeries:
     """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s."""
 
@@ -133,8 +128,8 @@ class TrialSeries:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
 
         A trial whose clock or queues leave open what was lost makes those that follow longer, up to ``longest_trial``;
-        the last one that only queues leave open is returned as it is. Raises CharacterisationEnded at the deadline,
-        after too many spoilt trials, or if the testbed breaks down.
+        one so long that only queues leave open is returned as it is. Raises CharacterisationEnded at the deadline, after
+        too many spoilt trials, or if the testbed breaks down.
         """
 
         def attempt() -> Trial:
@@ -145,7 +140,7 @@ class TrialSeries:
                 self._learn(trial)
             return trial
 
-        return self._first(attempt, lambda trial: decides(trial), is_held_by_queues)
+        return self._first(attempt, lambda trial: decides(trial) or self._stays_open(trial))
 
     def run_measured(
         self,
@@ -162,24 +157,25 @@ class TrialSeries:
                 with_doubts(trial, replace(self.terms.conditions, load_pps=trial.outcome.load.pps), doubts)
             )
 
-        return self._first(attempt, decides, lambda trial: False)
+        return self._first(attempt, decides)
 
     def loss(self, trial: Trial) -> Bounds:
         """Return the ends of the loss ratio (0..1) of *trial*, by ``in_total`` of the terms."""
         return loss_bounds(trial, self.terms.in_total)
 
-    def _first(
-        self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool], may_stay_open: Callable[[Trial], bool]
-    ) -> Trial:
+    def _first(self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool]) -> Trial:
         spoilt: list[Trial] = []
         while len(spoilt) <= MOST_REPEATS:
             trial = attempt()
             if decides(trial):
                 return trial
             spoilt.append(trial)
-        if may_stay_open(spoilt[-1]):
-            return spoilt[-1]
         raise CharacterisationEnded(f"inconclusive: {_spoilt_text(spoilt)}")
+
+    def _stays_open(self, trial: Trial) -> bool:
+        """Return whether queues alone leave open what *trial* lost, and a longer one is not wanted."""
+        queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
+        return queued and trial.outcome.duration >= self.terms.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
         self._check_deadline(duration)
