@@ -77,7 +77,7 @@ class CharacterisationKeywords(Component):
             return ""
         recorder = self.shared.records
         number = recorder.number
-        if requirement.quantity.margin == "trials":
+        if requirement.quantity.margin == "its own trials":
             return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
         with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
             found = work.characteriser.margin(requirement, _deadline(deadline))
