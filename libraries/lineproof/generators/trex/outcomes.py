@@ -104,7 +104,7 @@ def make_outcome(
     for port in sorted(held - {direction.tx_port for direction in directions}):
         if stray := difference(port, "opackets"):
             words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
-            problems.append(Problem(Fault.OVER_OFFERED, words, stray))
+            problems.append(Problem(Fault.FOREIGN, words, stray))
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
     probes = {int(item["tx_port"]): int(item["sent"]) for item in answer.get("latency", ())}
     for item, count in zip(counted, missed, strict=True):
