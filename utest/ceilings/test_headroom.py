@@ -213,12 +213,16 @@ def test_a_calibration_of_a_simulated_generator_is_not_used_for_a_real_one():
         (measured_limits(ceiling("imix")), 0.99 * LINE / 2),
         (measured_limits(ceiling(bidirectional=True)), 0.99 * LINE / 2),
         (measured_limits(link_bps=25e9), 0.99 * LINE / 2),
-        (measured_limits(ceiling(lossless=LINE)), LINE),
     ],
-    ids=["below", "another profile", "another direction", "other ports", "no ceiling below the line"],
+    ids=["below", "another profile", "another direction", "other ports"],
 )
 def test_fail_stays_without_a_near_ceiling(known: MeasuredLimits, offered: float):
     assert ruled(promise(FAILING, known), offered) is Ruling.FAIL
+
+
+def test_a_generator_that_carries_line_rate_limits_nothing():
+    full = promise("64b unidirectional ≥ 100% line rate", measured_limits(ceiling(lossless=LINE)))
+    assert ruled(full, LINE) is Ruling.FAIL
 
 
 def test_loss_near_the_ceiling_may_be_the_generators():
