@@ -90,7 +90,7 @@ def test_frames_missed_by_the_generator_are_not_the_routers_loss(
         "1": {"opackets": 1005, "ipackets": 7 + received[0], "ierrors": missed[0]},
     }
     found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
-    assert lost(found).low == certain
+    assert routers_loss(found).low == certain
     explained = any(count and frames < 1000 for count, frames in zip(missed, received, strict=True))
     assert [item.fault for item in found.problems] == [Fault.GENERATOR] * explained
 
@@ -118,7 +118,7 @@ def test_each_fault_of_the_generator_is_a_problem(change: dict[str, Any], fault:
     assert [item.fault for item in found.problems] == [fault]
 
 
-def lost(found: Outcome) -> Bounds:
+def routers_loss(found: Outcome) -> Bounds:
     """The frames that the router lost, in the direction that certainly lost most."""
     trial = read_trial(1, found, Tolerance())
     return max(map(trial.lost_frames, found.directions), key=lambda frames: frames.low)
@@ -149,7 +149,7 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(
     assert [item.detail for item in found.problems] == [
         f"port 0 received {words} with errors, or missed them" for words in said
     ]
-    assert lost(found).low == certain
+    assert routers_loss(found).low == certain
 
 
 def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def test_what_a_port_sends_unasked_may_hide_as_many_lost_frames() -> None:
     (problem,) = found.problems
     assert problem.fault is Fault.FOREIGN and problem.frames == 20
     assert "port 1 sent 20 frames that nobody asked it for" in str(problem)
-    assert lost(found) == Bounds(10, 30)
+    assert routers_loss(found) == Bounds(10, 30)
 
 
 def test_pause_frames_are_a_fault_of_their_own_and_no_limit_of_the_generator() -> None:
@@ -277,7 +277,7 @@ def test_a_pause_of_the_generator_explains_no_more_frames_than_came_meanwhile() 
     found = make_outcome(halved, Load(1000), 1.0, BOTH[:1], speeds={1: 10e9})
     # five pauses of 3.4 ms
     assert [problem.frames for problem in found.problems] == [17]
-    assert lost(found).low == 500 - 17
+    assert routers_loss(found).low == 500 - 17
     (unknown,) = make_outcome(halved, Load(1000), 1.0, BOTH[:1], speeds={1: 0.0}).problems
     assert unknown.frames is None
 
