@@ -67,9 +67,10 @@ class Asked:
         figures = promise.figures([trial])
         if self._rule is None:
             self._rule = Rule(goal.shares(promise.soak), promise.limit, promise.forgiven, len(figures))
-        latest = self.trials[-goal.budget :]
+        window = min(goal.budget, promise.soak or goal.budget)
+        latest = self.trials[-window:]
         whole = promise.figures(latest)
-        rest = goal.budget - len(latest)
+        rest = window - len(latest)
         mended = promise.figures(latest, rest) if rest else whole
         # of quantities whose trials have a length of their own, each counts as one
         own = promise.quantity.trial_seconds(promise)
