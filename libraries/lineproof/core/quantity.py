@@ -102,7 +102,8 @@ class Promise:
     def conditions(self) -> Conditions:
         """What its trials are held against."""
         goal = self.goal
-        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, self.own)
+        seconds = self.quantity.trial_seconds(self)
+        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own)
 
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""
