@@ -147,7 +147,7 @@ class _Plan:
     def learn(self, trial: Trial) -> None:
         """Ask for as much more, and for as long trials, that neither clock nor queues can hide a shortage."""
         promise, goal, rows = self._promise, self._promise.goal, trial.outcome.directions
-        if not rows or not promise.quantity.doubts or trial.seconds.low <= 0:
+        if not rows or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
             return
         longest = max(goal.longest_trial, self.seconds)
         width = (trial.seconds.high - trial.seconds.low) / trial.seconds.low
@@ -155,7 +155,8 @@ class _Plan:
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
         late = max(0.0, asked * (trial.seconds.low + trial.seconds.high) / 2 / max(1, sent) - 1)
-        most = goal.resolution if promise.load_pps * (1 + self._extra) >= self._line else MOST_UNCERTAIN
+        is_exact = promise.quantity.is_of_exact_load or promise.load_pps * (1 + self._extra) >= self._line
+        most = goal.resolution if is_exact else MOST_UNCERTAIN
         seconds = self.seconds
         if width > most and promise.needs_full_load:
             longer = min(longest, trial.outcome.duration * width / most)
