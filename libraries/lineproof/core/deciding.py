@@ -154,9 +154,10 @@ class _Plan:
         asked = trial.outcome.load.pps
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
-        late = max(0.0, asked * (trial.seconds.low + trial.seconds.high) / 2 / max(1, sent) - 1)
-        is_exact = promise.quantity.is_of_exact_load or promise.load_pps * (1 + self._extra) >= self._line
-        most = goal.resolution if is_exact else MOST_UNCERTAIN
+        is_exact, is_full = promise.quantity.is_of_exact_load, promise.load_pps * (1 + self._extra) >= self._line
+        time = trial.seconds.low if is_exact else (trial.seconds.low + trial.seconds.high) / 2
+        late = max(0.0, asked * time / max(1, sent) - 1)
+        most = goal.resolution if is_exact or is_full else MOST_UNCERTAIN
         seconds = self.seconds
         if width > most and promise.needs_full_load:
             longer = min(longest, trial.outcome.duration * width / most)
