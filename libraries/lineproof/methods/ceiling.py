@@ -29,7 +29,7 @@ MOST_SEARCH_TRIALS = 24
 OF_SAMPLE = (0.5, 0.5)
 """Errors of a percentile that is that of the sample itself, as likely too low as too high."""
 
-_TOO_SLOW = (Fault.STRETCHED, Fault.CPU_BOUND)
+_TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
 
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""

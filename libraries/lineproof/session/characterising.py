@@ -241,7 +241,12 @@ class Characteriser:
             deadline=deadline or Deadline(),
             longest_trial=goal.longest_trial,
             conditions=Conditions(
-                math.inf, goal.resolution, goal.unseen, goal.risk, own=own if own.lossy else TAKEN_AT_ITS_WORD
+                math.inf,
+                goal.resolution,
+                goal.unseen,
+                goal.risk,
+                goal.final_trial_duration,
+                own if own.lossy else TAKEN_AT_ITS_WORD,
             ),
         )
 
