@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import SentenceError, TestbedError
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.characterising_live import LiveCharacteriser

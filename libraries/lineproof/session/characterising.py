@@ -82,7 +82,9 @@ class Characteriser:
         if ceiling is not None:
             highest = Load(min(highest.pps, USABLE_SHARE * ceiling.lossless))
         conditions = TrialConditions(
-            session.tolerance, session.clock_speed, lambda trial, standing: self.on_trial(traffic, trial)
+            session.tolerance,
+            session.clock_speed,
+            on_trial=lambda trial, standing: self.on_trial(traffic, trial),
         )
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
