@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 
@@ -44,6 +45,9 @@ def ranks(n: int, share: float, low_error: float, high_error: float) -> tuple[in
     """
     spread = 8 * math.sqrt(n * share * (1 - share)) + 8
     first, last = max(0, int(n * share - spread)), min(n, int(n * share + spread))
-    low = next((r for r in range(last, first, -1) if at_most(r - 1, n, share) <= low_error), 0)
-    high = next((r for r in range(first, last + 1) if 1 - at_most(r - 1, n, share) <= high_error), n + 1)
+    lows, highs = range(first + 1, last + 1), range(first, last + 1)
+    below = bisect_right(lows, low_error, key=lambda rank: at_most(rank - 1, n, share))
+    above = bisect_left(highs, -high_error, key=lambda rank: at_most(rank - 1, n, share) - 1)
+    low = lows[below - 1] if below else 0
+    high = highs[above] if above < len(highs) else n + 1
     return low, high
