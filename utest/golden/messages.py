@@ -11,6 +11,8 @@ from unittest import mock
 
 from golden.decisions import stepped
 from lineproof.core.causes import Cause, Stage
+from lineproof.core.deciding import TrialConditions
+from lineproof.core.doubts import OwnPart
 from lineproof.core.explanation import Why
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
@@ -29,7 +31,7 @@ from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
 from lineproof.methods.budget import duration_text
 from lineproof.methods.ceiling import find_ceiling
-from lineproof.methods.margin import search_margin
+from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.quantities.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
@@ -554,7 +556,13 @@ def _others() -> Mapping[str, str]:
 
     def margin(router: PureRouter, **terms: Any) -> str:
         goal = read_goal(VARIABLES / "goals", "quick")
-        found = search_margin(router, goal, Load(5e6), Load(14e6), CharacterisationTerms(**terms))
+        requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
+
+        def promise(pps: float) -> Any:
+            return requirement.promise(goal, Load(pps), LINK_BPS, OwnPart(trials=1000))
+
+        deadline = terms.get("deadline", Deadline(traffic=60))
+        found = find_margin(promise, Load(5e6), Load(14e6), router, TrialConditions(), LINE, deadline)
         return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
 
     def limits(router: Any) -> str:
