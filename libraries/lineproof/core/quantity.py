@@ -126,7 +126,10 @@ class Quantity(ABC):
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
     ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``title`` for charts, ``example`` for messages.
+    change its figures, and ``doubts`` concern them. ``loss_explains``: a FAIL may come of lost frames, which the
+    router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
+    ``margin`` after a PASS: by a search upwards, from the same trials, or none. ``title`` for charts, ``example`` for
+    messages.
     """
 
     name: ClassVar[str]
@@ -140,6 +143,9 @@ class Quantity(ABC):
     has_total: ClassVar[bool] = True
     takes_time: ClassVar[bool] = True
     counts_frames: ClassVar[bool] = True
+    loss_explains: ClassVar[bool] = False
+    has_capacity: ClassVar[bool] = False
+    margin: ClassVar[Literal["", "search", "trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
     chart: ClassVar[Literal["bars", "range", "histogram"]] = "bars"
     title: ClassVar[str] = ""
@@ -153,9 +159,13 @@ class Quantity(ABC):
         """Return the load of each port that it is judged at: the one that it names, or the testbed's *maximum*."""
         return requirement.named_load(link_bps) or maximum
 
-    def probes(self, requirement: Requirement, error: float) -> int:
+    def probes(self, requirement: Requirement, error: float) -> float:
         """Return the probe frames of a trial without which its figure has no end that is so seldom wrong."""
         return 0 if requirement.statistic is None else requirement.statistic.frames_needed(error)
+
+    def needs_meter(self, unit: Unit) -> bool:
+        """Return whether a threshold in *unit* takes a power meter; else a declared power will do."""
+        return False
 
     def gentle_load(self, load: Load) -> Load:
         """Return the load of a warm-up, which must not break what is judged at *load* afterwards."""
@@ -165,7 +175,8 @@ class Quantity(ABC):
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the figure of each direction, of one trial or of all *trials* together.
 
-        What was not measured is an open interval. *perfect*: so many trials more, in which every frame came back at once and nothing went wrong.
+        What was not measured is an open interval. *perfect*: so many trials more, in which every frame came back at
+        once and nothing went wrong.
         """
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:

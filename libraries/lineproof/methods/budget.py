@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.goal import Goal
-from .sequential import most_trials
+from ..core.rule import Shares
 
 WALL_SECONDS_PER_TRIAL = 0.1
 """Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and what ``validation.overhead``
@@ -20,26 +19,17 @@ class Budget:
     until_pass: float
     """Until a PASS without a bad trial."""
     at_most: float
+    """Where no trial must be longer because of clocks or queues."""
     trials: int
     """Until that PASS, warm-up included."""
     beside: float = 0.0
     """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
 
     @classmethod
-    def of(
-        cls, goal: Goal, warm_up: float, directions: int = 1, least_trial: float = 0.0, beside: float = 0.0
-    ) -> Budget:
-        """The budget of one sentence under *goal* (lengthened for its load).
-
-        *least_trial*: s that each of its trials lasts at least.
-        """
-        trial, good = max(goal.final_trial_duration, least_trial), goal.plan_for(directions).good_for_pass[0]
-        return cls(
-            until_pass=warm_up + goal.scout + good * trial,
-            at_most=warm_up + goal.scout + (most_trials(goal, directions) - bool(goal.scout)) * trial,
-            trials=good + bool(goal.scout) + bool(warm_up),
-            beside=beside,
-        )
+    def of(cls, shares: Shares, seconds: float, warm_up: float, beside: float = 0.0) -> Budget:
+        """Return the budget of one sentence whose trials last so many *seconds*."""
+        fewest, most = shares.fewest_trials, shares.most_trials
+        return cls(warm_up + fewest * seconds, warm_up + most * seconds, fewest + bool(warm_up), beside)
 
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""

@@ -36,6 +36,9 @@ class ForwardingRate(Quantity):
     units = RATE_UNITS
     at_least = True
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
+    loss_explains = True
+    has_capacity = True
+    margin = "trials"
     title = "Forwarding rate"
     example = "forwards ≥ 5 Mpps"
 
