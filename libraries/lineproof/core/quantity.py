@@ -128,7 +128,7 @@ class Quantity(ABC):
     ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
     change its figures, and ``doubts`` concern them. ``loss_explains``: a FAIL may come of lost frames, which the
     router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
-    ``margin`` after a PASS: by a search upwards, from the same trials, or none. ``title`` for charts, ``example`` for
+    ``margin``: where it shows how much more is carried than is promised. ``title`` for charts, ``example`` for
     messages.
     """
 
@@ -145,7 +145,7 @@ class Quantity(ABC):
     counts_frames: ClassVar[bool] = True
     loss_explains: ClassVar[bool] = False
     has_capacity: ClassVar[bool] = False
-    margin: ClassVar[Literal["", "search", "trials"]] = ""
+    margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
     chart: ClassVar[Literal["bars", "range", "histogram"]] = "bars"
     title: ClassVar[str] = ""

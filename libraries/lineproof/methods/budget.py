@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.rule import Shares
+from ..core.quantity import Promise
 
 WALL_SECONDS_PER_TRIAL = 0.1
 """Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and what ``validation.overhead``
@@ -19,17 +19,25 @@ class Budget:
     until_pass: float
     """Until a PASS without a bad trial."""
     at_most: float
-    """Where no trial must be longer because of clocks or queues."""
     trials: int
     """Until that PASS, warm-up included."""
     beside: float = 0.0
     """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
 
     @classmethod
-    def of(cls, shares: Shares, seconds: float, warm_up: float, beside: float = 0.0) -> Budget:
-        """Return the budget of one sentence whose trials last so many *seconds*."""
-        fewest, most = shares.fewest_trials, shares.most_trials
-        return cls(warm_up + fewest * seconds, warm_up + most * seconds, fewest + bool(warm_up), beside)
+    def of(cls, promise: Promise, warm_up: float, least_trial: float = 0.0, beside: float = 0.0) -> Budget:
+        """Return the budget of one sentence, if neither its clock nor queues ask for longer trials.
+
+        *least_trial*: s that each of its trials lasts at least.
+        """
+        trial = max(promise.quantity.trial_seconds(promise), least_trial)
+        shares = promise.goal.shares(promise.soak)
+        return cls(
+            until_pass=warm_up + shares.fewest_trials * trial,
+            at_most=warm_up + shares.most_trials * trial,
+            trials=shares.fewest_trials + bool(warm_up),
+            beside=beside,
+        )
 
     def wall_seconds(self, clock_speed: float) -> float:
         """Wall-clock seconds until a PASS."""

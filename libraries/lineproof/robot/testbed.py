@@ -143,7 +143,7 @@ def _margin_words(requirements: list[Requirement]) -> str:
     """What the searches for margins add; "" where the run asks for none."""
     values = (BuiltIn().get_variable_value(f"${{{name}}}") for name in ("MARGIN", "MARGIN_DEADLINE"))
     wanted, deadline = (str(value).strip().lower() for value in values)
-    count = sum(item.quantity.margin == "search" for item in requirements)
+    count = sum(item.quantity.margin == "higher loads" for item in requirements)
     if wanted not in ("on", "true") or not count:
         return ""
     limit = "without a limit" if deadline == "none" else f"at most {duration_text(timestr_to_secs(deadline))}"

@@ -190,10 +190,8 @@ class Plan:
         return sum_of_budgets(map(self._budget_of, requirements))
 
     def _budget_of(self, requirement: Requirement) -> Budget:
-        promise = self._promise(requirement)
-        least, idle = self.power_seconds if "power" in requirement.quantity.needs else (0.0, 0.0)
-        seconds = max(promise.quantity.trial_seconds(promise), least)
-        return Budget.of(self.goal.shares(promise.soak), seconds, self.warm_up, idle)
+        power = self.power_seconds if "power" in requirement.quantity.needs else ()
+        return Budget.of(self._promise(requirement), self.warm_up, *power)
 
     @property
     def power_seconds(self) -> tuple[float, float]:

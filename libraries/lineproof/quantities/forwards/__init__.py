@@ -38,7 +38,7 @@ class ForwardingRate(Quantity):
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
     loss_explains = True
     has_capacity = True
-    margin = "trials"
+    margin = "its own trials"
     title = "Forwarding rate"
     example = "forwards ≥ 5 Mpps"
 

@@ -81,7 +81,7 @@ class Throughput(Loss):
     units = RATE_UNITS
     at_least = True
     needs = frozenset()
-    margin = "search"
+    margin = "higher loads"
     title = "Throughput"
     example = "≥ 95% line rate"
 
