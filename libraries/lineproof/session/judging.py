@@ -103,6 +103,8 @@ class Judge:
             **promise.quantity.named_figures(promise, decision.trials),
         }
         verdict = replace(verdict_of(decision, promise, requirement, figures), ledgers=ledgers)
+        if "power" in promise.quantity.needs:
+            verdict = replace(verdict, reason=verdict.reason.with_details(self.session.power.text))
         if after is None:
             return verdict
         return replace(verdict, router_drops=lost_at_router(before, after, self.session.interfaces.values()))
