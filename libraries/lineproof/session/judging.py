@@ -78,7 +78,7 @@ class Judge:
             self.on_trial(trial, standing)
             book.add_trial(trial, standing)
 
-        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, on_trial)
+        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, on_trial=on_trial)
         measure = book.reading_after_bad_trials(promise.quantity.measure(_Instruments(self), promise))
         line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
         try:
