@@ -43,6 +43,7 @@ class Latency(Quantity):
     statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
     has_total = False
     doubts = (*AT_THE_LOAD, overloaded, own_loss, own_ceiling, own_delay)
+    loss_explains = True
     is_of_exact_load = True
     chart = "histogram"
     title = "Latency"
