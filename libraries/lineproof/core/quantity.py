@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from .bounds import Bounds, Limit
+from .bounds import UNKNOWN, Bounds, Limit
 from .doubts import Conditions, Doubt, OwnPart, sent_less
 from .goal import Goal
 from .latency import Statistic
@@ -126,7 +126,10 @@ class Quantity(ABC):
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
     ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``title`` for charts, ``example`` for messages.
+    change its figures, and ``doubts`` concern them. ``threshold_is_load``: its threshold is the load that is offered,
+    and its figures are ratios of lost frames; by how much it is kept only a search says. ``chart``: the rates of each
+    trial, the ranges of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for
+    messages.
     """
 
     name: ClassVar[str]
@@ -141,7 +144,8 @@ class Quantity(ABC):
     takes_time: ClassVar[bool] = True
     counts_frames: ClassVar[bool] = True
     doubts: ClassVar[tuple[Doubt, ...]]
-    chart: ClassVar[Literal["bars", "range", "histogram"]] = "bars"
+    threshold_is_load: ClassVar[bool] = False
+    chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
 
@@ -157,6 +161,10 @@ class Quantity(ABC):
         """Return the probe frames of a trial without which its figure has no end that is so seldom wrong."""
         return 0 if requirement.statistic is None else requirement.statistic.frames_needed(error)
 
+    def statistic(self, word: str) -> Statistic:
+        """Return the statistic that a sentence names by *word*. Raises SentenceError."""
+        return Statistic.read(word, self.statistics)
+
     def gentle_load(self, load: Load) -> Load:
         """Return the load of a warm-up, which must not break what is judged at *load* afterwards."""
         return load
@@ -165,7 +173,8 @@ class Quantity(ABC):
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the figure of each direction, of one trial or of all *trials* together.
 
-        What was not measured is an open interval. *perfect*: so many trials more, in which every frame came back at once and nothing went wrong.
+        What was not measured is an open interval. *perfect*: so many trials more, in which every frame came back at
+        once and nothing went wrong.
         """
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
@@ -174,6 +183,11 @@ class Quantity(ABC):
         if promise.limit.at_least:
             return Bounds(min(item.low for item in figures), min(item.high for item in figures))
         return Bounds(max(item.low for item in figures), max(item.high for item in figures))
+
+    def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
+        """Return what a chart shows of *trial*, in the promise's unit, by the name of the series."""
+        bounds = self.shown(promise, [trial])
+        return {} if bounds == UNKNOWN else {self.title or self.name: bounds}
 
     def forgiven(self, promise: Promise) -> Limit:
         """Return what all trials together must keep for a PASS: the promise itself."""
@@ -195,9 +209,12 @@ class Quantity(ABC):
         """Return figures for the record, each with its unit in the name, beside the rates that every quantity has."""
         return {}
 
-    def plain(self, promise_words: str, load: str, full: str) -> str:
-        """Return the sentence in words for somebody who knows no network. *load*, *full*: at which load, in words."""
-        return f"{self.title or self.name}: {promise_words}, {load}."
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return the sentence in words for somebody who knows no network.
+
+        *figure*: ``at most 5 µs``; *load*: ``offered 5 Mpps at each port``.
+        """
+        return f"{self.title or self.name} of this traffic, {load}: {figure}."
 
     def __repr__(self) -> str:
         return self.name

@@ -7,9 +7,10 @@ from typing import Literal
 from robot.api import logger
 from robot.api.deco import keyword
 
+from ..core.rule import Ruling
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
-from ..core.verdict import Ruling, Verdict
+from ..core.verdict import Verdict
 from ..errors import LineproofError
 from ..evidence import allure
 from ..evidence.plots import svg_image

@@ -36,6 +36,7 @@ class ForwardingRate(Quantity):
     units = RATE_UNITS
     at_least = True
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
+    chart = "rates"
     title = "Forwarding rate"
     example = "forwards ≥ 5 Mpps"
 
@@ -86,6 +87,10 @@ class ForwardingRate(Quantity):
         if spread.low is not None and spread.high is not None:
             figures |= {"forwarded_pps_low": spread.low, "forwarded_pps_high": spread.high}
         return figures
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return what is still delivered."""
+        return f"The router, {load}, still delivers {figure}."
 
 
 FORWARDING_RATE = ForwardingRate()

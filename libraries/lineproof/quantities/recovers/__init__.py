@@ -77,7 +77,6 @@ class Recovery(Quantity):
     has_total = False
     takes_time = False
     doubts = ()
-    chart = "range"
     title = "Recovery after an overload"
     example = "recovers in ≤ 2 s"
 
@@ -145,6 +144,10 @@ class Recovery(Quantity):
             "overload_loss_ratio": max(lost, default=0.0),
             **{name: value for name, value in ends.items() if math.isfinite(value)},
         }
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return how long frames are lost."""
+        return f"After an overload the router loses frames for {figure}."
 
 
 def step_down_readings(found: StepDown) -> dict[str, float]:
