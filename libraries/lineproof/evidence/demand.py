@@ -119,4 +119,3 @@ def measured(promise: Promise, trial: Trial) -> float | None:
     if bounds == UNKNOWN:
         return None
     return bounds.low if promise.quantity.at_least else bounds.high
-

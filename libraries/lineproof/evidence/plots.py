@@ -26,7 +26,7 @@ from .drawing import (
     THRESHOLD_COLOUR,
     rate_unit,
 )
-from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name
+from .rates import DirectionRow, TrafficFigures, direction_rows, is_set_aside, percent, trial_name
 from .svg import Hatch, SvgPicture, text_width
 from .tables import SIMULATED
 

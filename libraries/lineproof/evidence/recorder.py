@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
-from ..core.frame_sizes import frame_sizes
 from ..core.deciding import KEEPS, Standing
+from ..core.frame_sizes import frame_sizes
 from ..core.requirement import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
@@ -285,7 +285,7 @@ class Recorder:
         """Append the requirement's record. *tolerance*: of its trials; *reconnection*: what was done to the testbed
         before, in words.
         """
-        requirement, promise = verdict.requirement, verdict.promise
+        requirement, promise, odds = verdict.requirement, verdict.promise, verdict.evidence
         if promise is None:
             raise ValueError(f"the verdict on '{requirement.sentence}' does not say what was promised")
         self._keep_traffic(requirement.profile)
@@ -318,7 +318,7 @@ class Recorder:
                 "time": self.seconds,
                 **({ABOUT: dict(self._about)} if self._about else {}),
                 "router_drops": dict(verdict.router_drops or {}),
-                **({"evidence": dict(zip(("odds", "needed"), verdict.evidence, strict=True))} if verdict.evidence else {}),
+                **({} if odds is None else {"evidence": {"odds": odds[0], "needed": odds[1]}}),
                 OWN_PART: {name: finite(value) if isinstance(value, float) else value for name, value in own.items()},
                 "ledger": [ledger.to_json() for ledger in verdict.ledgers],
                 **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
