@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
 from lineproof.session.session import Session

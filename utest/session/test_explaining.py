@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
+from lineproof.core.rule import Ruling
 from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.verdict import Verdict
 from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.why_record import recorded_facts, recorded_load, why_data
 from lineproof.session.explaining import explained

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.simulation.faults import parse_fault
 from support.simulated_session import judged, opened
 from support.trex_profile_support import CLIENTS

@@ -15,7 +15,8 @@ from typing import Any, cast
 import pytest
 
 from lineproof.core.reachability import NothingArrives, OthersArrive
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.rule import Ruling
+from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Generator, GeneratorPort
 from lineproof.routers.changes import Change

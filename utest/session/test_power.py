@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import SentenceError
 from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project

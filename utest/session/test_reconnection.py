@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
 from lineproof.session import revival
 from lineproof.session.revival import Revival

@@ -29,7 +29,7 @@ variants:
   iperf3: {testbed: slow-iperf3}
 """
 TESTBED = "testbed: {}\ndescription: slow ports\nkind: {}\nwarm_up: 0\n{}"
-TOLERANCE = "tolerance: {under: 0.01, over: 0.01, late: 0.25}\n"
+TOLERANCE = "tolerance: {under: 0.01, over: 0.01}\n"
 SLOW = "port_speed: 40 Mbps\n" + TOLERANCE
 """About 60 kpps of 64 bytes."""
 

@@ -37,7 +37,7 @@ testbed: vpp-lab
 kind: hardware
 generator: {{address: 127.0.0.1, sync_port: {rpc}, async_port: {pub}, client: pypi}}
 router: {{address: 127.0.0.1, port: {port}, user: {user}, key: {key}, known_hosts: {known_hosts}}}
-tolerance: {{under: 0.01, over: 0.01, late: 0.25}}
+tolerance: {{under: 0.01, over: 0.01}}
 """
 PLATFORM = """\
 platform: vpp-box

@@ -54,19 +54,6 @@ def test_given_tolerances_replace_the_default(tmp_path: Path) -> None:
     assert lab(tmp_path, HARDWARE + "tolerance: {cpu: 85}\n").tolerances().cpu == 85
 
 
-@pytest.mark.parametrize(
-    ("words", "behind"),
-    [("{late: 0.25}", 0.02), ("{late: 0.015}", 0.015), ("{under: 0.05, late: 0.25}", 0.05), ("{under: 0.002}", 0.01)],
-)
-def test_a_late_trex_may_not_fall_short_of_the_load(tmp_path: Path, words: str, behind: float):
-    assert lab(tmp_path, HARDWARE + f"tolerance: {words}\n").tolerances().rate_shortfall == behind
-
-
-def test_only_a_real_trex_has_the_lower_rate_tolerance() -> None:
-    assert read_testbed(TESTBEDS, "netns").tolerances().rate_shortfall == 0.25
-    assert read_testbed(TESTBEDS, "netns-trex").tolerances().rate_shortfall == 0.02
-
-
 def sides(address: str, peer: str, network: str) -> str:
     first = "{address: 10.0.1.1/24, peer: 10.0.1.2, network: 16.0.0.0/8}"
     second = f"{{address: {address}, peer: {peer}, network: {network}}}"

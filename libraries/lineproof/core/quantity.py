@@ -126,10 +126,10 @@ class Quantity(ABC):
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
     ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``threshold_is_load``: its threshold is the load that is offered,
-    and its figures are ratios of lost frames; by how much it is kept only a search says. ``chart``: the rates of each
-    trial, the ranges of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for
-    messages.
+    change its figures, and ``doubts`` concern them. ``loss_explains``: a FAIL may come of lost frames, which the
+    router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
+    ``margin``: where it shows how much more is carried than is promised. ``chart``: the rates of each trial, the ranges
+    of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages.
     """
 
     name: ClassVar[str]
@@ -143,11 +143,21 @@ class Quantity(ABC):
     has_total: ClassVar[bool] = True
     takes_time: ClassVar[bool] = True
     counts_frames: ClassVar[bool] = True
+    loss_explains: ClassVar[bool] = False
+    has_capacity: ClassVar[bool] = False
+    margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
-    threshold_is_load: ClassVar[bool] = False
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
+
+    @property
+    def threshold_is_load(self) -> bool:
+        """Whether its threshold is the load that is offered, and its figures are ratios of lost frames.
+
+        By how much it is kept only a search says.
+        """
+        return self.margin == "higher loads"
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return what a trial's figure is compared with."""
@@ -157,13 +167,17 @@ class Quantity(ABC):
         """Return the load of each port that it is judged at: the one that it names, or the testbed's *maximum*."""
         return requirement.named_load(link_bps) or maximum
 
-    def probes(self, requirement: Requirement, error: float) -> int:
+    def probes(self, requirement: Requirement, error: float) -> float:
         """Return the probe frames of a trial without which its figure has no end that is so seldom wrong."""
         return 0 if requirement.statistic is None else requirement.statistic.frames_needed(error)
 
     def statistic(self, word: str) -> Statistic:
         """Return the statistic that a sentence names by *word*. Raises SentenceError."""
         return Statistic.read(word, self.statistics)
+
+    def needs_meter(self, unit: Unit) -> bool:
+        """Return whether a threshold in *unit* takes a power meter; else a declared power will do."""
+        return False
 
     def gentle_load(self, load: Load) -> Load:
         """Return the load of a warm-up, which must not break what is judged at *load* afterwards."""

@@ -106,6 +106,13 @@ class Asking:
         return math.exp(self._fail if ruling is Ruling.FAIL else self._pass)
 
     @property
+    def trials_left(self) -> int:
+        """The number of further trials until it passes, if all keep the limit; at most those that there can be."""
+        shares = self.shares
+        short = math.ceil((self._pass - min(self.evidence)) / shares.kept_weight() - 1e-9)
+        return min(shares.most_trials - self.trials, max(0, short, shares.soak - self.trials))
+
+    @property
     def odds(self) -> float:
         """The evidence to 1 for the router, of the direction that has least of it; of a FAIL that against it."""
         evidence = max(self._against) if self.answer is Ruling.FAIL else min(self.evidence)
@@ -139,6 +146,11 @@ class Rule:
                 lasts,
             )
         return self.ruling
+
+    @property
+    def trials_left(self) -> int:
+        """The number of further trials until the ruling, if all keep the limit."""
+        return (self.better if self.worse.answer is not None else self.worse).trials_left
 
     @property
     def ruling(self) -> Ruling | None:

@@ -21,7 +21,7 @@ from ..visible import shortened
 from .latency import Statistic
 from .quantity import Quantity
 from .requirement import Requirement, Scope, TrafficWords
-from .units import ENERGY_UNITS, RATE_UNITS, RUNTIME_UNITS, Unit, Value
+from .units import RATE_UNITS, Unit, Value
 
 THROUGHPUT = "throughput"
 """The quantity of a sentence that has no word for one."""
@@ -48,10 +48,11 @@ _PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps(?P<core> per core)?$", re.IGNORE
 _BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$", re.IGNORECASE)
 _MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
 _UNITS_PER_PACKET = {
-    spelling: unit
-    for unit in (*RUNTIME_UNITS, *ENERGY_UNITS)
+    unit.value.replace("µ", micro).replace("/", per): unit
+    for unit in Unit
+    if "/" in unit.value and unit not in RATE_UNITS
     for micro in ("µ", "μ", "u")
-    for spelling in (unit.value.replace("µ", micro), unit.value.replace("µ", micro).replace("/", " per "))
+    for per in ("/", " per ")
 }
 _UNIT_OF_SPELLING = {
     "% line rate": Unit.PERCENT_LINE,
@@ -187,7 +188,7 @@ def _parse_left_side(
             if bidirectional is not None:
                 raise SentenceError("says the direction twice; keep one")
             bidirectional = lower == "bidirectional"
-        elif found := _quantity(lower, catalogue.is_word(word)):
+        elif found := _quantity(lower, catalogue.spelled(word) is not None):
             if quantity.word:
                 raise SentenceError(
                     f"asks for both '{quantity.word}' and '{found.word}'; keep one, write a sentence for each"
@@ -201,7 +202,7 @@ def _parse_left_side(
                 if not rest:
                     raise SentenceError(f"'{found.word}' says no statistic; expected for example '{quantity.example}'")
                 statistic = quantity.statistic(rest.pop(0).lower())
-        elif known := next((item for item in (word, lower) if catalogue.is_word(item)), None):
+        elif known := catalogue.spelled(word):
             traffic.append(known)
         elif lower == "jitter":
             raise SentenceError(
@@ -214,12 +215,9 @@ def _parse_left_side(
 
 
 def _quantity(word: str, is_traffic: bool) -> Quantity | None:
-    """The first quantity of *word*; None if there is none. Others are asked for where no traffic is meant."""
-    for known in (built_in_quantities(), *(() if is_traffic else (quantities(),))):
-        found = next((item for item in known.values() if item.word == word), None)
-        if found is not None and word:
-            return found
-    return None
+    """Return the first quantity of *word*; None if there is none. A traffic word of other distributions stays one."""
+    kinds = [built_in_quantities()] if is_traffic else [built_in_quantities(), quantities()]
+    return next((item for kind in kinds for item in kind.values() if item.word == word), None)
 
 
 def _known_words(word: str, catalogue: Catalogue) -> str:
@@ -274,6 +272,30 @@ def _unit_text(unit: Unit) -> str:
 
 
 def _parse_unit(number: float, unit: str) -> Value:
+    if (value := _value(number, unit)) is not None:
+        return value
+    if _ON_PAIRS.search(unit):
+        raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
+    rates = ["% line rate", "Mpps", "kpps", "pps", "Mpps per core", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
+    known = [*rates, "%", *(item.value for item in Unit if item in _UNITS_PER_PACKET.values()), "µs", "ms", "s"]
+    by_lower = {item.lower(): item for item in known}
+    words = unit.split()
+    before = [" ".join(words[:end]) for end in range(len(words) - 1, 0, -1)]
+    shorter = next((text for text in before if _value(number, text) is not None), "")
+    # a misspelled unit of several words begins with a shorter one, too
+    close = difflib.get_close_matches(unit.lower(), by_lower, 1, 0.85 if shorter else 0.6)
+    if shorter and not close:
+        raise SentenceError(
+            f"'{unit[len(shorter) + 1 :]}' after '{shorter}' is not understood; expected 'each way' or 'in total', then"
+            " 'at' and a load, then 'for' and a time"
+        )
+    near = "µs" if unit.lower() == "ns" else by_lower[close[0]] if close else ""
+    hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
+    raise SentenceError(f"the unit '{unit}' is not known; {hint}")
+
+
+def _value(number: float, unit: str) -> Value | None:
+    """Return *number* of *unit*, whatever its case; None for no unit. Raises SentenceError for bits of no layer."""
     lower = unit.lower()
     if lower in _UNIT_OF_SPELLING:
         return Value(number, _UNIT_OF_SPELLING[lower])
@@ -284,20 +306,12 @@ def _parse_unit(number: float, unit: str) -> Value:
         factor = _PREFIX_FACTOR[found["prefix"].lower()]
         return Value(number * factor, Unit.PPS_PER_CORE if found["core"] else Unit.PPS)
     found = _BPS_UNIT.match(unit)
-    if found:
-        if not found["layer"]:
-            raise SentenceError(f"'{unit}' does not say which bits; expected '{unit} L1' or '{unit} L2'")
-        bit_rate = Unit.BPS_L1 if found["layer"].upper() == "L1" else Unit.BPS_L2
-        return Value(number * _PREFIX_FACTOR[found["prefix"].lower()], bit_rate)
-    rates = ["% line rate", "Mpps", "kpps", "pps", "Mpps per core", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
-    known = [*rates, "%", *(unit.value for unit in (*RUNTIME_UNITS, *ENERGY_UNITS)), "µs", "ms", "s"]
-    if _ON_PAIRS.search(unit):
-        raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
-    by_lower = {item.lower(): item for item in known}
-    close = difflib.get_close_matches(lower, by_lower, 1)
-    near = "µs" if lower == "ns" else by_lower[close[0]] if close else ""
-    hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
-    raise SentenceError(f"the unit '{unit}' is not known; {hint}")
+    if found is None:
+        return None
+    if not found["layer"]:
+        raise SentenceError(f"'{unit}' does not say which bits; expected '{unit} L1' or '{unit} L2'")
+    bit_rate = Unit.BPS_L1 if found["layer"].upper() == "L1" else Unit.BPS_L2
+    return Value(number * _PREFIX_FACTOR[found["prefix"].lower()], bit_rate)
 
 
 def _parse_scope(text: str | None, traffic: TrafficWords, value: Value, quantity: Quantity) -> Scope:

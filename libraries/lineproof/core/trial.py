@@ -153,7 +153,7 @@ class Problem:
 class Outcome:
     """The result of one trial: intended ``duration`` s, ``elapsed`` s of transmission, counts per direction.
 
-    ``started``: Unix time in s. ``problems``: those that the generator saw; :func:`assess_trial` adds others.
+    ``started``: Unix time in s. ``problems``: those that the generator saw; :func:`read_trial` adds others.
     ``readings``: further figures of the generator (CPU in per cent, queue_full …). ``latency``: of the directions with
     probe frames. ``counters``: raw counters by moment: ``before``, ``ended`` (the end of sending), ``after`` (the
     drain); keys like ``0.opackets``. Empty: not read.
@@ -188,6 +188,11 @@ HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and
 receives stand alone, 0 where a switch counted the same. A trial without this reading was counted by its generator."""
 
+POWER, IDLE_POWER = "power_watts", "idle_power_watts"
+UNCERTAINTY = "power_uncertainty_watts"
+ABOVE_IDLE_UNCERTAINTY = "power_above_idle_uncertainty_watts"
+"""Readings of a trial: the mean power while frames flowed, that before the sentence's first trial, and by how much both
+may be wrong by the meter's own statement."""
 
 APART = "apart"
 """The reading of a trial that says how many seconds apart its directions began, at least. A trial without it: not

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.goal import Goal
-from .sequential import most_trials
+from ..core.quantity import Promise
 
 WALL_SECONDS_PER_TRIAL = 0.1
 """Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and what ``validation.overhead``
@@ -26,18 +25,17 @@ class Budget:
     """Seconds of the testbed's clock beside the traffic: for the power that is drawn without."""
 
     @classmethod
-    def of(
-        cls, goal: Goal, warm_up: float, directions: int = 1, least_trial: float = 0.0, beside: float = 0.0
-    ) -> Budget:
-        """The budget of one sentence under *goal* (lengthened for its load).
+    def of(cls, promise: Promise, warm_up: float, least_trial: float = 0.0, beside: float = 0.0) -> Budget:
+        """Return the budget of one sentence, if neither its clock nor queues ask for longer trials.
 
         *least_trial*: s that each of its trials lasts at least.
         """
-        trial, good = max(goal.final_trial_duration, least_trial), goal.plan_for(directions).good_for_pass[0]
+        trial = max(promise.quantity.trial_seconds(promise), least_trial)
+        shares = promise.goal.shares(promise.soak)
         return cls(
-            until_pass=warm_up + goal.scout + good * trial,
-            at_most=warm_up + goal.scout + (most_trials(goal, directions) - bool(goal.scout)) * trial,
-            trials=good + bool(goal.scout) + bool(warm_up),
+            until_pass=warm_up + shares.fewest_trials * trial,
+            at_most=warm_up + shares.most_trials * trial,
+            trials=shares.fewest_trials + bool(warm_up),
             beside=beside,
         )
 

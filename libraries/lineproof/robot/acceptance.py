@@ -14,9 +14,11 @@ from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..core.requirement import Quantity, Requirement
+from ..core.deciding import Standing
+from ..core.requirement import Requirement
+from ..core.rule import Ruling
 from ..core.trial import Trial
-from ..core.verdict import Ruling, Tally, Verdict
+from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.demand import Demand
@@ -43,8 +45,6 @@ from .run_labels import RunLabels
 from .shared import Component, Shared
 from .started import started_as
 
-HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
-
 
 class AcceptanceKeywords(Component):
     """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
@@ -59,6 +59,7 @@ class AcceptanceKeywords(Component):
         self._resumption: Resumption | None = None
         self._cpu: Any = None
         self._judging = ""
+        self._warm_up: Trial | None = None
         self._alone = True
         self._summaries: dict[Path, RunSummary] = {}
 
@@ -195,8 +196,8 @@ class AcceptanceKeywords(Component):
         """Pass or fail as the earlier run did; the message names it. Example:
         | Carried Verdict Should Be Pass    ${carried}
         """
-        words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
-        words += f"; {carried.margin}" if carried.margin is not None else ""
+        lines = [carried.record.message, f"carried over from run {carried.record.extra['carried_from']}"]
+        words = "\n  ".join([*lines, *([str(carried.margin)] if carried.margin is not None else [])])
         allure.attach_text("Verdict", words)
         if carried.record.verdict != "PASS":
             raise SlaFailure(words)
@@ -210,26 +211,25 @@ class AcceptanceKeywords(Component):
         """
         session = self.shared.session
         load = session.traffic.load_for(requirement)
-        goal = session.plan.goal_for(requirement)
-        logger.info(f"judged by {goal}")
-        self.shared.progress.begin(requirement.sentence, load.pps, goal)
+        logger.info(f"judged by {session.plan.goal}")
+        self.shared.progress.begin(requirement.sentence, load.pps)
         value = BuiltIn().get_variable_value
         about = {
             "documentation": str(value("${TEST DOCUMENTATION}")),
             "tags": [str(tag) for tag in value("@{TEST TAGS}")],
         }
         self.shared.records.begin(str(value("${TEST NAME}")), about)
-        self._judging = requirement.sentence
+        self._judging, self._warm_up = requirement.sentence, None
 
     @keyword(tags=["trials"])
     def warm_up(self, requirement: Requirement) -> None:
         """Send the sentence's load for the goal's warm-up time. The trial is kept as trial 0 and not judged.
 
-        Fails if the testbed breaks down. Example:
+        It shows how much load and how long trials this testbed needs. Fails if the testbed breaks down. Example:
         | Warm Up    ${requirement}
         """
         session = self.shared.session
-        trial = session.traffic.warm_up(requirement)
+        trial = self._warm_up = session.traffic.warm_up(requirement)
         if trial is not None:
             self.shared.records.keep_trial(requirement, trial, session.link_bps, session.generator.streams)
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
@@ -245,17 +245,17 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         recorder = self.shared.records
 
-        def on_trial(trial: Trial, so_far: Tally) -> None:
+        def on_trial(trial: Trial, standing: Standing) -> None:
             streams = session.generator.streams
-            record = recorder.keep_trial(requirement, trial, session.link_bps, streams, so_far.last)
-            self.shared.progress.trial(trial, so_far)
-            logger.info(_trial_words(trial, so_far))
+            record = recorder.keep_trial(requirement, trial, session.link_bps, streams, standing.last)
+            self.shared.progress.trial(trial, standing)
+            logger.info(_trial_words(trial, standing))
             for sizes in record.frame_sizes:
                 if not sizes.explained:
                     logger.info(str(sizes))
 
         listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
-        return Judge(session, *listeners).judge(requirement)
+        return Judge(session, *listeners).judge(requirement, self._warm_up)
 
     @keyword(tags=["sentences"])
     def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:
@@ -309,7 +309,7 @@ class AcceptanceKeywords(Component):
         """
         requirement = verdict.requirement
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
-        if verdict.ruling not in wanted or requirement.quantity not in HAVE_CAPACITY:
+        if verdict.ruling not in wanted or not requirement.quantity.has_capacity:
             return ""
         return requirement.traffic
 
@@ -317,10 +317,10 @@ class AcceptanceKeywords(Component):
     def verdict_should_be_pass(self, verdict: Verdict, *more: str) -> None:
         """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
 
-        *more* is added to the message. Example:
+        *more*: further lines of the message. Example:
         | Verdict Should Be Pass    ${verdict}
         """
-        message = "; ".join(filter(None, [verdict.message, *more]))
+        message = "\n  ".join(filter(None, [verdict.message, *more]))
         if verdict.ruling is Ruling.FAIL:
             raise SlaFailure(message)
         if verdict.ruling is Ruling.INCONCLUSIVE:
@@ -379,13 +379,11 @@ def _show_plot(name: str, draw: Callable[[], str]) -> None:
     logger.info(svg_image(name, plot), html=True)
 
 
-def _trial_words(trial: Trial, so_far: Tally) -> str:
-    parts = [
+def _trial_words(trial: Trial, standing: Standing) -> str:
+    lines = [
         f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
-        f" forwarded {trial.forwarded}, lost {trial.lost}"
+        f" forwarded {trial.forwarded}, lost {trial.lost}",
+        *map(str, trial.problems),
+        f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
     ]
-    parts += [f"not valid: {problem}" for problem in trial.problems]
-    parts.append(f"so far {so_far.good} good, {so_far.bad} bad, {so_far.spoilt} spoilt")
-    if len(so_far.directions) > 1 and so_far.bad:
-        parts.append(f"by direction {', '.join(f'{good} good and {bad} bad' for good, bad in so_far.directions)}")
-    return "; ".join(parts)
+    return "\n  ".join(lines)

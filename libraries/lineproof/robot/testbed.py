@@ -11,7 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
 from ..ceilings.calibration import FOLDER
-from ..core.requirement import Quantity, Requirement
+from ..core.requirement import Requirement
 from ..errors import ConfigError
 from ..methods.budget import duration_text
 from ..session.plan import Plan
@@ -143,11 +143,11 @@ def _margin_words(requirements: list[Requirement]) -> str:
     """What the searches for margins add; "" where the run asks for none."""
     values = (BuiltIn().get_variable_value(f"${{{name}}}") for name in ("MARGIN", "MARGIN_DEADLINE"))
     wanted, deadline = (str(value).strip().lower() for value in values)
-    count = sum(item.quantity is Quantity.THROUGHPUT for item in requirements)
+    count = sum(item.quantity.margin == "higher loads" for item in requirements)
     if wanted not in ("on", "true") or not count:
         return ""
     limit = "without a limit" if deadline == "none" else f"at most {duration_text(timestr_to_secs(deadline))}"
-    return f"; a search for the margin after each PASS of {counted(count, 'throughput')}, {limit}"
+    return f"; a search for the margin after each PASS of {counted(count, 'rate')}, {limit}"
 
 
 def _is_keyword(name: str) -> bool:

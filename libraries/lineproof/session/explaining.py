@@ -6,20 +6,14 @@ from dataclasses import replace
 
 from ..core.explanation import Why
 from ..core.frame_sizes import frame_sizes
-from ..core.requirement import Quantity
 from ..core.router_facts import RouterFacts
+from ..core.rule import Ruling
 from ..core.trial import Trial
 from ..core.under_load import UnderLoad
-from ..core.verdict import Ruling, Verdict
+from ..core.verdict import Verdict
 from ..generators.streams import sizes_sent
 from ..routers.explain import GENERATOR, explain
 from ..routers.explain_evidence import TriedLoad
-
-_OF_LOSS = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
-"""A FAIL of these is a loss of frames."""
-
-_OF_TIME = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
-"""A FAIL of these is a loss too where a trial lost more than the goal allows: a lost frame is later than any limit."""
 
 GROWN = 3.5
 """Bytes from which on frames came back longer: a tag or a label has 4, and less may come of a few frames of others."""
@@ -32,7 +26,7 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     *facts*, *load*: None where they were not read.
     """
     trial = _worst_trial(verdict)
-    if trial is None or verdict.ruling is Ruling.PASS or trial.seconds <= 0:
+    if trial is None or verdict.ruling is Ruling.PASS or trial.seconds.high <= 0:
         return verdict
     found = explain(_tried(verdict, trial), verdict.worst_ledger, facts, load)
     if verdict.ruling is Ruling.INCONCLUSIVE:
@@ -43,10 +37,9 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
 
 
 def _fails_by_loss(verdict: Verdict, trial: Trial) -> bool:
-    """Return whether the loss of *trial* is why *verdict* is a FAIL; costs and recovery are judged whatever is lost."""
-    quantity = verdict.requirement.quantity
-    too_much = trial.certain_loss_ratio(in_total=False) > verdict.goal.loss_ratio
-    return quantity in _OF_LOSS or (quantity in _OF_TIME and too_much)
+    """Return whether *verdict* may be a FAIL because the router certainly lost frames in *trial*."""
+    lost = any(trial.lost_frames(row).low > 0 for row in trial.outcome.directions)
+    return lost and verdict.requirement.quantity.loss_explains
 
 
 def _worst_trial(verdict: Verdict) -> Trial | None:
@@ -57,7 +50,7 @@ def _worst_trial(verdict: Verdict) -> Trial | None:
 
 
 def _tried(verdict: Verdict, trial: Trial) -> TriedLoad:
-    profile, seconds = verdict.requirement.profile, trial.seconds
+    profile, seconds = verdict.requirement.profile, trial.seconds.high
     return TriedLoad(
         profile.mean_size,
         profile.flows.count or None,

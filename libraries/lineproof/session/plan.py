@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,17 @@ from pathlib import Path
 from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import CardFile, read_cards
 from ..core.goal import Goal, read_goal
-from ..core.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
+from ..core.quantity import Promise
+from ..core.requirement import Requirement, TrafficWords
 from ..core.sentence import parse
 from ..core.trial import Load
+from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
 from ..generators.abilities import Abilities, Method
 from ..generators.kinds import generator_kind, refusal
 from ..generators.streams import probe_size
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
-from ..methods.recovery import OverloadPhases
 from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pairs, named_file, read_platform
 from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
@@ -37,6 +39,12 @@ MIN_FRAMES = 100
 
 MAX_SIZE_SHIFT = 0.01
 """How far latency streams, whose rate is fixed, may shift the mean frame size (a ratio): rates in bits depend on it."""
+
+PROBE_SHARE = 0.1
+"""The most of a load that is sent as probe frames."""
+
+ABILITIES = {"probes": "latency", "changing load": "live"}
+"""What a quantity needs, and the ability of a generator that gives it."""
 
 
 @dataclass(frozen=True)
@@ -112,19 +120,10 @@ class Plan:
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
         return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
 
-    def goal_for(self, requirement: Requirement) -> Goal:
-        """The goal, with the duration sum of the sentence or of its method."""
-        if requirement.quantity is Quantity.RECOVERY:
-            return OverloadPhases.of(self.goal, requirement.threshold.number).goal_of_repetitions(self.goal)
-        if requirement.duration_sum is None:
-            return self.goal.for_directions(requirement.directions)
-        return self.goal.as_soak(requirement.duration_sum)
-
     def load_for(self, requirement: Requirement, link_bps: float) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
-        if requirement.quantity is Quantity.THROUGHPUT:
-            return requirement.threshold_load(link_bps)
-        return requirement.named_load(link_bps) or self.maximum_load(requirement.profile, link_bps)
+        maximum = self.maximum_load(requirement.profile, link_bps)
+        return requirement.quantity.load(requirement, link_bps, maximum)
 
     def maximum_load(self, profile: Profile, link_bps: float) -> Load:
         """The testbed's maximum load, per port."""
@@ -188,15 +187,11 @@ class Plan:
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
-        return sum_of_budgets(
-            Budget.of(
-                self.goal_for(requirement),
-                self.warm_up,
-                requirement.directions,
-                *(self.power_seconds if requirement.threshold.unit in ENERGY_UNITS else ()),
-            )
-            for requirement in requirements
-        )
+        return sum_of_budgets(map(self._budget_of, requirements))
+
+    def _budget_of(self, requirement: Requirement) -> Budget:
+        power = self.power_seconds if "power" in requirement.quantity.needs else ()
+        return Budget.of(self._promise(requirement), self.warm_up, *power)
 
     @property
     def power_seconds(self) -> tuple[float, float]:
@@ -205,7 +200,13 @@ class Plan:
         return (0.0, 0.0) if meter is None else (meter.trial_seconds(self.clock_speed), meter.idle_seconds())
 
     def requirement(self, sentence: str) -> Requirement:
-        """The sentence, parsed and checked against the platform's ports. Raises SentenceError."""
+        """Return the sentence, parsed; the ports can carry it, and the goal decide it. Raises SentenceError."""
+        found = self.measurable(sentence)
+        self._check_decidable(found)
+        return found
+
+    def measurable(self, sentence: str) -> Requirement:
+        """Return the sentence, parsed; what it asks for can be measured here. Raises SentenceError."""
         found = parse(sentence, self.catalogue)
         sentence = found.sentence
         if found.threshold.unit is Unit.PPS_PER_CORE:
@@ -218,35 +219,73 @@ class Plan:
         self.check_pairs(found)
         self.check_generator(found)
         found.check(self.platform.link_bps)
-        least = self.goal.duration_sum
-        if found.duration_sum is not None and found.duration_sum < least:
-            raise SentenceError(
-                f"'{sentence}': {found.duration_sum:g} s would be less evidence than goal '{self.goal.goal}' asks for;"
-                f" expected 'for' at least its duration sum, {least:g} s"
-            )
+        promise = self._promise(found)
         load = self.load_for(found, self.platform.link_bps).pps
-        try:
-            frames = load * self.goal_for(found).final_trial_duration
-        except ValueError as error:
-            raise SentenceError(f"'{sentence}': {error}") from None
+        frames = load * promise.quantity.trial_seconds(promise)
         if frames < MIN_FRAMES:
             raise SentenceError(
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"
                 f" expected a load of at least {si(load * MIN_FRAMES / frames, 'pps')}"
             )
         _check_fixed_streams(sentence, found.profile, load)
-        if found.statistic is not None:
+        if "probes" in found.quantity.needs:
             try:
                 for frame in found.profile.frames:
                     probe_size(found.profile, frame)
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
-        if found.threshold.unit in RUNTIME_UNITS and self.software.shell != "vpp":
+        if "runtime" in found.quantity.needs and self.software.shell != "vpp":
             raise SentenceError(
                 f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )
         self._check_power(found)
         return found
+
+    def _promise(self, requirement: Requirement) -> Promise:
+        link_bps = self.platform.link_bps
+        try:
+            return requirement.promise(self.goal, self.load_for(requirement, link_bps), link_bps)
+        except ValueError as error:
+            raise SentenceError(f"'{requirement.sentence}': {error}") from None
+
+    def _check_decidable(self, requirement: Requirement) -> None:
+        """Raise SentenceError where the goal's trials could never decide *requirement*."""
+        sentence, goal, promise = requirement.sentence, self.goal, self._promise(requirement)
+        if goal.bad_share is None:
+            raise SentenceError(
+                f"'{sentence}': goal '{goal.goal}' is for searches and judges nothing; expected another one, for"
+                " example '-v GOAL:standard'"
+            )
+        if promise.soak and promise.soak < goal.fewest_trials:
+            raise SentenceError(
+                f"'{sentence}': {requirement.duration_sum:g} s are fewer trials than a PASS of goal '{goal.goal}'"
+                f" takes; expected 'for' at least {goal.fewest_trials * goal.final_trial_duration:g} s"
+            )
+        self._check_probes(promise, requirement)
+
+    def _check_probes(self, promise: Promise, requirement: Requirement) -> None:
+        """Raise SentenceError where a trial has no room for the probe frames that its figure takes."""
+        load = self.load_for(requirement, self.platform.link_bps).pps
+        seconds = promise.quantity.trial_seconds(promise)
+        needed, room = self.probes_needed(requirement), math.floor(PROBE_SHARE * load * seconds)
+        if needed <= room:
+            return
+        sentence, word = requirement.sentence, requirement.quantity.word
+        if math.isinf(needed):
+            least = f"{requirement.threshold.number:g} {requirement.threshold.unit.value}"
+            raise SentenceError(f"'{sentence}': no sample shows that a router {word} {least}; expected more than that")
+        remedies = "longer trials" if requirement.statistic is None else "longer trials or a lower percentile"
+        least_load = si(1.001 * needed / PROBE_SHARE / seconds, "pps", 4)
+        raise SentenceError(
+            f"'{sentence}': a trial of {seconds:g} s has room for {room} of the {needed:.0f} probe frames that goal"
+            f" '{self.goal.goal}' needs; expected at least {least_load} into each port, {remedies}"
+        )
+
+    def probes_needed(self, requirement: Requirement) -> float:
+        """Return the probe frames of a trial without which it can never count for the router; 0: it needs none."""
+        if "probes" not in requirement.quantity.needs:
+            return 0
+        return requirement.quantity.probes(requirement, 1 - (self.goal.bad_share or 0.0))
 
     @property
     def abilities(self) -> Abilities:
@@ -255,11 +294,8 @@ class Plan:
 
     def check_generator(self, traffic: Requirement | TrafficWords) -> None:
         """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
-        more: tuple[str, ...] = ()
-        if isinstance(traffic, Requirement) and traffic.statistic is not None:
-            more = ("latency",)
-        elif isinstance(traffic, Requirement) and traffic.quantity is Quantity.RECOVERY:
-            more = ("live",)
+        needs = traffic.quantity.needs if isinstance(traffic, Requirement) else frozenset()
+        more = [ability for need, ability in ABILITIES.items() if need in needs]
 
         def lacks(able: Abilities) -> tuple[str, ...]:
             return able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more)
@@ -282,12 +318,12 @@ class Plan:
 
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""
-        unit = requirement.threshold.unit
-        if unit not in ENERGY_UNITS or self.testbed.power is not None:
+        quantity = requirement.quantity
+        if "power" not in quantity.needs or self.testbed.power is not None:
             return
-        above_idle = unit is Unit.MICROJOULES_ABOVE_IDLE
-        if above_idle or self.platform.watts is None:
-            declared = "" if above_idle else ", or 'watts' in the platform's, as declared power"
+        needs_meter = quantity.needs_meter(requirement.threshold.unit)
+        if needs_meter or self.platform.watts is None:
+            declared = "" if needs_meter else ", or 'watts' in the platform's, as declared power"
             raise SentenceError(
                 f"'{requirement.sentence}': energy needs a power meter; expected the key 'power' in the testbed's"
                 f" file{declared}"

@@ -7,10 +7,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..core.requirement import ENERGY_UNITS, Requirement
-from ..core.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem
+from ..core.requirement import Requirement
+from ..core.trial import (
+    ABOVE_IDLE_UNCERTAINTY,
+    DURING_READING,
+    IDLE_POWER,
+    POWER,
+    UNCERTAINTY,
+    Fault,
+    Load,
+    Measure,
+    MeasureDuring,
+    Outcome,
+    Problem,
+)
 from ..errors import TestbedError
-from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
 from ..power.settings import PowerSettings
 from ..routers.base import Shell
@@ -80,8 +91,8 @@ class PoweredTrials:
         return (self.declared or 0.0) if self.settings is None else take_figures(self._opened(), self.sleep, 1)[0]
 
     def check(self, requirement: Requirement) -> None:
-        """Raise TestbedError if *requirement* is about energy and the meter gives no power: before anything is sent."""
-        if requirement.threshold.unit not in ENERGY_UNITS:
+        """Raise TestbedError if *requirement* needs the power and the meter gives no power: before anything is sent."""
+        if "power" not in requirement.quantity.needs:
             return
         try:
             self.watts()

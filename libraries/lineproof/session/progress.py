@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from ..core.goal import Goal
-from ..core.sequential_plan import SequentialPlan
+from ..core.deciding import Standing
 from ..core.trial import Trial
-from ..core.verdict import Tally
 from ..methods.budget import duration_text
 from ..units import si
 
@@ -32,19 +30,17 @@ class Progress:
         self._sentence, self._load = "", ""
         self._said = now()
         self._shown = False
-        self._goal: Goal | None = None
-        self._plan: SequentialPlan | None = None
 
-    def begin(self, sentence: str, pps: float, goal: Goal) -> None:
+    def begin(self, sentence: str, pps: float) -> None:
         """*sentence* is judged from now on, at *pps* frames/s into each port."""
-        self._sentence, self._load, self._goal, self._plan = sentence, si(pps, "pps"), goal, None
+        self._sentence, self._load = sentence, si(pps, "pps")
         self._said = self._now()
         if self._terminal:
             self._show("warming up")
 
     def work(self, what: str) -> None:
         """*what* runs from now on, at loads that it chooses."""
-        self._sentence, self._load, self._goal = what, "", None
+        self._sentence, self._load = what, ""
         self._said = self._now()
 
     def step(self, words: str) -> None:
@@ -52,25 +48,17 @@ class Progress:
         if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
             self._show(words)
 
-    def trial(self, trial: Trial, so_far: Tally) -> None:
-        """A trial is over."""
-        goal = self._goal
-        if goal is None:
-            return
-        # that of a soak is long
-        self._plan = plan = self._plan or goal.plan_for(len(trial.outcome.directions))
-        needed = plan.good_for_pass[min(so_far.bad, plan.most_bad)]
-        left = max(0, needed - so_far.good) * goal.final_trial_duration / self._speed
-        words = f"{duration_text(left)} left, {so_far.good} of {needed} trials good"
-        if so_far.bad:
-            words += f", {so_far.bad} bad"
-        if so_far.spoilt:
-            words += f", {so_far.spoilt} spoilt"
+    def trial(self, trial: Trial, standing: Standing) -> None:
+        """Show that a trial is over, and how long it takes if all further ones are good."""
+        left = standing.rule.trials_left
+        seconds = left * trial.outcome.duration / self._speed
+        words = f"{duration_text(seconds)} left, {standing.keeps} of {standing.keeps + left} trials good"
+        words += f", {standing.misses} bad" if standing.misses else ""
+        words += f", {standing.unknown} open" if standing.unknown else ""
         self.step(f"{words}, lost {trial.lost} of {trial.offered}")
 
     def end(self) -> None:
         """The sentence is over: the line goes."""
-        self._goal = None
         if self._shown and self._terminal and self._stream is not None:
             self._write(_WIPE_NEXT_LINE)
         self._shown = False

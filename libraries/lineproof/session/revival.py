@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from ..core.verdict import Ruling, Verdict
+from ..core.rule import Ruling
+from ..core.verdict import Verdict
 from ..errors import TestbedError
 from ..testbed.lab.settings import PowerCycleSettings
 from ..testbed.opening import OpenTestbed

@@ -12,20 +12,19 @@ from functools import cached_property
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.live_traffic import LiveTraffic
 from ..core.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
-from ..core.requirement import Quantity, Requirement
+from ..core.requirement import Requirement
 from ..core.step_down import StepDown
-from ..core.trial import During, Fault, Load, Outcome, Trial, assess_trial
+from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, directions_of
-from ..methods.recovery import reduced_load
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
 from ..traffic.frame_kinds import refuse_not_forwarded
 from ..traffic.profiles import Profile
 from .destinations import dropped_by_card, wrong_destinations
 from .generator import GeneratorConnection
-from .plan import Plan
+from .plan import PROBE_SHARE, Plan
 from .reconnection import Reconnection
 from .router import RouterConnection
 from .seen_frames import SeenFrames, longest_frames
@@ -106,7 +105,7 @@ class Traffic:
         self._prepared = wanted
 
     def put_for(self, requirement: Requirement) -> None:
-        """Put a sentence's streams on the ports, with probe frames if it asks for latency."""
+        """Put a sentence's streams on the ports, with probe frames if it needs them."""
         probe = self.probe_for(requirement)
         self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
 
@@ -116,11 +115,12 @@ class Traffic:
         self._seen.forget()
 
     def probe_for(self, requirement: Requirement) -> Probe | None:
-        """Twice the probe frames that the statistic needs in a trial, but no more than a tenth of the load."""
-        if requirement.statistic is None:
+        """Return twice the probe frames that make a trial's figure close, no more than a share of the load."""
+        if "probes" not in requirement.quantity.needs:
             return None
-        enough = 2 * requirement.statistic.frames_needed / self.plan.goal.final_trial_duration
-        return Probe(min(max(PROBE_PPS, enough), self.load_for(requirement).pps / 10))
+        wanted = 0 if requirement.statistic is None else requirement.statistic.frames_wanted
+        enough = 2 * max(wanted, self.plan.probes_needed(requirement)) / self.plan.goal.final_trial_duration
+        return Probe(min(max(PROBE_PPS, enough), PROBE_SHARE * self.load_for(requirement).pps))
 
     def maximum_load(self, profile: Profile) -> Load:
         """The testbed's maximum load, per port."""
@@ -149,16 +149,12 @@ class Traffic:
         return outcome
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
-        """A first trial that is not judged (caches, frequency scaling). None if the goal has none.
-
-        Before a recovery at the load after the overload: a router that an overload breaks must be whole at first.
-        """
+        """Measure a first trial that is not judged (caches, frequency scaling). None if the goal has none."""
         seconds = self.plan.warm_up
         if not seconds:
             return None
-        load = self.load_for(requirement)
-        outcome = self.measure(reduced_load(load) if requirement.quantity is Quantity.RECOVERY else load, seconds)
-        return assess_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
+        outcome = self.measure(requirement.quantity.gentle_load(self.load_for(requirement)), seconds)
+        return read_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`~lineproof.generators.base.Generator.step_down`."""
@@ -188,7 +184,7 @@ class Traffic:
 
         They have sequence numbers; of the other frames a copy cannot be told from the frame itself.
         """
-        probe = Probe(min(PROBE_PPS, self.load_for(requirement).pps / 10))
+        probe = Probe(min(PROBE_PPS, PROBE_SHARE * self.load_for(requirement).pps))
         self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
         counts = self.measure(self.load_for(requirement), seconds).latency
         return sum(count.received for count in counts), sum(count.duplicates for count in counts)

@@ -96,11 +96,10 @@ def next_hops(ports: Iterable[int], sides: Iterable[SideSettings]) -> dict[int, 
 
 
 class ToleranceSettings(Config):
-    """How far a trial may be from its load and duration; a missing key keeps the default of :class:`Tolerance`."""
+    """How far a generator may be from its load, and how busy; a missing key keeps the default of :class:`Tolerance`."""
 
     under: Ratio | None = None
     over: Ratio | None = None
-    late: Ratio | None = None
     cpu: Annotated[float, Field(gt=0, le=100)] | None = None
 
 

@@ -24,8 +24,8 @@ ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
 """Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
 
 _SIZE = re.compile(r"([0-9]{1,9})b")
-_FLOWS = re.compile(r"([0-9]{1,9})([kM]?)-flows")
-_FACTOR = {"": 1, "k": 10**3, "M": 10**6}
+_FLOWS = re.compile(r"([0-9]{1,9})([kmM]?)-flows")
+_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "M": 10**6}
 _GENOME = "genome:"
 
 
@@ -111,6 +111,14 @@ class Catalogue:
     def is_word(self, word: str) -> bool:
         """Return whether *word* is a traffic word."""
         return self._names_frames(word) or self._names_flows(word) or word in self.headers
+
+    def spelled(self, word: str) -> str | None:
+        """Return the traffic word that *word* means, whatever its case; None: none. The letters of a genome keep it."""
+        lower = word.lower()
+        if lower.startswith(_GENOME):
+            lower = _GENOME + word[len(_GENOME) :]
+        known = (item for item in self.words() if item.lower() == lower)
+        return next((item for item in (word, lower, *known) if self.is_word(item)), None)
 
     def _names_frames(self, word: str) -> bool:
         genome = self.genome is not None and word.startswith(_GENOME)

@@ -15,15 +15,9 @@ from ...core.doubts import OF_FRAMES
 from ...core.phrases import mean_rate
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
-from ...core.trial import Measure, Trial
+from ...core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Measure, Trial
 from ...core.units import ENERGY_UNITS, Unit
 from ...units import si
-
-POWER, IDLE_POWER = "power_watts", "idle_power_watts"
-UNCERTAINTY = "power_uncertainty_watts"
-ABOVE_IDLE_UNCERTAINTY = "power_above_idle_uncertainty_watts"
-"""Readings of a trial: the mean power while frames flowed, that before the sentence's first trial, and by how much both
-may be wrong by the meter's own statement."""
 
 
 class Energy(Quantity):
@@ -55,6 +49,10 @@ class Energy(Quantity):
             # at the load itself a packet takes less; where the sentence names it, it is that load's energy that counts
             low, high = 0.0, math.inf if promise.names_load else high
         return (Bounds(low, max(low, high)),)
+
+    def needs_meter(self, unit: Unit) -> bool:
+        """Return whether the power that the router draws idle must be known, which none declares."""
+        return unit is Unit.MICROJOULES_ABOVE_IDLE
 
     def measure(self, instruments: Instruments, promise: Promise) -> Measure:
         """Return a trial whose readings have the power that was drawn meanwhile."""

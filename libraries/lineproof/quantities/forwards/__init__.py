@@ -37,6 +37,9 @@ class ForwardingRate(Quantity):
     at_least = True
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
     chart = "rates"
+    loss_explains = True
+    has_capacity = True
+    margin = "its own trials"
     title = "Forwarding rate"
     example = "forwards ≥ 5 Mpps"
 

@@ -33,6 +33,7 @@ class Latency(Quantity):
     needs = frozenset({"load", "probes"})
     statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
     has_total = False
+    loss_explains = True
     doubts = (*AT_THE_LOAD, own_loss, own_ceiling, own_delay)
     chart = "histogram"
     title = "Latency"

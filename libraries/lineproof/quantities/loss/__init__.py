@@ -25,6 +25,8 @@ class Loss(Quantity):
     units: ClassVar[tuple[Unit, ...]] = (Unit.PERCENT,)
     needs: ClassVar[frozenset[Need]] = frozenset({"load"})
     doubts = (*OF_FRAMES, *AT_THE_LOAD, own_ceiling, queues)
+    loss_explains = True
+    has_capacity = True
     title = "Loss ratio"
     example = "loses ≤ 0.1% at 5 Mpps"
 
@@ -91,8 +93,8 @@ class Throughput(Loss):
     units = RATE_UNITS
     at_least = True
     needs = frozenset()
-    threshold_is_load = True
     chart = "rates"
+    margin = "higher loads"
     title = "Throughput"
     example = "≥ 95% line rate"
 

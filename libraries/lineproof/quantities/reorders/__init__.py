@@ -32,9 +32,12 @@ class Reordering(Quantity):
         """Return the promised share."""
         return Limit(requirement.threshold.number / 100)
 
-    def probes(self, requirement: Requirement, error: float) -> int:
-        """Return the probe frames of a trial that can show so small a share."""
-        return math.ceil(math.log(error) / math.log1p(-max(1e-6, requirement.threshold.number / 100)))
+    def probes(self, requirement: Requirement, error: float) -> float:
+        """Return the probe frames of a trial that can show so small a share; infinite for none at all."""
+        share = requirement.threshold.number / 100
+        if not 0 < share < 1:
+            return 1 if share else math.inf
+        return math.ceil(math.log(error) / math.log1p(-share))
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the share of each direction. A lost probe frame may have been out of order."""
