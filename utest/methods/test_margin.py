@@ -2,50 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.goal import Goal, read_goal
-from lineproof.core.trial import Load
+from lineproof.core.quantity import Promise
+from lineproof.core.rule import Ruling
+from lineproof.core.sentence import parse
+from lineproof.core.trial import Load, Measure, Outcome
 from lineproof.core.verdict import Verdict
-from lineproof.methods.margin import Margin, margin_of_forwarding, search_margin
-from lineproof.methods.trials import CharacterisationTerms, Deadline
-from support.model_bench import PROJECT
+from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
+from lineproof.methods.trials import TAKEN_AT_ITS_WORD, Deadline
+from support.catalogue import CATALOGUE
+from support.held_queue import QueuedRouter
+from support.paths import VARIABLES
 from support.pure_router import LINE, PureRouter
 
-QUICK = read_goal(PROJECT.goals, "quick")
-SLA, HIGHEST = Load(5e6), Load(0.97 * LINE)
+GOALS = VARIABLES / "goals"
+QUICK = read_goal(GOALS, "quick")
+SLA, HIGHEST, LINK = Load(5e6), Load(0.97 * LINE), 10e9
 
 
-def found(router: PureRouter, goal: Goal = QUICK, carried: Load = SLA, **terms: Any) -> Margin:
-    return search_margin(router, goal, carried, HIGHEST, CharacterisationTerms(**terms))
+def promise_at(goal: Goal, sentence: str = "64b unidirectional ≥ 5 Mpps") -> Callable[[float], Promise]:
+    requirement = parse(sentence, CATALOGUE)
+    return lambda pps: requirement.promise(goal, Load(pps), LINK, TAKEN_AT_ITS_WORD)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.floats(min_value=1.0, max_value=2.8))
-def test_the_bounds_enclose_the_capacity(ratio: float):
-    result = found(PureRouter(SLA.pps * ratio))
-    assert result.finished and result.high is not None
+def found(
+    router: Measure, goal: Goal = QUICK, carried: Load = SLA, deadline: Deadline | None = None, sentence: str = ""
+) -> Margin:
+    promises = promise_at(goal, sentence) if sentence else promise_at(goal)
+    return find_margin(promises, carried, HIGHEST, router, TrialConditions(), LINE, deadline)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(min_value=1.0, max_value=2.8), st.sampled_from(["quick", "standard"]))
+def test_the_bounds_enclose_the_capacity_within_half_a_minute(ratio: float, goal: str):
+    result = found(PureRouter(SLA.pps * ratio), read_goal(GOALS, goal), deadline=Deadline(traffic=60))
+    assert result.finished and result.high is not None and 1 <= result.seconds <= 30
+    # what is lost of all trials is forgiven up to a thousandth, and each trial may lose nothing
     assert 1 <= result.low <= ratio + 1e-6 <= result.high + 2e-6
     assert result.high / result.low <= 1.0051
 
 
-@pytest.mark.parametrize("goal", ["quick", "standard"])
-@pytest.mark.parametrize("ratio", [1.0005, 1.004, 1.08, 2.5])
-def test_the_default_of_a_minute_is_enough(goal: str, ratio: float):
-    result = found(PureRouter(SLA.pps * ratio), read_goal(PROJECT.goals, goal), deadline=Deadline(traffic=60))
-    assert result.finished and 5 <= result.seconds <= 30
-
-
-def test_the_sentences_own_load_is_not_tried_again():
-    router = PureRouter(SLA.pps * 1.0005)
-    result = found(router)
-    assert (result.low, result.high) == (1.0, pytest.approx(1.005, abs=2e-4))
-    assert min(pps for pps, _ in router.asked) > SLA.pps
+def test_all_that_can_be_sent_is_carried_in_as_many_trials_as_a_verdict_has():
+    result = found(PureRouter(LINE))
+    assert result.finished and result.high is None and result.low == pytest.approx(HIGHEST.pps / SLA.pps)
+    assert [trial.number for trial in result.trials] == list(range(1, QUICK.fewest_trials + 1))
 
 
 @pytest.mark.parametrize("carried", [HIGHEST, Load(LINE)])
@@ -55,36 +65,43 @@ def test_nothing_is_sent_where_the_sentence_asks_for_all_that_can_be(carried: Lo
     assert router.asked == []
 
 
-def test_a_sentence_just_below_all_that_can_be_sent_is_searched():
-    result = found(PureRouter(LINE), carried=Load(HIGHEST.pps * 0.9999))
-    assert result.finished and result.high is None and result.low == pytest.approx(1.0001)
-
-
 def test_the_worse_direction_decides():
-    assert found(PureRouter(6e6, directions=2, weaker=0.9)).low == pytest.approx(1.08, abs=0.006)
+    router = PureRouter(6e6, directions=2, weaker=0.9)
+    assert found(router, sentence="64b bidirectional ≥ 5 Mpps each way").low == pytest.approx(1.08, abs=0.006)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(min_value=1, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
-def test_a_search_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):
+@settings(max_examples=30, deadline=None)
+@given(st.integers(min_value=0, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
+def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):
     result = found(PureRouter(SLA.pps * ratio), deadline=Deadline(traffic=seconds))
     assert result.seconds <= seconds
     assert 1 <= result.low <= ratio + 1e-6
     assert result.high is None or result.high >= min(ratio, HIGHEST.pps / SLA.pps) - 1e-6
-    assert result.finished is not result.reason.startswith("deadline: ")
+    assert result.finished is not bool(result.reason)
 
 
-def test_one_trial_that_no_goal_forgives_bounds_an_unfinished_search():
-    result = found(PureRouter(SLA.pps * 1.08), deadline=Deadline(traffic=1))
-    assert not result.finished
-    # the first trial, at the highest load, lost half of it
+def test_a_router_that_carries_less_under_overload_has_the_same_margin():
+    def collapsing(load: Load, duration: float) -> Outcome:
+        return PureRouter(6e6 if load.pps <= 6e6 else 5.2e6)(load, duration)
+
+    result = found(collapsing, deadline=Deadline(traffic=120))
+    assert result.low <= 1.2 <= (result.high or 0.0) and result.low > 1.1
+
+
+def test_a_testbed_that_breaks_down_ends_it_with_its_bounds():
+    result = found(PureRouter(5.4e6, breaks=3))
+    assert not result.finished and "the generator went away" in result.reason
     assert (result.low, result.high) == (1.0, pytest.approx(HIGHEST.pps / SLA.pps))
-    assert "(single trials: bad from 288.7 %)" in result.reason
 
 
-def test_a_search_without_time_for_a_trial_knows_the_verdict_only():
-    result = found(PureRouter(SLA.pps * 2), deadline=Deadline(traffic=0.5))
-    assert (result.low, result.high, result.finished, result.seconds) == (1.0, None, False, 0.0)
+@pytest.mark.parametrize("goal", ["quick", "standard"])
+def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal: str):
+    # 2 % more than the sentence, behind a queue of 50 ms: in a trial of 1 s nothing is lost up to 7 %
+    terms, router = read_goal(GOALS, goal), QueuedRouter(1.02 * SLA.pps, 255_000)
+    result = found(router, terms, deadline=Deadline(traffic=60))
+    assert result.low <= 1.0202 and result.high is not None
+    at = replace(promise_at(terms)(1.07 * SLA.pps), soak=0)
+    assert decide(at, router, TrialConditions(), LINE).ruling is Ruling.FAIL
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from lineproof.evidence.loadtest_json import loadtest_data, loadtest_json
 from lineproof.methods.ramp import RampPhase, RampPlan, ramp
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.evidence_builders import NamedTraffic
+from support.held_queue import QueuedRouter
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
@@ -46,6 +47,13 @@ def test_single_lossy_step_is_no_saturation():
     assert (
         ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2, behind=0.0), CharacterisationTerms()).saturation is None
     )
+
+
+def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():
+    # the queue takes in 50 ms of the rate, so that each trial of a second loses nothing up to 7 %
+    found = ramp(QueuedRouter(5.1e6, 255_000), PLAN, CharacterisationTerms())
+    assert found.saturation.load.pps == pytest.approx(18 / 50 * LINE) and found.saturation.loss_ratio == 0
+    assert found.peak_pps == pytest.approx(5.1e6)
 
 
 def test_worse_direction_counts_in_a_ramp_unless_in_total():

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ..core.doubts import USABLE_SHARE, OwnPart
-from ..core.requirement import Requirement
+from ..core.requirement import Requirement, TrafficWords
 from ..core.trial import Tolerance
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
@@ -65,17 +65,17 @@ def first_known(
 def own_part(
     sources: Iterable[CeilingSource],
     measured: MeasuredLimits | None,
-    requirement: Requirement,
+    traffic: Requirement | TrafficWords,
     load_pps: float,
     trial_seconds: float,
 ) -> OwnPart:
-    """Return the generator's own part under *requirement*, judged in trials of so many s at *load_pps* of each port.
+    """Return the generator's own part under *traffic*, measured in trials of so many s at *load_pps* of each port.
 
     *measured*: its calibration; None: it was not calibrated, so nobody watched it.
     """
-    traffic = requirement.profile, requirement.bidirectional, requirement.pairs
+    kind = traffic.profile, traffic.bidirectional, traffic.pairs
     own = OwnPart()
-    if (ceiling := first_known(sources, *traffic)) is not None:
+    if (ceiling := first_known(sources, *kind)) is not None:
         most = min(ceiling.lossless, ceiling.received)
         own = OwnPart(
             lossless_pps=ceiling.lossless,
@@ -84,7 +84,7 @@ def own_part(
             remedy=ceiling.remedy,
             evidence=ceiling.evidence,
         )
-    found = None if measured is None else measured.ceiling(*traffic)
+    found = None if measured is None else measured.ceiling(*kind)
     if found is None:
         return own
     delay = 0.0 if found.latency is None else found.latency.p99_high_us

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from .. import __version__
 from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
-from ..ceilings.headroom import USABLE_SHARE
 from ..core.ceiling import OwnLatency
+from ..core.doubts import USABLE_SHARE
+from ..core.goal import Goal
 from ..core.trial import Fault, Load, Trial
 from ..errors import LineproofError, TestbedError
 from ..files import check_writable
 from ..generators.base import Probe
+from ..methods.budget import duration_text
 from ..methods.ceiling import find_ceiling, own_latency
-from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
+from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 from ..project import Project
 from ..session.bypass import BYPASS_REMEDY, check_router_bypassed
 from ..session.plan import Plan
@@ -25,7 +28,7 @@ from ..session.traffic import PROBE_PPS
 from ..system.cpu_steal import cpu_times, steal_percent, steal_text
 from ..testbed.settings import HardwareSettings
 from ..traffic.profiles import PAIRS, Profile
-from ..units import si
+from ..units import counted, si
 from ..visible import shortened
 from .arguments import add_plan_arguments, say
 
@@ -33,7 +36,7 @@ TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
 """Measured by default: the smallest frames, the largest, a mix, and a single flow."""
 
 GOAL = "standard"
-"""The default goal: the generator is watched for as long as its longest verdict."""
+"""The default goal: its risk and the length of its trials say how long the generator is watched."""
 
 BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
 """To check the bypass: frames/s, and how many to capture at each port; others (LLDP …) may be among them."""
@@ -59,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (1)")
     parser.add_argument(
-        "--goal", default=GOAL, help=f"watch the generator's own loss for as long as this goal's verdicts ({GOAL})"
+        "--goal", default=GOAL, help=f"watch the generator's own loss for 1 / risk trials of this goal ({GOAL})"
     )
     parser.add_argument("--calibrations", type=Path, help=f"folder to write to (results/{FOLDER})")
 
@@ -105,6 +108,9 @@ def calibrate(
     """
     found: list[CeilingEntry] = []
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
+    count = len(profiles) * len(directions)
+    words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
+    print(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic.", flush=True)
     session = Session.start(plan, bypass=True, say=say)
     try:
         session.generator.connect()
@@ -154,36 +160,49 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
         session.traffic.measure(Load(line), session.plan.warm_up)
     terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)
     found = find_ceiling(session.traffic.measure, line, terms, duration)
-    directions = len(session.traffic.directions(bidirectional, pairs))
-    watched = _watch(session, USABLE_SHARE * found.lossless, directions, terms)
+    watched = _watch(session, USABLE_SHARE * found.lossless, terms)
     latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
     steal = steal_percent(before, cpu_times())
     return ceiling_entry(profile, bidirectional, found, latency, duration, steal, pairs=pairs, watched=watched)
 
 
-def _watch(session: Session, pps: float, directions: int, terms: CharacterisationTerms) -> Watch:
-    """How often the generator loses frames itself at *pps*, in as many trials as the goal's longest verdict has."""
+def watch_trials(goal: Goal) -> int:
+    """Return the trials after which loss that was never seen comes in the next one with less than the goal's risk."""
+    return math.ceil(1 / goal.risk - 1e-9)
+
+
+def _watch(session: Session, pps: float, terms: CharacterisationTerms) -> Watch:
+    """Watch how often the generator loses frames itself at *pps*, and how many in the worst trial."""
     goal = session.plan.goal
-    trials = goal.plan_for(directions).most_trials
-    series = TrialSeries(session.traffic.measure, replace(terms, on_trial=lambda trial: None))
-    print(f"  watching it for {trials * goal.final_trial_duration:g} s at {si(pps, 'pps')}", flush=True)
+    trials, series = (
+        watch_trials(goal),
+        TrialSeries(session.traffic.measure, replace(terms, on_trial=lambda trial: None)),
+    )
+    print(f"  watching it for {_watch_text(goal)} at {si(pps, 'pps')}", flush=True)
     try:
-        lossy = sum(series.run(Load(pps), goal.final_trial_duration, _is_watched).lost > 0 for _ in range(trials))
+        lost = [_most_lost(series.run(Load(pps), goal.final_trial_duration, is_measured)) for _ in range(trials)]
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be watched: {error}") from error
-    print(f"  it lost frames itself in {lossy} of {trials} trials", flush=True)
+    lossy, most_lost = sum(count > 0 for count in lost), max(lost)
+    worst = f", {most_lost} frames in the worst" if most_lost else ""
+    print(f"  it lost frames itself in {lossy} of {trials} trials{worst}", flush=True)
     return Watch(
         goal=goal.goal,
         load_pps=round(pps, 3),
         trials=trials,
         lossy=lossy,
+        most_lost=most_lost,
         trial_duration=goal.final_trial_duration,
     )
 
 
-def _is_watched(trial: Trial) -> bool:
-    """Errors of the generator's ports are its own loss, and a load just below its ceiling need not be exact."""
-    return all(item.fault.generator_too_slow or item.fault is Fault.GENERATOR for item in trial.problems)
+def _watch_text(goal: Goal, times: int = 1) -> str:
+    return duration_text(times * watch_trials(goal) * goal.final_trial_duration)
+
+
+def _most_lost(trial: Trial) -> int:
+    """Return the lost frames of the worst direction."""
+    return max(row.lost for row in trial.outcome.directions)
 
 
 def _latency(

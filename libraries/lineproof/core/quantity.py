@@ -150,6 +150,8 @@ class Quantity(ABC):
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    judges_loss: ClassVar[bool] = False
+    """Whether its figure is a loss ratio."""
 
     @property
     def threshold_is_load(self) -> bool:

@@ -26,6 +26,15 @@ LEVEL_SAMPLES = 3
 READ_SKEW_SECONDS = 0.001
 """Seconds by which a generator may read the counts of one port later than those of another."""
 
+REDUCED_LOAD_SHARE = 0.5
+"""The load after the overload, as a share of it (RFC 2544 26.5)."""
+
+OVERLOAD_LOSS_RATIO = 0.01
+"""A router that loses a smaller ratio of its frames in the first phase is not overloaded."""
+
+RATE_TOLERANCE = 0.005
+"""Ratio by which the rate sent may differ from the reduced load, whose count of frames is the clock."""
+
 SPREAD_FACTOR = 4.0
 """A difference between two samples is a change where it exceeds the usual one by this factor."""
 
@@ -79,11 +88,17 @@ class StepDown:
         offered = self.after.offered[direction]
         return min(self.after.missing(direction), whole.lost) / offered if offered else 0.0
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether the generator sent at the reduced load, so that its count of frames is a clock."""
+        least, most = self.sent
+        return least / (1 + RATE_TOLERANCE) <= self.second.pps <= most / (1 - RATE_TOLERANCE)
+
     def undetectable_loss(self, direction: int) -> float:
         """Frames of a direction whose loss cannot be seen: they may be under way, or counted later."""
         return self._level_bounds(direction)[0] if len(self.samples) >= MIN_SAMPLES else math.nan
 
-    def recovery(self, direction: int, tolerance: float = 0.005) -> TimeBounds | None:
+    def recovery(self, direction: int, tolerance: float = RATE_TOLERANCE) -> TimeBounds | None:
         """When the last frame of a direction was lost, in s since the change; None: too few samples.
 
         Missing frames (sent less received) are lost or under way; after the drain all of them are lost. ``low``: the

@@ -30,8 +30,8 @@ class DirectionCount:
     """Counts of one direction in one trial.
 
     ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port. Bytes are L2
-    with FCS. ``backlog``: frames that were under way when the counters were last read during sending, and came back
-    later (None: not known): a queue that grows hides a shortage. ``foreign``: the most frames of other origin among
+    with FCS. ``backlog``: frames by which queues grew while frames were sent, and which came back later (None: not
+    known): a queue that grows hides a shortage. ``foreign``: the most frames of other origin among
     those forwarded (:mod:`.foreign`); as many lost frames may be hidden by them.
     """
 

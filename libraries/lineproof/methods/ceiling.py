@@ -15,7 +15,7 @@ from ..core.latency import Statistic
 from ..core.trial import Fault, Load, Measure, Outcome, Trial
 from ..errors import TestbedError
 from ..units import si
-from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
+from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 
 SEARCH_WIDTH = 0.01
 """Relative width of the search."""
@@ -25,6 +25,8 @@ LOSSLESS_REPEATS = 2
 
 MOST_SEARCH_TRIALS = 24
 """The most trials of one search; the ceiling is what they showed."""
+
+_TOO_SLOW = (Fault.STRETCHED, Fault.CPU_BOUND)
 
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
@@ -65,8 +67,10 @@ class _CeilingSearch:
                 f"with the router bypassed frames are lost even at {si(least, 'pps')}; fix cables and ports"
             )
         offered = line
-        if not _offered_in_full(first):
-            offered = self._highest(lambda pps: _offered_in_full(self._run(pps)), line, _offered_rate(first), least)
+        if not self._offered_in_full(first):
+            offered = self._highest(
+                lambda pps: self._offered_in_full(self._run(pps)), line, _offered_rate(first), least
+            )
         if not offered:
             raise TestbedError(
                 f"the generator does not offer even {si(least, 'pps')}; look at the TRex server's console"
@@ -93,30 +97,30 @@ class _CeilingSearch:
         return low
 
     def _run(self, pps: float) -> Trial:
-        return self._trials.run(Load(pps), self._duration, _is_conclusive)
+        # what the generator reports as not sent or not received is the ceiling, not a spoilt trial
+        return self._trials.run(Load(pps), self._duration, is_measured)
 
-
-def _is_conclusive(trial: Trial) -> bool:
-    # what the generator reports as not sent or not received is the ceiling, not a spoilt trial
-    return all(problem.fault.generator_too_slow or problem.fault is Fault.GENERATOR for problem in trial.problems)
-
-
-def _offered_in_full(trial: Trial) -> bool:
-    return not any(problem.fault.generator_too_slow for problem in trial.problems)
+    def _offered_in_full(self, trial: Trial) -> bool:
+        # the clock's uncertainty is no ceiling; rounding may cost one frame
+        most = 1 - self._trials.terms.tolerance.under
+        least = most * trial.outcome.load.pps * trial.seconds.low - 1
+        return not any(problem.fault in _TOO_SLOW for problem in trial.problems) and all(
+            row.offered >= least for row in trial.outcome.directions
+        )
 
 
 def _came_back_whole(trial: Trial) -> bool:
-    return not trial.lost and all(problem.fault.generator_too_slow for problem in trial.problems)
+    return not trial.lost and all(problem.fault is not Fault.GENERATOR for problem in trial.problems)
 
 
 def _offered_rate(trial: Trial) -> float:
     """Frames/s offered in the worse direction."""
-    return min(direction.offered for direction in trial.outcome.directions) / trial.seconds
+    return min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
 
 
 def _received_rate(trial: Trial) -> float:
     """Frames/s received in the worse direction."""
-    return min(direction.forwarded for direction in trial.outcome.directions) / trial.seconds
+    return min(direction.forwarded for direction in trial.outcome.directions) / trial.seconds.high
 
 
 def own_latency(outcome: Outcome) -> OwnLatency | None:

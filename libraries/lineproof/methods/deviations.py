@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..core.requirement import Quantity
 from ..core.verdict import RFC2544_GOAL, Verdict
 
 
@@ -71,7 +70,7 @@ def deviations_of(results: Sequence[object]) -> list[Deviation]:
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
     """What *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
     found: list[Deviation] = []
-    if verdict.requirement.quantity in (Quantity.THROUGHPUT, Quantity.LOSS):
+    if verdict.requirement.quantity.judges_loss:
         found.append(LOSS_OF_OFFERED_FRAMES)
     if verdict.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
         found += TRIALS_OF_SECTION_23

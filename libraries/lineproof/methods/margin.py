@@ -1,70 +1,74 @@
 """Margin: how much more than its sentence a router carries, once the sentence has passed.
 
-For a throughput a search upwards, which begins with what the verdict has proven. For ``forwards`` nothing is sent: the
-verdict's own trials measured the rate at the maximum offered load (RFC 2285 3.6.2), and no higher load can be offered.
+For a throughput the same rule is asked at higher loads, within a small budget of traffic. For ``forwards`` nothing is
+sent: the verdict's own trials measured the rate at the maximum offered load (RFC 2285 3.6.2), and no higher load can be
+offered.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from ..core.goal import Goal
-from ..core.trial import Load, Measure, Trial
-from ..core.verdict import Verdict, clear_loss
-from .search import CapacityBounds, SearchResult, search
-from .trials import CharacterisationTerms
+from ..core.deciding import Decision, Standing, TrialConditions, decide
+from ..core.phrases import of_directions, percent
+from ..core.quantity import Promise
+from ..core.rule import Ruling
+from ..core.trial import Load, Measure, Outcome, Trial
+from ..core.verdict import Verdict
+from ..errors import BREAKDOWN_ERRORS
+from .trials import Deadline, breakdown_text
 
-_NAME = "margin"
 _ROUNDING = 1e-6
+
+GROWTH = 4.0
+"""A step upwards that meets no limit makes the next one so many times as large."""
+
+ONE_LOAD = 0.4
+"""The largest share of the budget that one load may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Margin:
     """What is carried, as ratios to the sentence's threshold: 1.08 is 108 %.
 
-    ``low``: the highest that is proven, at least the sentence itself; ``high``: the lowest that is not carried, None:
-    all that was asked for is. ``reason``: what ended an unfinished search. ``search``: where there was one.
+    ``low``: the highest that passed, at least the sentence itself; ``high``: the lowest that failed, None: all that was
+    asked for passed. ``reason``: what ended it early. ``trials``: at higher loads.
     """
 
     low: float
     high: float | None
     finished: bool = True
     reason: str = ""
-    search: SearchResult | None = None
+    trials: tuple[Trial, ...] = ()
 
     @property
     def seconds(self) -> float:
         """Seconds of traffic."""
-        return 0.0 if self.search is None else self.search.traffic
+        return sum(trial.outcome.duration for trial in self.trials)
 
     def unproven(self, reason: str) -> Margin:
         """Without what was found: *reason* spoils all of it. The verdict stays."""
-        return Margin(1.0, None, False, reason, self.search)
+        return Margin(1.0, None, False, reason, self.trials)
 
 
-def search_margin(
-    measure: Measure,
-    goal: Goal,
+def find_margin(
+    promise_at: Callable[[float], Promise],
     carried: Load,
     highest: Load,
-    terms: CharacterisationTerms,
+    measure: Measure,
+    conditions: TrialConditions,
+    line_pps: float,
+    deadline: Deadline | None = None,
 ) -> Margin:
-    """Search upwards from *carried*, the load of each port at which the sentence passed, to *highest*.
+    """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
 
-    *goal*: as in every search (:func:`.search`), with its own loss ratio. A search that ends early still has an upper
-    bound where one trial lost so much that the goal forgives it nowhere.
+    ``promise_at(pps)``: the sentence at another load. *deadline*: of all trials together.
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None)
-    ratios = {_NAME: goal.loss_ratio}
-    result = search(measure, goal, carried, highest, terms, ratios, carried=carried)
-    bounds = result[_NAME]
-    clear = [trial.outcome.load.pps for trial in result.trials if _is_clear(trial, goal, terms.in_total)]
-    uppers = [pps for pps in (None if bounds.upper is None else bounds.upper.pps, *clear) if pps is not None]
-    low = 1.0 if bounds.lower is None else max(1.0, bounds.lower.pps / carried.pps)
-    above = [pps / carried.pps for pps in uppers if pps > low * carried.pps]
-    reason = "" if bounds.finished else _unfinished(result, bounds, carried)
-    return Margin(low, min(above, default=None), bounds.finished, reason, result)
+    return _Ascent(promise_at, carried, highest, measure, conditions, line_pps, deadline or Deadline()).margin()
 
 
 def margin_of_forwarding(verdict: Verdict) -> Margin:
@@ -78,16 +82,123 @@ def margin_of_forwarding(verdict: Verdict) -> Margin:
     return Margin(low / threshold, high / threshold)
 
 
-def _is_clear(trial: Trial, goal: Goal, in_total: bool) -> bool:
-    return trial.blames_router and clear_loss(goal, trial, in_total)
+class _Spent(Exception):
+    """Ends all trials. Its text says why."""
 
 
-def _unfinished(result: SearchResult, bounds: CapacityBounds, carried: Load) -> str:
-    """Why the search ended, and what single trials hint at."""
-    hints = [f"{words} {100 * load.pps / carried.pps:.4g} %" for words, load in _hints(bounds) if load is not None]
-    ended = result.ended.removeprefix("inconclusive: ")
-    return f"{ended} (single trials: {', '.join(hints)})" if hints else ended
+class _LoadSpent(Exception):
+    """Ends the trials at one load, which took its share of the budget."""
 
 
-def _hints(bounds: CapacityBounds) -> tuple[tuple[str, Load | None], ...]:
-    return ("good up to", bounds.good), ("bad from", bounds.bad)
+class _Ascent:
+    """The loads that were asked, in frames/s of each port: ``low`` passed, ``high`` failed (None: none did)."""
+
+    def __init__(
+        self,
+        promise_at: Callable[[float], Promise],
+        carried: Load,
+        highest: Load,
+        measure: Measure,
+        conditions: TrialConditions,
+        line_pps: float,
+        deadline: Deadline,
+    ) -> None:
+        self._promise_at, self._measure, self._line = promise_at, measure, line_pps
+        self._sentence, self._highest = carried.pps, highest.pps
+        self._low, self._high = carried.pps, math.inf
+        self._width = promise_at(carried.pps).goal.width
+        self._step = self._width
+        self._rate: float | None = None
+        """What the last trial above the limit forwarded; None: tried already."""
+        self._conditions = replace(conditions, on_trial=self._on_trial)
+        self._listener, self._trials = conditions.on_trial, list[Trial]()
+        self._deadline, self._began = deadline, deadline.now()
+        self._spent = self._spent_here = 0.0
+
+    def margin(self) -> Margin:
+        """Ask until the bounds are close, all that can be sent passed, or the budget is used up."""
+        load, open_at = self._highest, list[float]()
+        while True:
+            try:
+                ruling = self._ruling(load)
+            except _Spent as spent:
+                return self._margin(False, str(spent))
+            except BREAKDOWN_ERRORS as error:
+                return self._margin(False, breakdown_text(error).removeprefix("inconclusive: "))
+            if ruling is Ruling.INCONCLUSIVE:
+                open_at.append(load)
+            if self._low >= self._highest * (1 - _ROUNDING) or self._high <= self._low * (1 + self._width + _ROUNDING):
+                return self._margin(True, "")
+            following = self._next(load, ruling, open_at)
+            if following is None:
+                words = ", ".join(percent(item / self._sentence) for item in open_at)
+                return self._margin(False, f"at {words} the testbed could prove neither")
+            load = following
+
+    def _ruling(self, load: float) -> Ruling:
+        promise, self._spent_here = replace(self._promise_at(load), soak=0), 0.0
+        try:
+            decision = decide(promise, self._within_budget, self._conditions, self._line)
+        except _LoadSpent:
+            return Ruling.INCONCLUSIVE
+        if decision.ruling is Ruling.PASS:
+            self._low = max(self._low, load)
+        elif decision.ruling is Ruling.FAIL:
+            self._high = min(self._high, load)
+            self._rate = _carried_rate(promise, decision)
+        return decision.ruling or Ruling.INCONCLUSIVE
+
+    def _next(self, load: float, ruling: Ruling, open_at: list[float]) -> float | None:
+        """Return the next load: around the rate that was forwarded, then in growing steps, then between the bounds."""
+        low, top = self._low, min(self._high, self._highest)
+        if ruling is Ruling.FAIL:
+            self._step = self._width
+        if self._rate is not None:
+            below, above = self._rate * (1 - 0.49 * self._width), self._rate * (1 + 0.49 * self._width)
+            if ruling is Ruling.FAIL and low * (1 + _ROUNDING) < below < top:
+                return below
+            self._rate = None
+            if low * (1 + _ROUNDING) < above < top:
+                return above
+        following = max([low, *(item for item in open_at if item > low)]) * (1 + self._step)
+        self._step *= GROWTH
+        if following < top * (1 - _ROUNDING):
+            return following
+        middle = (low + top) / 2
+        is_near_open = any(abs(item / middle - 1) < self._width / 2 for item in open_at)
+        return None if is_near_open or middle < low * (1 + self._width / 4) else middle
+
+    def _within_budget(self, load: Load, duration: float) -> Outcome:
+        deadline = self._deadline
+        if deadline.traffic is not None and self._spent + duration > deadline.traffic:
+            raise _Spent(
+                f"deadline: {self._spent:g} of {deadline.traffic:g} s of traffic were sent, and the next trial takes"
+                f" {duration:g} s"
+            )
+        wall = deadline.now() - self._began
+        if deadline.wall is not None and wall + duration / self._conditions.clock_speed > deadline.wall:
+            raise _Spent(f"deadline: {wall:.0f} of {deadline.wall:g} s have passed, and a trial takes {duration:g} s")
+        if deadline.traffic is not None and self._spent_here + duration > ONE_LOAD * deadline.traffic:
+            raise _LoadSpent
+        outcome = self._measure(load, duration)
+        self._spent += outcome.duration
+        self._spent_here += outcome.duration
+        return outcome
+
+    def _on_trial(self, trial: Trial, standing: Standing) -> None:
+        self._trials.append(replace(trial, number=len(self._trials) + 1))
+        self._listener(self._trials[-1], standing)
+
+    def _margin(self, finished: bool, reason: str) -> Margin:
+        high = None if self._high == math.inf else self._high / self._sentence
+        return Margin(self._low / self._sentence, high, finished, reason, tuple(self._trials))
+
+
+def _carried_rate(promise: Promise, decision: Decision) -> float:
+    """Return the load of each port, in frames/s, of which no more would be lost than is promised, as trials hint."""
+    trials, forgiven = decision.trials, promise.limit.value
+    rows = zip(*(trial.outcome.directions for trial in trials), strict=True)
+    seconds = sum(trial.seconds.high for trial in trials) or 1e-9
+    rates = [sum(row.sustained for row in column) / seconds for column in rows]
+    together = promise.in_total and forgiven > 0
+    return of_directions(rates, together) / (len(rates) if together else 1) / (1 - forgiven)

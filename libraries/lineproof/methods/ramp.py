@@ -11,11 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..core.trial import Load, Measure, Trial
+from ..core.phrases import percent
+from ..core.trial import DirectionCount, Load, Measure, Trial
 from ..units import si
 from .deviations import DeviatingResult, Deviation
-from .phrases import percent
-from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from .trials import (
+    CharacterisationEnded,
+    CharacterisationTerms,
+    TrialSeries,
+    per_direction,
+    shows_loss,
+)
 
 PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
@@ -34,7 +40,7 @@ class RampPhase(Enum):
 
 
 BEHIND = 0.001
-"""The ratio of offered frames that may be missing before a router counts as behind, unless a ramp says otherwise."""
+"""The ratio of offered frames that may be lost, or by which queues may grow, before a router counts as behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,8 @@ class RampPlan:
     """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port) in ``steps`` trials of ``step`` s each.
 
     Before it ``warm_up`` s at ``warm_up_pps`` frames/s, after it ``hold`` s at the top; both in trials of at most
-    ``step`` s. ``behind``: the ratio of offered frames (0..1) that may be missing before the router counts as behind.
+    ``step`` s. ``behind``: the ratio of offered frames (0..1) that may be lost, or by which queues may grow, before the
+    router counts as behind.
     """
 
     line_pps: float
@@ -88,7 +95,7 @@ def _equal_parts(whole: float, piece: float) -> Iterator[float]:
 class RampStep:
     """One trial of the ramp, with its mean rates in frames/s: of both directions together, or of the worse one.
 
-    ``behind``: it lost more than the plan's ``behind``.
+    ``behind``: it lost, or its queues grew by, more than the plan's ``behind``.
     """
 
     phase: RampPhase
@@ -138,7 +145,7 @@ class RampResult(DeviatingResult):
         """The definition of saturation, in words."""
         return (
             f"saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
-            f" {percent(self.plan.behind)} of the frames offered"
+            f" {percent(self.plan.behind)} of the frames offered, or let its queues grow by so many"
         )
 
     @property
@@ -182,11 +189,11 @@ def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> Ramp
     ended = ""
     try:
         for phase, load, seconds in plan.phases():
-            trial = trials.run(load, seconds, lambda trial: trial.blames_router)
+            trial = trials.run(load, seconds, lambda trial: shows_loss(trial, terms.conditions.resolution))
             steps.append(_ramp_step(phase, trial, plan, terms))
     except CharacterisationEnded as reason:
         ended = str(reason)
-    short = [step.offered_pps for step in steps if not step.trial.valid]
+    short = [step.offered_pps for step in steps if _is_short(step.trial)]
     measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
     peak = max((step.forwarded_pps for step in measured), default=0.0)
     ceiling = max(short) if short else None
@@ -194,12 +201,24 @@ def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> Ramp
 
 
 def _ramp_step(phase: RampPhase, trial: Trial, plan: RampPlan, terms: CharacterisationTerms) -> RampStep:
-    seconds = trial.seconds
-    offered = [direction.offered / seconds for direction in trial.outcome.directions]
-    forwarded = [direction.forwarded / seconds for direction in trial.outcome.directions]
+    seconds, rows = trial.seconds.high, trial.outcome.directions
+    offered = [row.offered / seconds for row in rows]
+    # what came out of a queue after the end of sending was not forwarded at that rate
+    forwarded = [(row.forwarded - (row.backlog or 0)) / seconds for row in rows]
     combined = math.fsum if terms.in_total else min
+    missing = [_missing(row) / max(1, row.offered) for row in rows]
+    behind = sum(map(_missing, rows)) / max(1, trial.offered) if terms.in_total else max(missing, default=0.0)
     loss = trial.loss_ratio(terms.in_total)
-    return RampStep(phase, trial, combined(offered), combined(forwarded), loss, loss > plan.behind)
+    return RampStep(phase, trial, combined(offered), combined(forwarded), loss, behind > plan.behind)
+
+
+def _missing(row: DirectionCount) -> int:
+    """Return the frames that were lost, or by which queues grew."""
+    return row.lost + (row.backlog or 0)
+
+
+def _is_short(trial: Trial) -> bool:
+    return any(problem.fault.generator_too_slow for problem in trial.problems)
 
 
 def _saturation_step(steps: list[RampStep]) -> RampStep | None:

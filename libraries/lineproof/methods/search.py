@@ -3,22 +3,25 @@
 Several loss ratios are searched together: without loss (NDR) and with at most half a per cent (PDR). The result of
 each is a *lower bound*, a load that was carried within the goal, and an *upper bound*, one that was not, at most the
 relative width apart. A deadline or a spoilt testbed ends the search early, with the bounds found until then.
+
+As of a verdict, the trials are read twice: a lower bound is one with each loss at its worse end, an upper bound is one
+with each loss at its better end. Where queues leave open what was lost, they are further apart.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from ..core.goal import Goal
+from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
-from .phrases import percent
-from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -30,9 +33,6 @@ LOWEST_LOAD_RATIO = 0.001
 
 SHORTEST_TRIAL = 1.0
 """Seconds of the first trials, which narrow the search; the goal's final trials decide."""
-
-SECOND_SEARCH_MARGIN = 0.05
-"""How far a second search with longer trials extends beyond the bounds of the first, as a ratio of them."""
 
 _NO_LIMIT = 1e9
 
@@ -126,15 +126,11 @@ def search(
     terms: CharacterisationTerms,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
-    carried: Load | None = None,
 ) -> SearchResult:
     """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
 
-    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. If the load found is so
-    low that the goal's ``buffer_frames`` hide a shortage, a second search around it has longer trials
-    (:meth:`.Goal.for_load`, then the result's ``goal``). *relative_width* (0..1): the distance of the bounds.
-    *carried*: a load that is known to be carried; neither it nor less is tried. Raises ValueError for loads, ratios or
-    a width that leave nothing to search.
+    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1):
+    the distance of the bounds. Raises ValueError for loads, ratios or a width that leave nothing to search.
     """
     if not 0 < lowest.pps < highest.pps:
         raise ValueError(
@@ -142,34 +138,6 @@ def search(
         )
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
-    trials = TrialSeries(measure, terms)
-    measurer = _Measurer(trials, max(loss_ratios.values()), carried)
-    found = _search(measurer, goal, lowest, highest, loss_ratios, relative_width)
-    lower = min((item.lower.pps for item in found.bounds if item.lower is not None), default=None)
-    if found.ended or lower is None or goal.for_load(lower) == goal:
-        return found
-    upper = max((highest.pps if item.upper is None else item.upper.pps for item in found.bounds), default=highest.pps)
-    least = max(lowest.pps, lower * (1 - goal.hidden_shortage(lower)) * (1 - SECOND_SEARCH_MARGIN))
-    most = min(highest.pps, upper * (1 + SECOND_SEARCH_MARGIN))
-    longer = _search(measurer, goal.for_load(lower), Load(least), Load(most), loss_ratios, relative_width)
-    if not longer.unfinished:
-        return longer
-    # the bounds of shorter trials are too high, as a buffer hides a shortage, but better than none
-    bounds = tuple(
-        item if item.finished else replace(first, finished=False)
-        for item, first in zip(longer.bounds, found.bounds, strict=True)
-    )
-    return replace(longer, bounds=bounds)
-
-
-def _search(
-    measurer: _Measurer,
-    goal: Goal,
-    lowest: Load,
-    highest: Load,
-    loss_ratios: Mapping[str, float],
-    relative_width: float,
-) -> SearchResult:
     # imported here because it takes half a second, which a suite without a search does not need
     from MLRsearch import Config, MultipleLossRatioSearch
 
@@ -184,13 +152,20 @@ def _search(
             warmup_duration=None,
         )
     )
-    ended = ""
+    ended, trials = "", TrialSeries(measure, terms)
+    measurer = _Measurer(trials, tuple(loss_ratios.values()))
     try:
         controller.search(measurer=measurer, debug=lambda text: None)
     except CharacterisationEnded as reason:
         ended = str(reason)
-    asked, trials = (lowest, highest, relative_width), measurer.trials
-    bounds = tuple(_capacity_bounds(name, item, controller, trials, not ended, asked) for name, item in wanted.items())
+    databases = controller.database, measurer.at_better_ends(controller.database, controller.scaling.targets)
+    asked = lowest, highest, relative_width
+    bounds = tuple(
+        _capacity_bounds(name, item, databases, controller.scaling.goal_to_final_target[item], trials, not ended, asked)
+        for name, item in wanted.items()
+    )
+    if not ended and not all(item.finished for item in bounds):
+        ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
     return SearchResult(bounds, tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
 
 
@@ -210,17 +185,24 @@ def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
 
 
 def _capacity_bounds(
-    name: str, wanted: Any, controller: Any, trials: TrialSeries, done: bool, asked: tuple[Load, Load, float]
+    name: str,
+    wanted: Any,
+    databases: tuple[Any, Any],
+    target: Any,
+    trials: TrialSeries,
+    done: bool,
+    asked: tuple[Load, Load, float],
 ) -> CapacityBounds:
     from MLRsearch import GoalResult
 
     lowest, highest, width = asked
-    target = controller.scaling.goal_to_final_target[wanted]
-    result = GoalResult.from_bounds(controller.database.get_relevant_bounds(target=target))
+    worse, better = (GoalResult.from_bounds(item.get_relevant_bounds(target=target)) for item in databases)
     lower, upper = (
-        None if stat is None else float(stat) for stat in (result.relevant_lower_bound, result.relevant_upper_bound)
+        None if stat is None else float(stat) for stat in (worse.relevant_lower_bound, better.relevant_upper_bound)
     )
-    throughput = None if lower is None else float(result.conditional_throughput)
+    # the search ended with the bounds at the worse ends
+    done = done and upper == (None if (least := worse.relevant_upper_bound) is None else float(least))
+    throughput = None if lower is None else float(worse.conditional_throughput)
     close = lower is not None and upper is not None and 1 - lower / upper <= width * (1 + 1e-6)
     at_edge = (upper is None and lower is not None and lower >= highest.pps * (1 - 1e-9)) or (
         lower is None and upper is not None and upper <= lowest.pps * (1 + 1e-9)
@@ -237,37 +219,47 @@ def _capacity_bounds(
 
 
 def _single_trial_bounds(trials: TrialSeries, loss_ratio: float) -> tuple[Load | None, Load | None]:
-    bad = [t.outcome.load.pps for t in trials.done if t.blames_router and trials.loss(t) > loss_ratio]
+    losses = [(trial.outcome.load.pps, trials.loss(trial)) for trial in trials.done]
+    bad = [pps for pps, loss in losses if loss.low > loss_ratio]
     least = min(bad, default=math.inf)
-    good = [t.outcome.load.pps for t in trials.done if t.valid and t.outcome.load.pps < least]
+    good = [pps for pps, loss in losses if loss.high <= loss_ratio and pps < least]
     return Load(max(good)) if good else None, Load(least) if bad else None
 
 
 class _Measurer:
-    """Gives the library our trials, as its AbstractMeasurer.
+    """Gives the library our trials, as its AbstractMeasurer, with each loss at its worse end."""
 
-    Spoilt trials never reach the library, because it takes unsent frames for lost ones.
-    """
-
-    def __init__(self, trials: TrialSeries, largest_ratio: float, carried: Load | None) -> None:
-        self.trials, self._largest = trials, largest_ratio
-        self._carried = 0.0 if carried is None else carried.pps * (1 + 1e-9)
+    def __init__(self, trials: TrialSeries, loss_ratios: tuple[float, ...]) -> None:
+        self.trials, self._loss_ratios = trials, loss_ratios
+        self._better: list[Any] = []
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """One trial of *intended_duration* s at *intended_load* frames/s into each port."""
+        """Return one trial of *intended_duration* s or longer at *intended_load* frames/s into each port."""
         from MLRsearch import MeasurementResult
 
-        if intended_load <= self._carried:
-            frames = max(1, round(intended_load * intended_duration))
-            return MeasurementResult(intended_duration, intended_load, offered_count=frames, loss_count=0)
-        trial = self.trials.run(Load(intended_load), intended_duration, self._is_conclusive)
-        if self.trials.terms.in_total:
-            offered, lost = trial.offered, trial.lost
-        else:
-            worst = max(trial.outcome.directions, key=lambda direction: direction.loss_ratio)
-            offered, lost = worst.offered, worst.lost
-        return MeasurementResult(intended_duration, intended_load, offered_count=offered, loss_count=lost)
+        trial = self.trials.run(Load(intended_load), intended_duration, self._decides)
+        loss, worst = self.trials.loss(trial), max(trial.outcome.directions, key=lambda row: row.loss_ratio)
+        in_total = self.trials.terms.in_total
+        offered, lost = (trial.offered, trial.lost) if in_total else (worst.offered, worst.lost)
+        # where both ends say the same, the counted loss leads to better guesses
+        ends = (lost, lost) if self._decides(trial) else (math.ceil(loss.high * offered), int(loss.low * offered))
+        worse, better = (
+            MeasurementResult(trial.outcome.duration, intended_load, offered, min(offered, count)) for count in ends
+        )
+        self._better.append(better)
+        return worse
 
-    def _is_conclusive(self, trial: Trial) -> bool:
-        # loss at a lower load than asked proves loss at the load, if it is above every ratio of the search
-        return trial.valid or (trial.blames_router and self.trials.loss(trial) > self._largest)
+    def at_better_ends(self, database: Any, targets: Any) -> Any:
+        """Return the library's *database* of the same trials, with each loss at its better end."""
+        from MLRsearch.discrete_result import DiscreteResult
+        from MLRsearch.measurement_database import MeasurementDatabase
+
+        found, loads = MeasurementDatabase(targets), {float(load): load for load in database.load_to_stats}
+        for result in self._better:
+            load = loads[result.intended_load]
+            found.add(DiscreteResult.with_load(result=result, load=load))
+        return found
+
+    def _decides(self, trial: Trial) -> bool:
+        loss = self.trials.loss(trial)
+        return all(is_decided(loss, ratio) for ratio in self._loss_ratios)

@@ -1,18 +1,32 @@
-"""Trials of a characterisation: numbered, judged, recorded; spoilt ones are repeated a limited number of times.
+"""Trials of a characterisation: numbered, doubted, recorded; those that decide nothing are repeated a few times.
 
-A characterisation measures how much a router carries; a sentence, whether it carries enough. Whatever ends a
-characterisation early, its result is what was found until then.
+A characterisation measures how much a router carries; a sentence, whether it carries enough. Both ask the same bounds:
+what is carried is so at the worse end of its loss, what is not at the better end. Whatever ends a characterisation
+early, its result is what was found until then.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..core.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
+from ..core.bounds import Bounds
+from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
+from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from ..errors import BREAKDOWN_ERRORS, in_words
-from .phrases import spoilt_trials_reason
+
+MOST_REPEATS = 3
+"""So often in a row a trial that decides nothing is repeated."""
+
+_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.PAUSED)
+
+TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
+"""A generator that nobody watched: a characterisation blames no router, so its loss is not doubted for that alone."""
+
+
+UNWATCHED = Conditions(math.inf, resolution=1e-3, unseen=1e-5, risk=0.05, own=TAKEN_AT_ITS_WORD)
 
 
 class CharacterisationEnded(Exception):
@@ -35,16 +49,18 @@ class Deadline:
 class CharacterisationTerms:
     """The settings of every trial of a characterisation. ``on_trial`` is called after each trial, before the next.
 
-    ``invalid_trials``: how often in a row a spoilt trial is repeated. ``in_total``: loss is that of both directions
-    together, else that of the worse one.
+    ``in_total``: loss is that of both directions together, else that of the worse one. ``longest_trial``: s to which a
+    trial grows whose clock or queues may hide a shortage. ``conditions``: what trials are held against, but for the
+    load, which is that of each trial within the ``tolerance``.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
     on_trial: Callable[[Trial], None] = lambda trial: None
-    invalid_trials: int = 3
     in_total: bool = False
     deadline: Deadline = field(default_factory=Deadline)
+    longest_trial: float = 10.0
+    conditions: Conditions = UNWATCHED
 
 
 def breakdown_text(error: Exception) -> str:
@@ -64,9 +80,38 @@ def per_direction(trials: Sequence[Trial]) -> str:
     return " each way" if any(len(trial.outcome.directions) > 1 for trial in trials) else ""
 
 
-def is_valid(trial: Trial) -> bool:
-    """Return whether the full load was sent and the testbed found no problem."""
-    return trial.valid
+def loss_bounds(trial: Trial, in_total: bool = False) -> Bounds:
+    """Return the ends of the loss ratio of *trial*, of all directions together or of the worst one."""
+    rows = [(trial.lost_frames(row), max(1, row.offered)) for row in trial.outcome.directions]
+    if in_total:
+        offered = sum(frames for _, frames in rows) or 1
+        return Bounds(sum(lost.low for lost, _ in rows) / offered, sum(lost.high for lost, _ in rows) / offered)
+    ends = [(lost.low / frames, lost.high / frames) for lost, frames in rows] or [(0.0, math.inf)]
+    return Bounds(max(low for low, _ in ends), max(high for _, high in ends))
+
+
+def is_decided(loss: Bounds, most: float) -> bool:
+    """Return whether *loss* is certainly at most *most*, or certainly more."""
+    return loss.high <= most or loss.low > most
+
+
+def shows_loss(trial: Trial, resolution: float) -> bool:
+    """Return whether the missing frames are those that the router lost, but for a share of *resolution* of the offered.
+
+    Frames that were not offered, or are still in queues, are not missing.
+    """
+    problems = [problem for problem in trial.problems if problem.fault not in (*_NOT_OFFERED, Fault.QUEUES)]
+    counted = replace(trial, problems=tuple(problems))
+    return trial.offered > 0 and all(
+        (counted.cost(row) if row.lost else 0.0) + counted.hidden(row) <= resolution * row.offered
+        for row in trial.outcome.directions
+    )
+
+
+def is_measured(trial: Trial) -> bool:
+    """Return whether *trial* shows what the generator itself does: nothing went wrong but what it reports of itself."""
+    own = (Fault.GENERATOR, Fault.QUEUES)
+    return all(problem.fault.generator_too_slow or problem.fault in own for problem in trial.problems)
 
 
 class TrialSeries:
@@ -77,37 +122,94 @@ class TrialSeries:
         self.done: list[Trial] = []
         self.traffic = 0.0
         self._began = terms.deadline.now()
+        self._least = 0.0
 
-    def run(self, load: Load, duration: float, is_conclusive: Callable[[Trial], bool] = is_valid) -> Trial:
-        """The first trial of *duration* s at *load* that *is_conclusive*.
+    def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
+        """Return the first trial at *load* that *decides*, of *duration* s or longer.
 
-        Raises CharacterisationEnded at the deadline, after too many spoilt trials, or if the testbed breaks down.
+        A trial whose clock or queues leave open what was lost makes those that follow longer, up to ``longest_trial``;
+        one so long that only queues leave open is returned as it is. Raises CharacterisationEnded at the deadline, after
+        too many spoilt trials, or if the testbed breaks down.
         """
-        return self.run_measured(lambda: self._measure(load, duration), duration, is_conclusive)
+
+        def attempt() -> Trial:
+            seconds = max(duration, self._least)
+            trial = self._once(lambda: self._measure(load, seconds), seconds)
+            trial = self._kept(self._doubted(trial, load))
+            if not decides(trial):
+                self._learn(trial)
+            return trial
+
+        return self._first(attempt, lambda trial: decides(trial) or self._stays_open(trial))
 
     def run_measured(
-        self, measure_once: Callable[[], Outcome], duration: float, is_conclusive: Callable[[Trial], bool]
+        self,
+        measure_once: Callable[[], Outcome],
+        duration: float,
+        decides: Callable[[Trial], bool],
+        doubts: Sequence[Doubt] = (),
     ) -> Trial:
-        """:meth:`run` with a measurement of its own (for example a burst) of about *duration* s."""
+        """:meth:`run` with a measurement of its own (for example a burst) of about *duration* s, and its *doubts*."""
+
+        def attempt() -> Trial:
+            trial = self._once(measure_once, duration)
+            return self._kept(
+                with_doubts(trial, replace(self.terms.conditions, load_pps=trial.outcome.load.pps), doubts)
+            )
+
+        return self._first(attempt, decides)
+
+    def loss(self, trial: Trial) -> Bounds:
+        """Return the ends of the loss ratio (0..1) of *trial*, by ``in_total`` of the terms."""
+        return loss_bounds(trial, self.terms.in_total)
+
+    def _first(self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool]) -> Trial:
         spoilt: list[Trial] = []
-        while len(spoilt) <= self.terms.invalid_trials:
-            self._check_deadline(duration)
-            try:
-                outcome = measure_once()
-            except BREAKDOWN_ERRORS as error:
-                raise CharacterisationEnded(breakdown_text(error)) from error
-            trial = assess_trial(len(self.done) + 1, outcome, self.terms.tolerance, self.terms.clock_speed)
-            self.done.append(trial)
-            self.traffic += outcome.duration
-            self.terms.on_trial(trial)
-            if is_conclusive(trial):
+        while len(spoilt) <= MOST_REPEATS:
+            trial = attempt()
+            if decides(trial):
                 return trial
             spoilt.append(trial)
-        raise CharacterisationEnded(f"inconclusive: {spoilt_trials_reason(spoilt)}")
+        raise CharacterisationEnded(f"inconclusive: {_spoilt_text(spoilt)}")
 
-    def loss(self, trial: Trial) -> float:
-        """The loss ratio (0..1) of *trial*, by ``in_total`` of the terms."""
-        return trial.loss_ratio(self.terms.in_total)
+    def _stays_open(self, trial: Trial) -> bool:
+        """Return whether queues alone leave open what *trial* lost, and a longer one is not wanted."""
+        queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
+        return queued and trial.outcome.duration >= self.terms.longest_trial
+
+    def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
+        self._check_deadline(duration)
+        try:
+            outcome = measure_once()
+        except BREAKDOWN_ERRORS as error:
+            raise CharacterisationEnded(breakdown_text(error)) from error
+        return read_trial(len(self.done) + 1, outcome, self.terms.tolerance, self.terms.clock_speed)
+
+    def _doubted(self, trial: Trial, load: Load) -> Trial:
+        tolerance, conditions = self.terms.tolerance, replace(self.terms.conditions, load_pps=load.pps)
+        trial = with_doubts(trial, conditions, (*OF_FRAMES, queues))
+        trial = with_doubts(trial, replace(conditions, resolution=tolerance.under), (sent_less,))
+        return with_doubts(trial, replace(conditions, load_pps=load.pps * (1 + tolerance.over)), (sent_more,))
+
+    def _kept(self, trial: Trial) -> Trial:
+        self.done.append(trial)
+        self.traffic += trial.outcome.duration
+        self.terms.on_trial(trial)
+        return trial
+
+    def _learn(self, trial: Trial) -> None:
+        """Make trials so long that neither clock nor queues can hide a shortage, where nothing else is wrong."""
+        if any(problem.fault not in (Fault.UNDER_OFFERED, Fault.QUEUES) for problem in trial.problems):
+            return
+        terms, rows = self.terms, trial.outcome.directions
+        seconds = (trial.seconds.high - trial.seconds.low) / terms.tolerance.under
+        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / terms.conditions.resolution
+        if share > 1:
+            seconds = max(seconds, trial.outcome.duration * share)
+        if seconds:
+            # to a tenth of a second, which reads better
+            longer = math.ceil(12.5 * seconds) / 10
+            self._least = max(self._least, min(terms.longest_trial, longer))
 
     def _check_deadline(self, duration: float) -> None:
         deadline = self.terms.deadline
@@ -122,3 +224,13 @@ class TrialSeries:
             raise CharacterisationEnded(
                 f"deadline: {spent:.0f} of {deadline.wall:g} s have passed, and a trial takes {duration:g} s"
             )
+
+
+def _spoilt_text(trials: Sequence[Trial]) -> str:
+    """Return why *trials* decide nothing: the problems of the last one, and the remedy."""
+    problems = trials[-1].problems
+    if not problems:
+        return "the trials decided nothing"
+    slow = any(problem.fault.generator_too_slow for problem in problems)
+    remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
+    return f"{len(trials)} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"

@@ -10,8 +10,8 @@ from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..core.requirement import Quantity
-from ..core.verdict import Ruling, Verdict
+from ..core.rule import Ruling
+from ..core.verdict import Verdict
 from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence import rfc2544_report as report
@@ -31,8 +31,6 @@ from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text
 from .characterisation_work import CharacterisationWork, work_over_values, work_with_table
 from .shared import Component
-
-HAVE_MARGIN = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)
 
 
 class CharacterisationKeywords(Component):
@@ -70,16 +68,16 @@ class CharacterisationKeywords(Component):
     def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
         """How much more than its sentence the router carries, in words; empty unless *wanted*, and after a PASS.
 
-        Of a throughput by a search upwards (MLRsearch) of at most *deadline* of traffic, which begins with what the
-        verdict has proven; of ``forwards`` from the verdict's own trials. Other sentences have none. Example:
+        Of a throughput by the same rule at higher loads, in at most *deadline* of traffic; of ``forwards`` from the
+        verdict's own trials. Other sentences have none. Example:
         | ${margin} =    Search Margin Of    ${verdict}    on    deadline=1 min
         """
         requirement = verdict.requirement
-        if not wanted or verdict.ruling is not Ruling.PASS or requirement.quantity not in HAVE_MARGIN:
+        if not wanted or verdict.ruling is not Ruling.PASS or not requirement.quantity.margin:
             return ""
         recorder = self.shared.records
         number = recorder.number
-        if requirement.quantity is Quantity.FORWARDING_RATE:
+        if requirement.quantity.margin == "its own trials":
             return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
         with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
             found = work.characteriser.margin(requirement, _deadline(deadline))

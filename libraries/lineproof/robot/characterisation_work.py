@@ -125,7 +125,7 @@ class CharacterisationWork:
             f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, lost"
             f" {trial.lost} of {trial.offered}"
         )
-        logger.info("; ".join([words, *(f"not valid: {problem}" for problem in trial.problems)]))
+        logger.info("; ".join([words, *(f"{problem}" for problem in trial.problems)]))
 
 
 def work_with_table(

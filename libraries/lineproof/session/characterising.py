@@ -10,15 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from ..ceilings.headroom import USABLE_SHARE, first_known
+from ..ceilings.headroom import first_known, own_part
+from ..core.deciding import TrialConditions
+from ..core.doubts import USABLE_SHARE, Conditions, OwnPart
 from ..core.goal import Goal
+from ..core.quantity import Promise
 from ..core.requirement import Requirement, TrafficWords
 from ..core.sentence import parse_traffic
-from ..core.trial import Load, Outcome, Trial, assess_trial
+from ..core.trial import Load, Outcome, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Probe
-from ..methods.margin import Margin, search_margin
+from ..methods.margin import Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
 from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.latency import LatencyResult, latency
@@ -26,7 +29,7 @@ from ..methods.rfc2544.loss_rate import LossCurve, loss_curve
 from ..methods.rfc2544.throughput import ThroughputResult, throughput
 from ..methods.scaling import ScalingResult, ScalingSetup, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
-from ..methods.trials import CharacterisationTerms, Deadline
+from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, Deadline, shows_loss
 from .router_watch import RouterRestarted
 from .session import Session
 from .traffic import PROBE_PPS
@@ -61,11 +64,11 @@ class Characteriser:
         traffic = self.traffic(words)
         highest = self._put(traffic)
         lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
-        terms = self._terms(self._trial_listener(traffic), deadline)
+        terms = self._terms(traffic, deadline)
         return search(self.session.traffic.measure, self._goal, lowest, highest, terms, loss_ratios, relative_width)
 
     def margin(self, requirement: Requirement, deadline: Deadline | None = None) -> Margin:
-        """How much more than *requirement*, a throughput that has just passed, is carried: a search upwards.
+        """How much more than *requirement*, which has just passed, is carried, by the same rule at higher loads.
 
         To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
         would not be the router's. A router that restarted meanwhile makes nothing of it certain.
@@ -78,14 +81,32 @@ class Characteriser:
         ceiling = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
         if ceiling is not None:
             highest = Load(min(highest.pps, USABLE_SHARE * ceiling.lossless))
-        # loss of all directions together is a ratio that a sentence states; without loss each must keep it
-        in_total = requirement.in_total and self._goal.loss_ratio > 0
-        terms = replace(self._terms(self._trial_listener(traffic), deadline), in_total=in_total)
+        conditions = TrialConditions(
+            session.tolerance, session.clock_speed, lambda trial, standing: self.on_trial(traffic, trial)
+        )
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
-        found = search_margin(session.traffic.measure, self._goal, carried, highest, terms)
-        problem = self.router_problem() if found.search is not None else ""
+        line_pps = profile.line_rate_pps(link_bps)
+        found = find_margin(
+            lambda pps: self._promise(requirement, pps),
+            carried,
+            highest,
+            session.traffic.measure,
+            conditions,
+            line_pps,
+            deadline,
+        )
+        problem = self.router_problem() if found.trials else ""
         return found.unproven(problem) if problem else found
+
+    def _promise(self, requirement: Requirement, pps: float) -> Promise:
+        """Return *requirement* in numbers, at another load."""
+        promise = requirement.promise(self._goal, Load(pps), self.session.link_bps)
+        return replace(promise, own=self._own_part(requirement, pps, promise.quantity.trial_seconds(promise)))
+
+    def _own_part(self, traffic: Requirement | TrafficWords, pps: float, seconds: float) -> OwnPart:
+        generator = self.session.generator
+        return own_part(generator.ceilings, generator.headroom, traffic, pps, seconds)
 
     def ramp(
         self,
@@ -103,7 +124,7 @@ class Characteriser:
         top = 100 * self.session.traffic.maximum_load(traffic.profile).pps / line
         plan = RampPlan(line, steps, step, min(100.0, top), warm_up, min(PROBE_PPS, line / 100), hold, behind)
         self._put(traffic, warm_up=False)
-        return ramp(self.session.traffic.measure, plan, self._terms(self._trial_listener(traffic), deadline))
+        return ramp(self.session.traffic.measure, plan, self._terms(traffic, deadline))
 
     def throughput(
         self, words: str, sizes: Sequence[int] = FRAME_SIZES, duration: float = 60.0, resolution: float = 0.001
@@ -115,7 +136,7 @@ class Characteriser:
             line = traffic.profile.line_rate_pps(self.session.link_bps)
             highest = self._put(traffic)
             size = round(traffic.profile.mean_size)
-            terms = self._terms(self._trial_listener(traffic))
+            terms = self._terms(traffic)
             found.append(throughput(self.session.traffic.measure, size, line, terms, highest, duration, resolution))
         return tuple(found)
 
@@ -126,7 +147,7 @@ class Characteriser:
         line = traffic.profile.line_rate_pps(self.session.link_bps)
         highest = self._put(traffic)
         percent = min(100.0, 100 * highest.pps / line)
-        terms = self._terms(self._trial_listener(traffic))
+        terms = self._terms(traffic)
         return loss_curve(self.session.traffic.measure, traffic.profile.mean_size, line, terms, step, duration, percent)
 
     def latency(
@@ -191,10 +212,9 @@ class Characteriser:
             running[:] = [known[value]]
             return ScalingSetup(self.session.traffic.measure, self._put(known[value]))
 
-        def on_trial(trial: Trial) -> None:
-            self.on_trial(running[0], trial)
-
-        return scale(axis, values, prepare, self._goal, self._terms(on_trial, deadline), relative_width)
+        first = next(iter(known.values()))
+        terms = replace(self._terms(first, deadline), on_trial=lambda trial: self.on_trial(running[0], trial))
+        return scale(axis, values, prepare, self._goal, terms, relative_width)
 
     def router_problem(self) -> str:
         """The router's restart or failed reading since the last one, in words; "": none."""
@@ -210,17 +230,19 @@ class Characteriser:
     def _goal(self) -> Goal:
         return self.session.plan.goal
 
-    def _trial_listener(self, traffic: TrafficWords) -> Callable[[Trial], None]:
-        return lambda trial: self.on_trial(traffic, trial)
-
-    def _terms(self, on_trial: Callable[[Trial], None], deadline: Deadline | None = None) -> CharacterisationTerms:
-        session = self.session
+    def _terms(self, traffic: TrafficWords, deadline: Deadline | None = None) -> CharacterisationTerms:
+        session, goal = self.session, self._goal
+        # a generator that was watched below the loads that are tried may lose more at them, but no less
+        own = self._own_part(traffic, 0.0, goal.final_trial_duration)
         return CharacterisationTerms(
-            session.plan.testbed.tolerances(),
-            session.testbed.facts.clock_speed,
-            on_trial,
-            self._goal.invalid_trials,
+            session.tolerance,
+            session.clock_speed,
+            lambda trial: self.on_trial(traffic, trial),
             deadline=deadline or Deadline(),
+            longest_trial=goal.longest_trial,
+            conditions=Conditions(
+                math.inf, goal.resolution, goal.unseen, goal.risk, own=own if own.lossy else TAKEN_AT_ITS_WORD
+            ),
         )
 
     def _put(self, traffic: TrafficWords, warm_up: bool = True) -> Load:
@@ -236,8 +258,7 @@ class Characteriser:
         return highest
 
     def _judged(self, number: int, outcome: Outcome) -> Trial:
-        session = self.session
-        return assess_trial(number, outcome, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed)
+        return read_trial(number, outcome, self.session.tolerance, self.session.clock_speed)
 
     def _of_sizes(self, words: str, sizes: Sequence[int]) -> list[TrafficWords]:
         if not sizes or len(set(sizes)) != len(sizes):
@@ -252,7 +273,7 @@ class Characteriser:
             trial = self._judged(next(numbers), self.session.traffic.measure(load, duration))
             self.on_trial(traffic, trial)
             counts = trial.outcome.latency
-            if not trial.blames_router or len(counts) != len(trial.outcome.directions):
+            if not shows_loss(trial, self._goal.resolution) or len(counts) != len(trial.outcome.directions):
                 return (math.nan,)
             return tuple(count.mean if count.received >= MIN_PROBE_FRAMES else math.nan for count in counts)
 

@@ -48,7 +48,7 @@ class LiveCharacteriser(Characteriser):
             (traffic,) = self._of_sizes(words, [item.size])
             rate = self._put(traffic, warm_up=False).pps
 
-            send, terms = partial(self.session.traffic.burst, pps=rate), self._terms(self._trial_listener(traffic))
+            send, terms = partial(self.session.traffic.burst, pps=rate), self._terms(traffic)
             result = back_to_back(send, item.size, rate, min(pps, rate), terms, longest, resolution, repeats)
             if rate < item.line_pps * (1 - 1e-9):
                 done = f"bursts at {100 * rate / item.line_pps:.4g} % of it, the most that the generator is asked for"
@@ -71,7 +71,7 @@ class LiveCharacteriser(Characteriser):
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
-            most, terms = self._put(traffic).pps, self._terms(self._trial_listener(traffic))
+            most, terms = self._put(traffic).pps, self._terms(traffic)
             times = (repeats, overload_for, after, interval)
             results.append(recovery(self.session.traffic.step_down, item.size, Load(pps), most, terms, *times))
         return tuple(results)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from statistics import median
 
 from ..core.requirement import Requirement
-from ..core.trial import DURING_READING, Load, Trial, assess_trial
+from ..core.trial import DURING_READING, Load, Trial, read_trial
 from ..errors import TestbedError
 from ..system.cpu_clock import (
     cpu_seconds,
@@ -91,7 +91,7 @@ def cpu_time(
     before = cpu_times()
     found = session.traffic.measure(load, RAMP + seconds + SPARE, during)
     steal = steal_percent(before, cpu_times())
-    trial = assess_trial(1, found, session.tolerance, session.clock_speed)
+    trial = read_trial(1, found, session.tolerance, session.clock_speed)
     on_trial(trial)
     took = found.readings.get(DURING_READING, 0.0)
     if reason := why_unusable(trial, readings):
@@ -107,8 +107,8 @@ def cpu_time(
         "most_ns_per_packet": max(values),
         "windows": float(len(values)),
         "interrupts_percent": median(shares),
-        "offered_pps": trial.offered / trial.seconds,
-        "forwarded_pps": trial.forwarded / trial.seconds,
+        "offered_pps": trial.offered / trial.seconds.high,
+        "forwarded_pps": trial.forwarded / trial.seconds.high,
     }
     return CpuTime(tuple(values), "", figures if steal is None else {**figures, "cpu_steal": steal})
 
@@ -121,7 +121,7 @@ def why_unusable(trial: Trial, readings: Sequence[CpuReading]) -> str:
     """Why a trial has no CPU time per frame; "" if it has. A load that was not reached does not matter."""
     few = MOST_WRONG * trial.offered
     faults = [problem for problem in trial.problems if not problem.fault.generator_too_slow]
-    if spoilt := [item for item in faults if item.fault.excuses_router and not (item.frames or math.inf) <= few]:
+    if spoilt := [item for item in faults if not (item.frames or math.inf) <= few]:
         return "; ".join(map(str, spoilt))
     if not readings:
         return "nothing was read, because a port of the generator sent no frame"

@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable, Mapping
 
 from ..core.requirement import TrafficWords
-from ..core.trial import Fault, Load, Outcome, Trial
-from ..methods.trials import CharacterisationTerms, TrialSeries
+from ..core.trial import Load, Outcome, Trial
+from ..methods.trials import CharacterisationTerms, TrialSeries, is_measured
 from ..session.session import Session
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..units import Layer, bits
@@ -60,7 +60,8 @@ def sending_figures(
     series, best = TrialSeries(measure, terms), dict[str, float]()
     pps = min(FIRST_PPS, line) if _sends_all(session) else line
     while True:
-        trial = series.run(Load(pps), seconds, _is_conclusive)
+        # what is not sent as asked is what is measured, not a spoilt trial
+        trial = series.run(Load(pps), seconds, is_measured)
         found = {**_figures(trial, traffic, session.link_bps, here), **spent}
         best = max(best or found, found, key=lambda each: each[OFFERED])
         if pps >= line or found[OFFERED] < KEPT * pps:
@@ -74,13 +75,8 @@ def _sends_all(session: Session) -> bool:
     return testbed.kind == "netns" and testbed.generator == "trex"
 
 
-def _is_conclusive(trial: Trial) -> bool:
-    # what is not sent as asked is what is measured, not a spoilt trial
-    return all(problem.fault.generator_too_slow or problem.fault is Fault.GENERATOR for problem in trial.problems)
-
-
 def _figures(trial: Trial, traffic: TrafficWords, link_bps: float, here: bool) -> dict[str, float]:
-    rows, seconds, size = trial.outcome.directions, max(trial.seconds, 1e-9), traffic.profile.mean_size
+    rows, seconds, size = trial.outcome.directions, max(trial.seconds.high, 1e-9), traffic.profile.mean_size
     readings = trial.outcome.readings
     found = {
         OFFERED: min(row.offered for row in rows) / seconds,

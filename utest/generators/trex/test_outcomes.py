@@ -183,10 +183,18 @@ def test_readings_of_bursts_say_nothing_about_the_rate() -> None:
     assert found.readings["elapsed_uncertainty"] == pytest.approx(0.05)
 
 
-def test_frames_under_way_near_the_end_are_a_count_of_the_direction() -> None:
-    found = make_outcome(answer(ALL, snapshots=sent_in(1.0, 0.1, 0.9, 0.97, under_way=30)), Load(1000), 1.0, BOTH)
+@pytest.mark.parametrize(("early", "grown"), [(0, 30), (20, 10), (30, 0), (40, 0)])
+def test_queues_grew_by_what_is_under_way_at_the_end_and_was_not_soon_after_the_start(early: int, grown: int) -> None:
+    readings = sent_in(1.0, 0.06, 0.1, under_way=early) + sent_in(1.0, 0.9, 0.97, under_way=30)
+    found = make_outcome(answer(ALL, snapshots=readings), Load(1000), 1.0, BOTH)
     # port 0 received fewer: those from port 1
-    assert [item.backlog for item in found.directions] == [0, 30]
+    assert [item.backlog for item in found.directions] == [0, grown]
+
+
+def test_frames_that_may_have_been_lost_at_once_are_no_early_queue() -> None:
+    readings = sent_in(1.0, 0.06, 0.1, under_way=25) + sent_in(1.0, 0.9, 0.97, under_way=50)
+    found = make_outcome(answer(FULL, snapshots=readings), Load(1000), 1.0, BOTH)
+    assert [(item.lost, item.backlog) for item in found.directions] == [(0, 0), (20, 25)]
 
 
 def test_lost_frames_were_not_under_way() -> None:

@@ -13,7 +13,7 @@ from ...core.latency import LatencyCount
 from ...core.pause_names import is_received_pause, pause_seconds
 from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
-from .snapshots import Snapshot, frames_under_way, sending_bounds, snapshots_of
+from .snapshots import Snapshot, queue_growth, sending_bounds, snapshots_of
 
 CLOCK_JUMP = 0.5
 """Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
@@ -90,8 +90,7 @@ def make_outcome(
         for direction in directions
     )
     counted = tuple(
-        replace(item, backlog=frames_under_way(snapshots, sent, item.tx_port, item.rx_port, item.lost))
-        for item in counted
+        replace(item, backlog=queue_growth(snapshots, sent, item.tx_port, item.rx_port, item.lost)) for item in counted
     )
     unsent = {direction.tx_port: difference(direction.tx_port, "oerrors") for direction in directions}
     for direction in directions:

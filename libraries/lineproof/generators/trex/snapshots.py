@@ -1,4 +1,4 @@
-"""Readings of the counters during sending: how long it took, and how many frames were under way at its end."""
+"""Readings of the counters during sending: how long it took, and by how many frames queues grew in it."""
 
 from __future__ import annotations
 
@@ -62,16 +62,23 @@ def sending_bounds(snapshots: Sequence[Snapshot], offered: Mapping[int, int]) ->
     return (least, most) if offered else (0.0, math.inf)
 
 
-def frames_under_way(
+def queue_growth(
     snapshots: Sequence[Snapshot], offered: Mapping[int, int], tx_port: int, rx_port: int, lost: int
 ) -> int | None:
-    """Frames from *tx_port* to *rx_port* that were under way near the end of sending and were not *lost*.
+    """Return the most frames by which queues from *tx_port* to *rx_port* grew while frames were sent.
 
-    The readings while every port was sending count; None: there are too few.
+    Those under way near the end and not *lost*, less those that were under way soon after the start. The readings while
+    every port was sending count; None: there are too few near the end. Without an early one, none were under way.
     """
     during = [item for item in snapshots if all(item.offered[port] < count for port, count in offered.items())]
+    half = WIDEST_SHARE * offered[tx_port]
+    first = [item for item in during if item.offered[tx_port] < half]
     last = during[-BACKLOG_READINGS:]
     # a reading early in the trial says nothing about its end
-    if not last or last[0].offered[tx_port] < WIDEST_SHARE * offered[tx_port]:
+    if not last or last[0].offered[tx_port] < half:
         return None
-    return max(0, min(item.offered[tx_port] - item.received[rx_port] for item in last) - lost)
+    ending, beginning = (
+        min((item.offered[tx_port] - item.received[rx_port] for item in some), default=lost) for some in (last, first)
+    )
+    # how many were lost before an early reading is not known: perhaps all of them
+    return max(0, ending - lost - max(0, beginning - lost))

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from ...core.doubts import OF_FRAMES
 from ...core.trial import Outcome, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
 from . import deviation_of_few_repetitions
 
 REPETITIONS = 50
@@ -127,9 +128,15 @@ def _longest_lossless_burst(
 ) -> int:
     """The longest burst up to *limit* that passes, to *resolution* frames; 0 if none does."""
 
+    def decides(trial: Trial) -> bool:
+        tolerance, outcome = trials.terms.tolerance, trial.outcome
+        is_whole = all(row.offered >= row.intended for row in outcome.directions)
+        is_fast = trial.seconds.low <= outcome.duration * (1 + tolerance.under)
+        return is_whole and is_fast and is_decided(trials.loss(trial), 0.0)
+
     def passes(frames: int) -> bool:
         for _ in range(2):
-            trial = trials.run_measured(lambda: send_burst(frames), frames / line_pps, lambda trial: trial.valid)
+            trial = trials.run_measured(lambda: send_burst(frames), frames / line_pps, decides, OF_FRAMES)
             if not trial.lost:
                 return True
         return False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.phrases import percent as in_percent
 from ...core.trial import Load, Measure, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..phrases import percent as in_percent
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction, shows_loss
 from . import TRIAL_SECONDS, deviation_of_short_trials
 
 
@@ -66,16 +66,16 @@ def loss_curve(
     if highest < 100:
         done = f"it is at {highest:g} %, the most that is asked of the generator"
         deviations += (Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done),)
-    trials = TrialSeries(measure, terms)
+    trials, resolution = TrialSeries(measure, terms), terms.conditions.resolution
     points: list[LossPoint] = []
     ended = ""
     try:
         for asked in _loads_in_percent(highest, step):
             load = Load(line_pps * asked / 100)
             # a trial at less than the load asked for gives a point too, at the load offered
-            trial = trials.run(load, duration, lambda trial: trial.blames_router and trial.offered > 0)
-            offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds
-            points.append(LossPoint(asked, 100 * offered / line_pps, trials.loss(trial), trial))
+            trial = trials.run(load, duration, lambda trial: shows_loss(trial, resolution))
+            offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
+            points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(terms.in_total), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break
     except CharacterisationEnded as reason:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...core.step_down import MIN_SAMPLES, StepDown, TimeBounds
+from ...core.phrases import percent
+from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, StepDown, TimeBounds
 from ...core.trial import Load, Outcome, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..recovery import REDUCED_LOAD_SHARE, MeasureStepDown, why_unproven, worst_recovery
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
 from . import deviation_of_short_trials
 
 OVERLOAD_FACTOR = 1.1
 """The overload as a multiple of the throughput; the maximum rate of the medium if that is less."""
+
+MeasureStepDown = Callable[[Load, float, Load, float, float], StepDown]
+"""``(first load, s, second load, s, s between two readings of the counts)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +90,15 @@ def recovery(
             trials.run_measured(
                 measure_once,
                 overload_for + after,
-                lambda trial: trial.valid and worst_recovery(seen[-1], terms.tolerance) is not None,
+                lambda trial: trial.is_clean and _worst_recovery(seen[-1]) is not None,
             )
-            span = worst_recovery(seen[-1], terms.tolerance)
+            span = _worst_recovery(seen[-1])
             if span is not None:
-                ended = why_unproven(seen[-1], overload, terms.tolerance)
+                ended = _why_unproven(seen[-1], overload)
                 times += [] if ended else [span]
     except CharacterisationEnded as reason:
         ended = str(reason)
-    known = [found for found in seen if worst_recovery(found, terms.tolerance)]
+    known = [found for found in seen if _worst_recovery(found)]
     blur = max(
         (found.undetectable_loss(direction) for found in known for direction in range(len(found.after.offered))),
         default=0.0,
@@ -106,3 +110,29 @@ def recovery(
         *deviation_of_short_trials(overload_for, "RFC 2544 26.5", 60.0),
     )
     return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), ended, deviations)
+
+
+def _worst_recovery(found: StepDown) -> TimeBounds | None:
+    """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
+    times = [found.recovery(place) for place in range(len(found.after.offered))]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
+        return None
+    return TimeBounds(max(time.low for time in known), max(time.high for time in known))
+
+
+def _why_unproven(found: StepDown, overload: Load) -> str:
+    """Return why a repetition proves nothing about recovery, in words; "" if it does."""
+    loss = max(found.overload_loss_ratio(place) for place in range(len(found.after.offered)))
+    if loss < OVERLOAD_LOSS_RATIO:
+        return (
+            f"the router was not overloaded: of {si(overload.pps, 'pps')} into each port it lost"
+            f" {percent(max(0.0, loss))}, less than {percent(OVERLOAD_LOSS_RATIO)}; expected traffic that it cannot"
+            " carry, for example smaller frames, 'bidirectional' or '1-flow'"
+        )
+    if not found.is_timed:
+        return (
+            f"the generator sent {si(found.sent[0], 'pps')} to {si(found.sent[1], 'pps')} after the overload instead of"
+            f" {si(found.second.pps, 'pps')}; times are taken from its frame count, so they are unknown"
+        )
+    return ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...core.trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
 from . import TRIAL_SECONDS, deviation_of_short_trials
 
 
@@ -19,8 +19,8 @@ from . import TRIAL_SECONDS, deviation_of_short_trials
 class ThroughputResult(DeviatingResult):
     """Throughput of one frame size. Loads are of each sending port.
 
-    ``throughput``: the highest load without loss (None: every load lost frames); ``beyond``: the lowest load with loss
-    (None: no load lost any). ``line_pps``: line rate in frames/s.
+    ``throughput``: the highest load without loss (None: every load lost frames); ``beyond``: the lowest load with loss,
+    or during which queues grew (None: there is none). ``line_pps``: line rate in frames/s.
     """
 
     size: int
@@ -77,7 +77,8 @@ def throughput(
     ended = ""
     try:
         while True:
-            if trials.run(load, duration, _is_conclusive).lost:
+            # a load is good only if it is certain that nothing was lost, also in queues
+            if trials.loss(trials.run(load, duration, lambda trial: is_decided(trials.loss(trial), 0.0))).high > 0:
                 bad = load
             else:
                 good = load
@@ -88,7 +89,3 @@ def throughput(
     except CharacterisationEnded as reason:
         ended = str(reason)
     return ThroughputResult(size, line_pps, good, bad, resolution, duration, tuple(trials.done), ended, deviations)
-
-
-def _is_conclusive(trial: Trial) -> bool:
-    return trial.valid or (trial.blames_router and trial.lost > 0)

@@ -29,6 +29,7 @@ class Loss(Quantity):
     has_capacity = True
     title = "Loss ratio"
     example = "loses ≤ 0.1% at 5 Mpps"
+    judges_loss = True
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return the promised loss ratio, 0 to 1."""

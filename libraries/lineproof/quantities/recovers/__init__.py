@@ -22,7 +22,7 @@ from ...core.goal import Goal
 from ...core.phrases import percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
-from ...core.step_down import StepDown, TimeBounds
+from ...core.step_down import OVERLOAD_LOSS_RATIO, RATE_TOLERANCE, REDUCED_LOAD_SHARE, StepDown, TimeBounds
 from ...core.trial import Load, Measure, Outcome, Trial
 from ...core.units import Unit
 from ...units import si
@@ -33,17 +33,8 @@ OVERLOAD_SECONDS = 10.0
 RFC_OVERLOAD_SECONDS = 60.0
 """The least overload of RFC 2544 26.5 in s."""
 
-REDUCED_LOAD_SHARE = 0.5
-"""The load after the overload, as a share of it (RFC 2544 26.5)."""
-
 CONTROL_SECONDS = (1.0, 3.0)
 """Seconds of the control, before and after a change of the load to itself: it is measured as the trials are."""
-
-OVERLOAD_LOSS_RATIO = 0.01
-"""A router that loses a smaller ratio of its frames in the first phase is not overloaded."""
-
-RATE_TOLERANCE = 0.005
-"""Ratio by which the rate sent may differ from the reduced load, whose count of frames is the clock."""
 
 
 @dataclass(frozen=True, slots=True)
