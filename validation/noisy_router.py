@@ -18,6 +18,9 @@ from lineproof.core.trial import DirectionCount, Load, Outcome
 FALL_SECONDS = 60.0
 """Seconds of traffic after which a capacity that falls has settled."""
 
+DIP_EVERY = 20
+"""Trials of which one is slower, at random."""
+
 LEVEL_SECONDS = 120.0
 """Seconds of traffic that one of two levels lasts on average."""
 
@@ -32,7 +35,8 @@ class RouterNoise:
 
     ``correlation`` of one trial's capacity with the next's (AR(1), 0..1). ``run``: standard deviation of an offset that
     a whole run has in common. ``fall``: how much faster the router is at first; it falls evenly for FALL_SECONDS.
-    ``step``: how much faster it is half of the time, for LEVEL_SECONDS each time on average.
+    ``step``: how much faster it is half of the time, for LEVEL_SECONDS each time on average. ``dip``: how much slower
+    it is in one of DIP_EVERY trials.
     """
 
     capacity: float = 0.003
@@ -44,6 +48,7 @@ class RouterNoise:
     run: float = 0.0
     fall: float = 0.0
     step: float = 0.0
+    dip: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,8 @@ class NoisyDirection:
 
     def _slow_change(self, began: float, duration: float) -> float:
         noise, found = self._noise, self._offset
+        if noise.dip and self._slow_changes.random() < 1 / DIP_EVERY:
+            found -= noise.dip
         if noise.fall:
             found += noise.fall * max(0.0, 1 - (began + duration / 2) / FALL_SECONDS)
         if noise.step:

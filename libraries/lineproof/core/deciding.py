@@ -67,9 +67,10 @@ class Asked:
         figures = promise.figures([trial])
         if self._rule is None:
             self._rule = Rule(goal.shares(promise.soak), promise.limit, promise.forgiven, len(figures))
-        latest = self.trials[-goal.budget :]
+        window = min(goal.budget, promise.soak or goal.budget)
+        latest = self.trials[-window:]
         whole = promise.figures(latest)
-        rest = goal.budget - len(latest)
+        rest = window - len(latest)
         mended = promise.figures(latest, rest) if rest else whole
         # of quantities whose trials have a length of their own, each counts as one
         own = promise.quantity.trial_seconds(promise)
@@ -146,15 +147,17 @@ class _Plan:
     def learn(self, trial: Trial) -> None:
         """Ask for as much more, and for as long trials, that neither clock nor queues can hide a shortage."""
         promise, goal, rows = self._promise, self._promise.goal, trial.outcome.directions
-        if not rows or not promise.quantity.doubts or trial.seconds.low <= 0:
+        if not rows or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
             return
         longest = max(goal.longest_trial, self.seconds)
         width = (trial.seconds.high - trial.seconds.low) / trial.seconds.low
         asked = trial.outcome.load.pps
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
-        late = max(0.0, asked * (trial.seconds.low + trial.seconds.high) / 2 / max(1, sent) - 1)
-        most = goal.resolution if promise.load_pps * (1 + self._extra) >= self._line else MOST_UNCERTAIN
+        is_exact, is_full = promise.quantity.is_of_exact_load, promise.load_pps * (1 + self._extra) >= self._line
+        time = trial.seconds.low if is_exact else (trial.seconds.low + trial.seconds.high) / 2
+        late = max(0.0, asked * time / max(1, sent) - 1)
+        most = goal.resolution if is_exact or is_full else MOST_UNCERTAIN
         seconds = self.seconds
         if width > most and promise.needs_full_load:
             longer = min(longest, trial.outcome.duration * width / most)

@@ -55,13 +55,14 @@ class OwnPart:
 class Conditions:
     """What a trial is held against: the *load* of each port in frames/s, and a goal's figures (:class:`.goal.Goal`).
 
-    ``own``: the generator's own part.
+    ``seconds``: of a trial of the goal. ``own``: the generator's own part.
     """
 
     load_pps: float
     resolution: float
     unseen: float
     risk: float
+    seconds: float = 1.0
     own: OwnPart = field(default_factory=OwnPart)
 
 
@@ -132,9 +133,10 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     if own.is_clean(conditions.risk):
         return
     is_long = own.is_long(conditions.risk)
+    longer = max(1.0, trial.outcome.duration / conditions.seconds)
     for row in trial.outcome.directions:
         rare = 0.0 if is_long else RARE * row.offered
-        frames = max(2.0 * own.most_lost, rare)
+        frames = max(2.0 * own.most_lost * longer, rare)
         if own.lossy:
             words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost}"
             yield Problem(Fault.OWN_LOSS, words, frames, ports(row))

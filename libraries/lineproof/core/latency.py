@@ -110,11 +110,14 @@ class LatencySpread:
         """Return bounds of the statistic in µs; of a percentile by order statistics. Without a frame: open ones."""
         if not sum(self.best.values()):
             return UNKNOWN
-        low, high = _low(self.best, statistic, errors[0]), _high(self.worst, statistic, errors[1])
+        best, worst = self.best, self.worst
+        if statistic.variation:
+            best, worst = _as_fast_as_any(best), _as_fast_as_any(worst)
+        low, high = _low(best, statistic, errors[0]), _high(worst, statistic, errors[1])
         if not statistic.variation:
             return Bounds(low, max(low, high))
         least = Statistic("min")
-        fastest = _low(self.best, least), _high(self.worst, least)
+        fastest = _low(best, least), _high(worst, least)
         if math.isinf(fastest[0]):
             return UNKNOWN  # no frame came, from which others could vary
         # a lost frame varies beyond any limit
@@ -232,6 +235,12 @@ def bucket_end(key: float) -> float:
     if key < 0:
         return 0.0
     return key + 10 ** (len(str(int(key))) - 1) if key >= FIRST_BUCKET else FIRST_BUCKET
+
+
+def _as_fast_as_any(frames: Mapping[float, int]) -> Mapping[float, int]:
+    """Return *frames* whose perfect ones came as fast as the fastest other: against a faster one, all others vary."""
+    others = Counter({key: count for key, count in frames.items() if key != PERFECT})
+    return others + Counter({min(others): frames.get(PERFECT, 0)}) if others else frames
 
 
 def _remove(frames: Counter[float], number: int, latest: bool) -> None:

@@ -102,7 +102,8 @@ class Promise:
     def conditions(self) -> Conditions:
         """What its trials are held against."""
         goal = self.goal
-        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, self.own)
+        seconds = self.quantity.trial_seconds(self)
+        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own)
 
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""
@@ -110,8 +111,8 @@ class Promise:
 
     @property
     def needs_full_load(self) -> bool:
-        """Whether a trial must certainly have offered the load."""
-        return sent_less in self.quantity.doubts
+        """Whether a trial must certainly have offered the load, and may be asked for a little more."""
+        return sent_less in self.quantity.doubts or (self.names_load and "changing load" not in self.quantity.needs)
 
     @property
     def forgiven(self) -> Limit:
@@ -126,7 +127,8 @@ class Quantity(ABC):
     ``units`` of its threshold. ``needs`` of its trials. ``statistics``: those that a sentence names beside percentiles;
     empty: it names none. ``has_directions``: each direction is judged by itself unless a sentence says ``in total``;
     ``has_total``: it may say so. ``takes_time``: it may say ``for 30 min``. ``counts_frames``: lost or late frames
-    change its figures, and ``doubts`` concern them. ``loss_explains``: a FAIL may come of lost frames, which the
+    change its figures, and ``doubts`` concern them. ``is_of_exact_load``: a little more load may change every frame's
+    figure, not only those of as many frames. ``loss_explains``: a FAIL may come of lost frames, which the
     router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
     ``margin``: where it shows how much more is carried than is promised. ``chart``: the rates of each trial, the ranges
     of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages.
@@ -146,6 +148,7 @@ class Quantity(ABC):
     loss_explains: ClassVar[bool] = False
     has_capacity: ClassVar[bool] = False
     margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
+    is_of_exact_load: ClassVar[bool] = False
     doubts: ClassVar[tuple[Doubt, ...]]
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""

@@ -281,7 +281,7 @@ class Trial:
         cost = self.cost(direction)
         least = max(0.0, most - self.hidden(direction))
         gone = max(0.0, self._lost_probes(direction) - cost)
-        return Bounds(least, max(least, min(direction.offered, most + cost) - gone))
+        return Bounds(least, max(least, min(direction.offered - gone, most + cost)))
 
     def loss_ratio(self, in_total: bool) -> float:
         """Return the loss ratio as it was counted, of all directions together, or of the worst one."""

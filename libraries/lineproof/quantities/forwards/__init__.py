@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.bounds import Bounds, Limit
-from ...core.doubts import OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
+from ...core.doubts import GENTLE, OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
 from ...core.goal import Goal
 from ...core.phrases import direction_lines, mean_rate, pair_lines, rate_words
 from ...core.quantity import Promise, Quantity, Reason
@@ -49,19 +48,19 @@ class ForwardingRate(Quantity):
         return Limit(requirement.judged_pps(link_bps) * (1 - 1e-9), at_least=True)
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
-        """Return the forwarding rate. Where less was offered than is promised, the router might forward any rate."""
+        """Return the forwarding rate, with the frames that it might have forwarded of those that were not offered."""
         more = 1 + perfect / len(trials)
         least, longest = sum(trial.seconds.low for trial in trials), sum(trial.seconds.high for trial in trials)
-        columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+        places = range(len(trials[0].outcome.directions))
         rates = []
-        for group in [columns] if promise.in_total else [[column] for column in columns]:
-            rows = [(trial, row) for column in group for trial, row in zip(trials, column, strict=True)]
-            frames = [trial.forwarded_frames(row) for trial, row in rows]
-            offered = sum(row.offered for _, row in rows)
-            best = perfect * offered / len(trials)
+        for group in [places] if promise.in_total else [range(place, place + 1) for place in places]:
+            frames = [_forwarded(promise, trial, group) for trial in trials]
+            best = perfect * max(
+                max(item.high, _wanted(promise, trial, len(group))) for item, trial in zip(frames, trials, strict=True)
+            )
             low = (sum(item.low for item in frames) + best) / (longest * more)
             high = (sum(item.high for item in frames) + best) / (max(least, 1e-9) * more)
-            rates.append(Bounds(low, max(low, high) if offered / longest >= promise.limit.value else math.inf))
+            rates.append(Bounds(low, max(low, high)))
         return tuple(rates)
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
@@ -73,7 +72,7 @@ class ForwardingRate(Quantity):
         """Return the mean rate, and how far it is from the promise."""
         figures = promise.figures(trials)
         worst = Bounds(min(item.low for item in figures), min(item.high for item in figures))
-        rate = worst.low if ruling is Ruling.PASS or math.isinf(worst.high) else worst.high
+        rate = worst.low if ruling is Ruling.PASS else worst.high
         offered = mean_rate(trials, promise, "offered")
         against = 100 * (rate / promise.limit.value - 1)
         words = f"forwarded {rate_words(rate, promise)} of {si(offered, 'pps')} offered, {against:+.2f} %"
@@ -94,6 +93,26 @@ class ForwardingRate(Quantity):
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return what is still delivered."""
         return f"The router, {load}, still delivers {figure}."
+
+
+def _wanted(promise: Promise, trial: Trial, directions: int) -> float:
+    """Return the frames that *trial* had to offer: of the named load, or of the promised rate."""
+    return trial.seconds.high * (promise.load_pps * directions if promise.names_load else promise.limit.value)
+
+
+def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
+    """Return the frames of some directions that came back, if the load had been offered.
+
+    Those that were not offered might have come back; where the sentence names the load, they might have cost others.
+    """
+    rows = [trial.outcome.directions[place] for place in group]
+    frames = [trial.forwarded_frames(row) for row in rows]
+    low, high = sum(item.low for item in frames), sum(item.high for item in frames)
+    wanted = _wanted(promise, trial, len(group))
+    short = wanted - sum(row.offered for row in rows)
+    if promise.names_load and short - len(rows) > promise.goal.resolution * wanted:
+        low = max(0.0, low - short) if short <= GENTLE * wanted else 0.0
+    return Bounds(low, high + max(0.0, short))
 
 
 FORWARDING_RATE = ForwardingRate()

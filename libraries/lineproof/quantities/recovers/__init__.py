@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from statistics import median_high, median_low
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import USABLE_SHARE
+from ...core.doubts import USABLE_SHARE, own_loss
 from ...core.goal import Goal
 from ...core.phrases import percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
@@ -67,7 +67,7 @@ class Recovery(Quantity):
     needs = frozenset({"changing load"})
     has_total = False
     takes_time = False
-    doubts = ()
+    doubts = (own_loss,)
     title = "Recovery after an overload"
     example = "recovers in ≤ 2 s"
 
@@ -102,7 +102,8 @@ class Recovery(Quantity):
                 before, after = CONTROL_SECONDS
                 control.update(_control_readings(instruments.step_down(reduced, before, reduced, after, 0.1)))
             found = instruments.step_down(overload, phases.overload, reduced, phases.after, phases.sample_interval)
-            return replace(found.outcome, readings={**found.outcome.readings, **control, **step_down_readings(found)})
+            readings = step_down_readings(found, promise.limit.value)
+            return replace(found.outcome, readings={**found.outcome.readings, **control, **readings})
 
         return measure
 
@@ -141,11 +142,15 @@ class Recovery(Quantity):
         return f"After an overload the router loses frames for {figure}."
 
 
-def step_down_readings(found: StepDown) -> dict[str, float]:
-    """Return the readings of a trial: of each direction when its last frame was lost, and what the overload lost."""
+def step_down_readings(found: StepDown, limit: float) -> dict[str, float]:
+    """Return the readings of a trial: of each direction when its last frame was lost, and what the overload lost.
+
+    And how many frames certainly were lost later than *limit* s after it.
+    """
     readings = {"timed": float(_is_timed(found))}
     for place in range(len(found.after.offered)):
         readings[f"overload_loss.{place}"] = found.overload_loss_ratio(place)
+        readings[f"lost_late.{place}"] = found.lost_after(limit, place, RATE_TOLERANCE)[0]
         if (time := found.recovery(place, RATE_TOLERANCE)) is not None:
             readings[f"recovery_low_s.{place}"] = time.low
             if math.isfinite(time.high):
@@ -180,7 +185,8 @@ def _time(promise: Promise, trial: Trial, place: int) -> Bounds:
         return UNKNOWN
     high = _reading(trial, "recovery_high_s", place, math.inf)
     carried = _reading(trial, "control_loss", place) <= promise.goal.forgiven
-    may_be_own = trial.cost(row) > 0 or promise.load_pps * REDUCED_LOAD_SHARE > USABLE_SHARE * promise.own.lossless_pps
+    may_be_own = 0 < trial.cost(row) >= _reading(trial, "lost_late", place)
+    may_be_own |= promise.load_pps * REDUCED_LOAD_SHARE > USABLE_SHARE * promise.own.lossless_pps
     return Bounds(low if carried and not may_be_own else 0.0, math.inf if trial.hidden(row) > 0 else max(low, high))
 
 

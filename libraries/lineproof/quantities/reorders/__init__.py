@@ -40,7 +40,7 @@ class Reordering(Quantity):
         return math.ceil(math.log(error) / math.log1p(-share))
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
-        """Return the share of each direction. A lost probe frame may have been out of order."""
+        """Return the share of each direction. A probe frame that was lost or not sent may have been out of order."""
         goal = promise.goal
         single = len(trials) == 1 and not perfect
         low_error = goal.good_share if single and goal.good_share else goal.risk / max(1, promise.soak)
@@ -54,8 +54,13 @@ class Reordering(Quantity):
                 continue
             sent = round(sum(count.sent for count in counts) * (1 + perfect / len(trials)))
             late = min(sent, sum(count.out_of_order for count in counts))
-            most = min(sent, late + sum(max(0, count.lost) for count in counts))
-            low = 1 - highest_share(sent - late, sent, low_error)
+            unsent = sum(
+                count.sent * trial.hidden(row) / max(1, row.offered)
+                for count, (trial, row) in zip(counts, rows, strict=True)
+            )
+            most = min(sent, math.ceil(late + sum(max(0, count.lost) for count in counts) + unsent))
+            may_be_own = any(math.isinf(trial.cost(row)) for trial, row in rows)
+            low = 0.0 if may_be_own else 1 - highest_share(sent - late, sent, low_error)
             shares.append(Bounds(low, max(low, highest_share(most, sent, high_error))))
         return tuple(shares)
 

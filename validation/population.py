@@ -1,0 +1,141 @@
+"""Made-up routers whose true capacity is known, judged by the product, and tables of what became of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from support.made_testbeds import CLEAN, LINK_BPS, goal_named, promised
+
+from lineproof.core.deciding import TrialConditions, decide
+from lineproof.core.goal import Goal
+from lineproof.core.quantity import Promise
+from lineproof.core.rule import Ruling
+from lineproof.core.trial import Load, Tolerance, read_trial
+
+from .noisy_router import PERFECT, GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
+from .shares import PassShare
+
+RATE = 5_000_000
+"""Frames/s of the SLA."""
+
+SPREAD = 0.02
+"""SLAs lie within this ratio of the rate, so that no rule's steps lie well or badly by chance."""
+
+LINE = LINK_BPS / 672
+NOISE = RouterNoise()
+
+
+@dataclass(frozen=True, slots=True)
+class RouterKind:
+    """What routers have in common: noise, generator, number of ``directions`` alike."""
+
+    noise: RouterNoise = NOISE
+    directions: int = 1
+    generator: GeneratorNoise = PERFECT
+
+    def router(self, sla: float, ratio: float, seed: str) -> NoisyRouter:
+        """Return a router with *ratio* of *sla* as capacity."""
+        names = [seed, *(f"{seed} direction {number}" for number in range(1, self.directions))]
+        return NoisyRouter([NoisyDirection(sla * ratio, name, self.noise) for name in names], self.generator)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One verdict on a router of capacity / SLA *ratio*; its trials, and the seconds of traffic with the warm-up."""
+
+    ratio: float
+    ruling: Ruling
+    trials: int
+    traffic: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rulings:
+    """The verdicts of many routers."""
+
+    judged: tuple[Judged, ...]
+
+    def share(self, ruling: Ruling) -> PassShare:
+        """Return how many have this ruling."""
+        return PassShare(sum(one.ruling is ruling for one in self.judged), len(self.judged))
+
+    @property
+    def mean_trials(self) -> float:
+        """The mean number of trials."""
+        return sum(one.trials for one in self.judged) / len(self.judged)
+
+    def __str__(self) -> str:
+        words = str(self.share(Ruling.PASS))
+        return words + (f" ({open_} INCONCLUSIVE)" if (open_ := self.share(Ruling.INCONCLUSIVE)).passed else "")
+
+
+def sla_of(seed: int, number: int, rate: float = RATE) -> int:
+    """Return the frames/s of router *number*."""
+    return round(rate * (1 + random.Random(f"{seed} {number} sla").uniform(-SPREAD, SPREAD)))
+
+
+@cache
+def _promise(goal: str, rate: float, time: str) -> Promise:
+    return promised(f"64b unidirectional ≥ {rate:.0f} pps{time}", goal)
+
+
+def judge(
+    goal: str,
+    number: int,
+    ratio: float,
+    kind: RouterKind = RouterKind(),
+    seed: int = 1,
+    time: str = "",
+    runs: int = 1,  # noqa: B008
+) -> Judged:
+    """Return the verdict on router *number* with *ratio* of its SLA. *time*: " for 10 min". *runs*: all must pass."""
+    sla = sla_of(seed, number)
+    router = kind.router(sla, ratio, f"{seed} {number}")
+    promise = replace(_promise(goal, RATE, time), load_pps=float(sla), own=CLEAN)
+    ruling, trials = Ruling.INCONCLUSIVE, 0
+    for run in range(runs):
+        if run:
+            router.begin_run()
+        warm_up = read_trial(0, router.measure(Load(sla), promise.goal.warm_up), Tolerance())
+        decision = decide(promise, router.measure, TrialConditions(), LINE, warm_up)
+        ruling, trials = decision.ruling or Ruling.INCONCLUSIVE, trials + len(decision.trials)
+        if ruling is not Ruling.PASS:
+            break
+    return Judged(ratio, ruling, trials, router.traffic)
+
+
+def rulings(
+    goal: str,
+    ratio: float,
+    routers: int,
+    kind: RouterKind = RouterKind(),  # noqa: B008
+    seed: int = 1,
+    time: str = "",
+    runs: int = 1,
+) -> Rulings:
+    """Return the verdicts on the first *routers* of a kind with this capacity."""
+    return Rulings(tuple(judge(goal, number, ratio, kind, seed, time, runs) for number in range(routers)))
+
+
+def goals() -> tuple[Goal, Goal]:
+    """Return ``standard`` and ``quick``."""
+    return goal_named("standard"), goal_named("quick")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
+    """Return a table as text, or as Markdown; the first column is words, the others are figures."""
+    if markdown:
+        lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    plain = [[cell.replace("`", "") for cell in line] for line in (head, *rows)]
+    widths = [max(len(line[column]) for line in plain) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in plain
+    )
