@@ -35,6 +35,7 @@ from .plots import (
     trials_plot,
 )
 from .rates import TrafficFigures, is_set_aside, trial_name
+from .records import RequirementRecord
 from .recovery_plot import draw_recovery
 from .svg import Hatch
 
@@ -50,8 +51,7 @@ def plot_name(demand: Demand) -> str:
 
 
 def sentence_plot(
-    demand: Demand,
-    promise: Promise,
+    record: RequirementRecord,
     trials: Sequence[Trial],
     traffic: TrafficFigures,
     link_bps: float,
@@ -59,10 +59,11 @@ def sentence_plot(
     simulated: bool = False,
     step_downs: Mapping[int, StepDown] | None = None,
 ) -> str:
-    """The picture of a sentence with this *demand* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
+    """The picture of the sentence of *record* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
 
-    *promise*: the same, as it was judged. *step_downs*: the counts of trials whose load changed, by their number.
+    *step_downs*: the counts of trials whose load changed, by their number.
     """
+    demand, promise = record.demand, record.promise
     chart = promise.quantity.chart
     if chart == "rates" or not any(trial.number for trial in trials):
         line = None if demand.pps is None else ThresholdLine(demand.pps, f"≥ {demand.text()}")

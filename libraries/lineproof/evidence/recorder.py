@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
-from ..core.deciding import KEEPS, Standing
+from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
 from ..core.requirement import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
@@ -160,12 +160,11 @@ class Recorder:
         trial: Trial,
         link_bps: float,
         streams: Mapping[str, object],
-        standing: Standing | None = None,
+        evidence: str = "",
     ) -> TrialRecord:
         """Append one trial of the current sentence or traffic (number 0: warm-up); returns its record.
 
-        *streams*: what the generator was told to send; *standing*: what it and those before show (None: it is not
-        judged).
+        *streams*: what the generator was told to send; *evidence*: what the trial shows ("": it is not judged).
         """
         profile = requirement.profile
         self._keep_traffic(profile)
@@ -181,7 +180,7 @@ class Recorder:
             trial=trial,
             clock_speed=self.environment.clock_speed,
             streams=self._kept_streams(streams),
-            evidence="" if standing is None else standing.last,
+            evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
@@ -193,7 +192,7 @@ class Recorder:
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
             self._trials.append(trial.number)
-            if _passed(trial, standing):
+            if _passed(trial, evidence):
                 key = _traffic_key(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
         return record
@@ -281,8 +280,8 @@ class Recorder:
         self._keep_margin(record, self._number)
         return record
 
-    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> None:
-        """Append the requirement's record. *tolerance*: of its trials; *reconnection*: what was done to the testbed
+    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
+        """Append the requirement's record, and return it. *tolerance*: of its trials; *reconnection*: what was done to the testbed
         before, in words.
         """
         requirement, promise, odds = verdict.requirement, verdict.promise, verdict.evidence
@@ -331,6 +330,7 @@ class Recorder:
             breakdown=verdict.breakdown,
         )
         self._write(self.folder.add_requirement, self._rows.add_requirement, record)
+        return record
 
     def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
         """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
@@ -381,11 +381,10 @@ def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
     return words.profile.name, words.bidirectional, words.pairs
 
 
-def _passed(trial: Trial, standing: Standing | None) -> bool:
+def _passed(trial: Trial, evidence: str) -> bool:
     """Return whether a clean trial keeps the limit; of one that was not judged, whether nothing was lost."""
-    if standing is None:
-        return trial.lost == 0 and trial.offered > 0 and trial.is_clean
-    return standing.last == KEEPS and trial.is_clean
+    keeps = evidence == KEEPS if evidence else trial.lost == 0 and trial.offered > 0
+    return keeps and trial.is_clean
 
 
 def _port_data(port: GeneratorPort) -> dict[str, object]:
