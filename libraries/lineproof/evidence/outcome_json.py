@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.bounds import Bounds
 from ..core.latency import LatencyCount
 from ..core.step_down import CountSnapshot, StepDown
 from ..core.trial import DirectionCount, Fault, Load, Outcome, Problem
@@ -91,11 +90,6 @@ def _read_problem(data: Any) -> Problem:
     directions = tuple((int(tx), int(rx)) for tx, rx in data.get("directions", ()))
     delay = take("delay_us", int, float) if "delay_us" in data else 0.0
     return Problem(Fault[fault], take("detail", str), frames, directions, delay)
-
-
-def read_seconds(low: Any, high: Any) -> Bounds:
-    """Return the seconds of sending, at least and at most. Raises ValueError."""
-    return Bounds(read_figure("sent_for", low), read_figure("sent_for_at_most", high))
 
 
 def _latency_data(count: LatencyCount) -> dict[str, Any]:

@@ -281,8 +281,9 @@ class Recorder:
         return record
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
-        """Append the requirement's record, and return it. *tolerance*: of its trials; *reconnection*: what was done to the testbed
-        before, in words.
+        """Append the requirement's record, and return it.
+
+        *tolerance*: of its trials; *reconnection*: what was done to the testbed before, in words.
         """
         requirement, promise, odds = verdict.requirement, verdict.promise, verdict.evidence
         if promise is None:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
 
+from ..core.bounds import Bounds
 from ..core.doubts import OwnPart
 from ..core.frame_sizes import FrameSizes
 from ..core.goal import Goal
@@ -30,7 +31,6 @@ from .outcome_json import (
     problems_data,
     read_outcome,
     read_problems,
-    read_seconds,
     read_step_down,
     step_down_data,
 )
@@ -130,14 +130,13 @@ class TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
         take = Fields(data, TRIAL)
         outcome, problems = read_outcome(take), read_problems(take("problems", list))
+        seconds = Bounds(take.number("sent_for"), take.number("sent_for_at_most"))
         found = take.fields(cls, without=("trial", "step_down"))
         sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
         phases = take.data.get("step_down")
         return cls(
             **found,
-            trial=Trial(
-                take("number", int), outcome, problems, read_seconds(take("sent_for"), take("sent_for_at_most"))
-            ),
+            trial=Trial(take("number", int), outcome, problems, seconds),
             frame_sizes=sizes,
             step_down=None if phases is None else read_step_down(phases, outcome),
         )

@@ -16,11 +16,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from ...core.bounds import Bounds
 from ...core.trial import DirectionCount, Load, Outcome, Trial
 from ...errors import ConfigError
 from ...stats.intervals import Interval, mean_interval
 from ..integrity import Integrity
-from ..outcome_json import read_latency, read_problems, read_seconds
+from ..outcome_json import read_latency, read_problems
 from ..records import TRIAL, TrialRecord
 from ..run import RecordedRun, read_margins, recorded_run
 from ..run_files import RECORDS
@@ -177,7 +178,7 @@ def _record(found: _NeededOfTrial) -> TrialRecord:
         {name: math.nan if value is None else value for name, value in found.readings.items()},
         tuple(map(read_latency, found.latency)),
     )
-    problems, seconds = read_problems(found.problems), read_seconds(found.sent_for, found.sent_for_at_most)
+    problems, seconds = read_problems(found.problems), Bounds(found.sent_for, found.sent_for_at_most)
     return TrialRecord(
         found.run,
         found.simulated,
