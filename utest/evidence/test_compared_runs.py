@@ -134,7 +134,8 @@ def test_another_firmware_is_what_is_compared(tmp_path: Path):
 
 def test_the_same_words_with_another_meaning_are_not_compared():
     old = row(FORWARDS, (5e6, 5.1e6))
-    for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, {"goal": "standard"}, {"demand": promised(LOAD)["demand"]}):
+    demand = promised(LOAD)["demand"]
+    for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, {"goal": "standard"}, {"demand": demand}):
         new = replace(old, record=replace(old.record, **change))
         assert state(old, new) is Proven.NOT_COMPARED
 

@@ -47,7 +47,7 @@ def measured(folder: Path, unfinished: int = 0) -> Recorder:
     search(3)
     recorder.carry(carried(2))
     if unfinished:
-        search(unfinished, "good")
+        search(unfinished, "keeps")
     return recorder
 
 

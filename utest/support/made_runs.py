@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder
-from support.evidence_builders import promised, requirement_record, trial_record
+from support.evidence_builders import requirement_record, trial_record
 
 LOAD = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
@@ -39,7 +39,6 @@ class Sentence:
     margin: tuple[float, float | None] | None = None
     finished: bool = True
     test: str = "T"
-    terms: Mapping[str, Any] | None = None
 
 
 def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
@@ -83,8 +82,6 @@ def made_run(
         changes = {"number": number, "verdict": sentence.verdict, **common}
         if sentence.verdict != "PASS":
             changes["message"] = f"{sentence.verdict}: because <of> | that"
-        if sentence.terms is not None:
-            changes["goal_terms"] = {**promised(sentence.words)["goal_terms"], **sentence.terms}
         folder.add_requirement(requirement_record(**changes))
         if sentence.margin is not None:
             reason = "" if sentence.finished else "its time was up"
