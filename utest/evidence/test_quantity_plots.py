@@ -38,7 +38,7 @@ def words(svg: str) -> str:
     return " | ".join("".join(node.itertext()) for node in texts)
 
 
-def cycles(*figures: float) -> dict[str, float]:
+def cycles(*figures: float) -> dict[str, Any]:
     """Readings of a trial whose packets cost so many cycles on the workers."""
     return cost_readings([PacketCost(f"vpp_wk_{n}", 10, 10, 10 * figure, 0.0) for n, figure in enumerate(figures)])
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -34,12 +35,12 @@ SECOND = Bounds(1.0, 1.0)
 SEARCH = MarginRecord(RUN, True, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, True, "", 12.0)
 
 
-def cycles(figure: float) -> dict[str, float]:
+def cycles(figure: float) -> dict[str, Any]:
     """The readings of a trial whose packets cost that much."""
     return cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0),))
 
 
-READINGS = {
+READINGS: dict[str, Any] = {
     **cycles(350.0),
     "power_watts": 19.0,
     **{"recovery_low_s.0": 1.0, "recovery_high_s.0": 1.5, "overload_loss.0": 0.5, "timed": 1.0},

@@ -41,6 +41,10 @@ SAME_LOAD = 1e-4
 """Loads that differ by no more than this ratio are the same: `95% line rate` and its figure in Mpps."""
 
 
+RESTART_LOSS = 0.02
+"""The least ratio of a trial's frames that a router loses which restarts in it, or loses a neighbour."""
+
+
 @dataclass(frozen=True, slots=True)
 class AskedSentence:
     """A sentence of another suite; ``where``: file and line."""
@@ -64,7 +68,8 @@ class AnotherVerdict:
 class _Source:
     """Recorded trials at one ``load``: those of a sentence, or of one load of a search for its margin.
 
-    ``forwards_again``: a later trial shows that the router still forwarded (a sentence's readings show it).
+    ``forwards_again``: its last trial, or a later one, shows that the router still forwarded (a sentence's readings
+    show it).
     """
 
     record: RequirementRecord
@@ -210,8 +215,7 @@ class _RecordedJudge:
             trials = [item for item in self._run.trials if item.requirement == number and item.trial.number]
             for pps in dict.fromkeys(item.trial.outcome.load.pps for item in trials):
                 there = tuple(item for item in trials if item.trial.outcome.load.pps == pps)
-                later = trials[trials.index(there[-1]) + 1 :]
-                again = any(_is_good(item.trial) for item in later)
+                again = any(_forwards(item.trial) for item in trials[trials.index(there[-1]) :])
                 yield _Source(record, requirement, Load(pps), there, True, again)
 
 
@@ -223,8 +227,8 @@ def _never_sent(asked: AskedSentence, word: str) -> AnotherVerdict:
     return AnotherVerdict(asked, Ruling.INCONCLUSIVE, message)
 
 
-def _is_good(trial: Trial) -> bool:
-    return trial.is_clean and trial.offered > 0 and not trial.lost
+def _forwards(trial: Trial) -> bool:
+    return trial.lost < RESTART_LOSS * trial.offered
 
 
 def _is_own(source: _Source, asked: AskedSentence) -> bool:

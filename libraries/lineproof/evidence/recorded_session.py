@@ -117,12 +117,20 @@ class RecordedWatch(RouterWatch):
         self._sentence = sentence
 
     def read_again(self) -> Telemetry:
-        """The reading that was recorded here; the last one if the verdict is reached sooner now. Raises as it did."""
-        return self._sentence.reading(last_will_do=True)
+        """The reading that was recorded here. Raises as it did, and RecordMismatch before the trials.
+
+        After a trial that was not read then, because it kept the limit: raises TestbedError, and is without a ledger.
+        """
+        try:
+            return self._sentence.reading(last_will_do=False)
+        except RecordMismatch as error:
+            if not self._sentence.judged:
+                raise
+            raise TestbedError(str(error)) from None
 
     def read_last(self) -> Telemetry:
-        """As :meth:`read_again`: the neighbours are in the record."""
-        return self.read_again()
+        """The reading after the trials, with the neighbours; the last one if the verdict is reached sooner now."""
+        return self._sentence.reading(last_will_do=True)
 
 
 _NO_ROUTER = cast(Router, None)
