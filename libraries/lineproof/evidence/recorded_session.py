@@ -18,11 +18,12 @@ from ..core.deciding import MOST_EXTRA, Standing
 from ..core.quantity import Promise
 from ..core.requirement import Requirement
 from ..core.telemetry import Telemetry
-from ..core.trial import Measure, Outcome, Tolerance, Trial
+from ..core.trial import Measure, Outcome, Problem, Tolerance, Trial
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
 from ..routers.base import Router, Side
+from ..session.bookkeeping import Bookkeeper
 from ..session.generator import GeneratorConnection
 from ..session.judging import PROBED, PROBED_AGAIN, Judge
 from ..session.plan import Plan
@@ -221,6 +222,13 @@ class RecordedJudge(Judge):
     def measure_of(self, promise: Promise) -> Measure:
         """Return what gives out the recorded outcomes. Raises RecordMismatch."""
         return lambda load, seconds: self.session.sentence.outcome(promise)
+
+    def _reading_afterwards(
+        self, watch: RouterWatch, trials: Sequence[Trial], book: Bookkeeper
+    ) -> tuple[Telemetry | None, list[Problem]]:
+        if self.session.sentence.judged < len(self.session.sentence.trials):
+            book.close_without_reading("the reading after the trials is also of further ones")
+        return super()._reading_afterwards(watch, trials, book)
 
 
 def _facts(environment: EnvironmentRecord, record: RequirementRecord) -> TestbedFacts:
