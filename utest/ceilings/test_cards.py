@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lineproof.ceilings.cards import (
     Card,
@@ -19,14 +16,13 @@ from lineproof.ceilings.cards import (
     choose_card,
     read_cards,
 )
-from lineproof.ceilings.headroom import USABLE_SHARE, apply_ceilings
 from lineproof.ceilings.published_limits import PublishedLimits
-from lineproof.core.verdict import Ruling
-from lineproof.errors import ConfigError, TestbedError
+from lineproof.core.rule import Ruling
+from lineproof.errors import ConfigError
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from support.ceilings import CATALOGUE, FAILING, FILES, LINE, LINK, ceiling, failed, measured_limits, ports
+from support.ceilings import FAILING, FILES, LINE, LINK, ceiling, measured_limits, ports, promise, ruled
 from support.paths import ROOT
 
 SOURCE = {"title": "a page", "url": "https://example.org/", "says": "it says so", "seen": "2026-11-21"}
@@ -216,12 +212,11 @@ HALF = "64b bidirectional ≥ 50% line rate each way"
 
 
 def test_fail_above_a_published_ceiling_is_inconclusive():
-    card = published_limits(limits=[limit(pps_per_card=12e6)])
-    found = apply_ceilings(failed(HALF, LINE / 2), card)
-    assert found.ruling is Ruling.INCONCLUSIVE
-    assert "12 Mpps per card, 2 ports of it send: 6 Mpps from each port (source: a page" in found.reason
-    assert found.ceiling is not None
-    assert (found.ceiling["card"], found.ceiling["file"], found.ceiling["ceiling_pps"]) == ("box", "box.yaml", 6e6)
+    promised = promise(HALF, published_limits(limits=[limit(pps_per_card=12e6)]))
+    assert ruled(promised, LINE / 2) is Ruling.INCONCLUSIVE
+    own = promised.own
+    assert "12 Mpps per card, 2 ports of it send: 6 Mpps from each port (source: a page" in own.words
+    assert (own.evidence["card"], own.evidence["file"], own.evidence["ceiling_pps"]) == ("box", "box.yaml", 6e6)
 
 
 @pytest.mark.parametrize(
@@ -242,138 +237,13 @@ def test_fail_above_a_published_ceiling_is_inconclusive():
     ],
 )
 def test_limit_applies_to_its_ports_versions_and_frames(card: PublishedLimits, sentence: str, stays: bool):
-    verdict = failed(sentence, LINE if "100%" in sentence else LINE / 2)
-    assert (apply_ceilings(verdict, card) is verdict) is stays
+    offered = LINE if "100%" in sentence else LINE / 2
+    assert ruled(promise(sentence, card), offered) is (Ruling.FAIL if stays else Ruling.INCONCLUSIVE)
 
 
 def test_measured_ceiling_comes_before_a_published_one():
-    slow, verdict = published_limits(limits=[limit(pps_per_port=1e6)]), failed(FAILING, LINE / 2)
-    assert apply_ceilings(verdict, measured_limits(ceiling(lossless=LINE)), slow) is verdict
-    assert "router bypassed" in apply_ceilings(verdict, measured_limits(ceiling(lossless=LINE / 2)), slow).reason
+    slow = published_limits(limits=[limit(pps_per_port=1e6)])
+    assert promise(FAILING, measured_limits(ceiling(lossless=LINE)), slow).own.words == ""
+    assert "router bypassed" in promise(FAILING, measured_limits(ceiling(lossless=LINE / 2)), slow).own.words
     # another profile was measured, this one not
-    assert "this card" in apply_ceilings(verdict, measured_limits(ceiling("imix")), slow).reason
-
-
-@given(
-    st.sampled_from(
-        [FAILING, "64b bidirectional forwards ≥ 60% line rate each way", "64b bidirectional ≥ 60% line rate each way"]
-    ),
-    st.sampled_from(Ruling),
-    st.floats(0.0, 1.0),
-    st.floats(0.01, 2.0),
-    st.sampled_from(["pps_per_port", "pps_per_card"]),
-    st.booleans(),
-)
-def test_ceiling_only_changes_fail_to_inconclusive(
-    sentence: str, ruling: Ruling, offered: float, share: float, kind: str, one_card: bool
-):
-    verdict = failed(sentence, offered * LINE, ruling)
-    found = apply_ceilings(verdict, published_limits(one_card=one_card, limits=[limit(**{kind: share * LINE})]))
-    if found is verdict:
-        assert found.ruling is ruling
-    else:
-        assert (verdict.ruling, found.ruling) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
-        assert replace(found, ruling=verdict.ruling, reason=verdict.reason, ceiling=None) == verdict
-    ports_of_card = 2 if "bidirectional" in sentence and one_card and kind == "pps_per_card" else 1
-    own = share * LINE / ports_of_card
-    if ruling is Ruling.FAIL and "forwards" not in sentence and own < 0.98 * LINE:
-        assert (found is not verdict) == (round(offered * LINE) > USABLE_SHARE * own)
-
-
-# -- what is refused before traffic
-
-
-def test_latency_that_a_card_cannot_measure_is_refused():
-    choice = choose_card(FILES, ports("net_ice", 100))
-    card = PublishedLimits.of(choice, ports("net_ice", 100), 100e9, "v3.03")
-    profile = CATALOGUE.profile(["64b"])
-    with pytest.raises(
-        TestbedError, match=r"'64b' was not sent: .*Intel E810 .*not to measure the latency under v3\.03 .*--sof"
-    ):
-        card.check_sendable(profile, probes=True)
-    card.check_sendable(profile, probes=False)
-    replace(card, server="v3.08").check_sendable(profile, probes=True)
-    software = choose_card(FILES, ports("net_ice", 100), "intel_e810_software")
-    PublishedLimits.of(software, ports("net_ice", 100), 100e9, "v3.03").check_sendable(profile, probes=True)
-
-
-def test_frames_that_a_card_cannot_send_are_refused():
-    card = published_limits(frame_sizes=[{"largest": 512, "source": SOURCE}])
-    card.check_sendable(CATALOGUE.profile(["512b"]), probes=False)
-    with pytest.raises(TestbedError, match="known not to send frames of 1518 bytes"):
-        card.check_sendable(CATALOGUE.profile(["1514b"]), probes=False)
-
-
-def test_record_has_file_and_reason():
-    card = published_limits(limits=[limit(pps_per_port=7e6)])
-    assert (card.record()["card"], card.record()["file"], card.record()["one_card"]) == ("box", "box.yaml", True)
-    assert str(card) == "Box (by its driver): 7 Mpps per port (box.yaml)"
-    unknown = PublishedLimits(choose_card(FILES, ports("net_new")), LINK)
-    assert unknown.record() == {"card": None, "why": "no file in variables/generators knows net_new"}
-    assert unknown.known_ceiling(CATALOGUE.profile(["64b"]), True) is None
-
-
-# -- what is known of cards
-
-
-@pytest.mark.parametrize(
-    ("card", "firmware", "server", "words"),
-    [
-        ("intel_x710", "4.26 0x8000143f 0.0.0", "v3.08", ["too old"]),
-        ("intel_x710", "5.05 0x80002899 1.1568.0", "v3.08", []),
-        ("intel_x710", "6.01 0x80003493 1.1747.0", "v2.60", ["27 Mpps"]),
-        ("intel_x710", "6.01 0x80003493 1.1747.0", "v3.08", []),
-        ("intel_x710", "9.20 0x8000d95e 22.0.9", "v3.08", ["low-latency queue"]),
-        ("intel_xxv710", "9.50 0x8000f251 1.3682.0", "v3.08", ["low-latency queue", "receive errors"]),
-        ("intel_x710", "9.20 0x8000d95e 22.0.9", None, []),
-        ("intel_x710", "N/A", "v3.08", []),
-        ("mellanox_connectx5", "16.24.1000 (MT_0000000080)", "v3.08", ["older than what TRex's manual"]),
-        ("mellanox_connectx5", "16.35.2000 (MT_0000000080)", "v3.08", []),
-    ],
-)
-def test_firmware_is_compared_by_its_numbers_and_trexs_version(
-    card: str, firmware: str, server: str | None, words: list[str]
-):
-    (file,) = [file for file in FILES if file.card.card == card]
-    found = [fact.problem for fact in file.card.firmware_facts(firmware, server)]
-    assert len(found) == len(words) and all(word in text for word, text in zip(words, found, strict=True)), found
-
-
-@pytest.mark.parametrize(
-    ("card", "words", "server", "refused"),
-    [
-        ("intel_x710", "128b vlan", "v3.08", False),
-        ("intel_82599", "128b vlan", "v3.08", True),
-        ("intel_e810_100g", "128b", "v3.06", True),
-        ("mellanox_connectx5", "128b ipv6", "v3.08", False),
-    ],
-)
-def test_what_hardware_filters_cannot_measure_software_can(card: str, words: str, server: str, refused: bool):
-    (file,) = [file for file in FILES if file.card.card == card]
-    profile = CATALOGUE.profile(words.split())
-    for software, expected in ((False, refused), (True, False)):
-        measures = frozenset({"flow_stats", "latency"} | ({"tpg"} if software else set()))
-        own = [replace(port, measures=measures) for port in ports(file.card.drivers[0])]
-        limits = PublishedLimits.of(CardChoice(file, ""), own, 10e9, server)
-        limits.check_sendable(profile, probes=False)
-        if expected:
-            with pytest.raises(TestbedError, match=r"known not to measure the latency .*start TRex with '--software'"):
-                limits.check_sendable(profile, probes=True)
-        else:
-            limits.check_sendable(profile, probes=True)
-
-
-BROKEN = "received frames are counted as errors", {"v3.03": False, "v3.04": True, "v3.05": False}
-
-
-@pytest.mark.parametrize(
-    ("card", "part", "servers"),
-    [
-        *((f"mellanox_connectx{number}", *BROKEN) for number in (4, 5, 6)),
-        ("virtual", "are in no counter", {"v2.87": True, "v3.08": True}),
-    ],
-)
-def test_facts_of_some_versions_and_cards_are_there(card: str, part: str, servers: dict[str, bool]):
-    (file,) = [file for file in FILES if file.card.card == card]
-    (quirk,) = [quirk for quirk in file.card.quirks if part in quirk.quirk]
-    assert {server: quirk.servers.include(server) for server in servers} == servers
+    assert "this card" in promise(FAILING, measured_limits(ceiling("imix")), slow).own.words

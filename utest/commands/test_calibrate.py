@@ -50,10 +50,15 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     assert "SIMULATED" in done.stdout
     assert "64b bidirectional: " in done.stdout
     assert "(97 % line rate)" in done.stdout
+    # 1 / risk trials of the goal, and it says so first
+    assert done.stdout.index("2 ceilings. Watching it for 20 s each") < done.stdout.index("64b bidirectional: ")
+    assert "takes 40 s of traffic" in done.stdout
     known = read_calibration(folder, "simulated", "netgate6100")
     assert known is not None
     assert [(item.traffic, item.bidirectional) for item in known.content.ceilings] == [("64b", True), ("1514b", True)]
     assert all(item.latency is not None for item in known.content.ceilings)
+    watched = [item.watched for item in known.content.ceilings if item.watched is not None]
+    assert [(item.trials, item.lossy, item.most_lost) for item in watched] == [(20, 0, 0)] * 2
 
     suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
     found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")

@@ -1,125 +1,151 @@
-"""The rule for any sequence of trials: what each ruling needs, and that more loss never makes it better."""
+"""Properties of the rule for every quantity, on trials as the product sees them (design, section 3)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.goal import Goal
-from lineproof.core.trial import Fault, Load, Outcome, Trial
-from lineproof.core.verdict import Ruling, loss_rule
-from lineproof.methods.sequential import TrialConditions, most_trials, run_until_decided
-from support.known_router import RANK
-from support.outcomes import outcome
+from lineproof.core.bounds import Bounds, Limit
+from lineproof.core.rule import Rule, Ruling, Shares
+from support.fuzz import TIMES
+from support.made_testbeds import RANK
+from support.made_trials import FRAMES, SENTENCES, Made, Way, problems, promises, ruling_of, runs
+
+NAMES = sorted(SENTENCES)
+STANDARD = Shares(bad_share=0.40, good_share=0.12, risk=0.05, budget=60)
+SOME = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+MANY = settings(SOME, max_examples=300 * TIMES)
+
+PLACES = st.sets(st.integers(0, 12), min_size=1)
 
 
-def any_goal() -> st.SearchStrategy[Goal]:
-    return st.builds(
-        lambda length, number, loss, exceed, invalid, clear, scout: Goal(
-            goal="any",
-            final_trial_duration=length,
-            duration_sum=length * number,
-            loss_ratio=loss,
-            exceed_ratio=exceed,
-            clear_loss_ratio=clear,
-            scout=0 if clear is None else scout * length,
-            invalid_trials=invalid,
-            about="",
-        ),
-        st.sampled_from([0.7, 1.0, 8.2]),
-        st.integers(1, 20),
-        st.sampled_from([0, 0.001, 0.1]),
-        st.floats(0, 0.9),
-        st.integers(0, 5),
-        st.sampled_from([None, 0.1, 0.4]),
-        st.sampled_from([0, 0.5]),
-    )
+def _worse_way(way: Way, how: str, frames: int) -> Way:
+    more = 1 + frames // 1000
+    match how:
+        case "fewer forwarded":
+            return replace(way, lost=min(way.offered, way.lost + frames))
+        case "more queued":
+            return replace(way, backlog=way.backlog + frames)
+        case "more late":
+            return replace(way, late=min(1000 - way.probes_lost, way.late + more))
+        case "all later":
+            return replace(way, slower=1)
+        case "more probes lost":
+            return replace(way, probes_lost=way.probes_lost + min(5, max(0, 1000 - way.late - way.probes_lost)))
+        case "more copies":
+            return replace(way, copies=way.copies + more)
+        case "more out of order":
+            return replace(way, disorder=way.disorder + more)
+        case "more foreign":
+            return replace(way, foreign=way.foreign + frames)
+        case "recovers later":
+            return replace(way, recovery=(way.recovery[0] + 1.0, way.recovery[1] + 1.0))
+    return way
 
 
-@dataclass(frozen=True)
-class Event:
-    """What happens to one trial, whatever its duration."""
-
-    loss: float = 0.0
-    sent: float = 1.0
-    faults: tuple[Fault, ...] = ()
-
-
-def events(sent: tuple[float, ...] = (0, 0.5, 0.99, 1.0, 1.2)) -> st.SearchStrategy[Event]:
-    return st.builds(
-        lambda loss, sent, faults: Event(loss, sent, tuple(faults)),
-        st.sampled_from([0, 0.0005, 0.01, 0.2, 0.5, 1.0]),
-        # mostly the full load, because else almost every sequence is inconclusive
-        st.one_of(st.just(1.0), st.sampled_from(sent)),
-        st.one_of(st.just([]), st.lists(st.sampled_from(Fault), max_size=1)),
-    )
+def worse(made: Made, index: int, how: str, frames: int) -> Made:
+    """Return the same trial, with a router that did worse, in one direction."""
+    if how == "more power":
+        return replace(made, watts=made.watts + 1.0)
+    if how == "more cycles":
+        return replace(made, cycles=made.cycles + 60.0, vectors=made.vectors - 60.0)
+    ways = (_worse_way(way, how, frames) if place == index else way for place, way in enumerate(made.ways))
+    return replace(made, ways=tuple(ways))
 
 
-def run_trials(goal: Goal, seen: list[Event]) -> tuple[Ruling, tuple[Trial, ...]]:
-    """The ruling and trials of the real method over *seen*; the last event repeats."""
-    left = list(seen)
-
-    def measure(load: Load, duration: float) -> Outcome:
-        event = left.pop(0) if len(left) > 1 else left[0]
-        return outcome(load.pps, duration, event.loss, event.sent, event.faults)
-
-    evidence_of = loss_rule(goal, False)
-    found = run_until_decided(measure, Load(1000), goal, evidence_of, TrialConditions(), goal.scout, needed=Load(1000))
-    return found.ruling, found.trials
+HOW = (
+    *("fewer forwarded", "more queued", "more late", "all later", "more probes lost", "more copies"),
+    *("more out of order", "more foreign", "recovers later", "more power", "more cycles"),
+)
 
 
-def sequences(of: st.SearchStrategy[Event] | None = None) -> st.SearchStrategy[list[Event]]:
-    return st.lists(events() if of is None else of, min_size=1, max_size=30)
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject) -> None:
+    promise, run = data.draw(promises(name)), data.draw(runs())
+    how, frames = data.draw(st.sampled_from(HOW)), data.draw(st.sampled_from([1, 100, 2000, FRAMES]))
+    index, places = data.draw(st.integers(0, len(run[0].ways) - 1)), data.draw(PLACES)
+    changed = [worse(made, index, how, frames) if place in places else made for place, made in enumerate(run)]
+    assert RANK[ruling_of(promise, changed)] <= RANK[ruling_of(promise, run)], how
 
 
-@given(any_goal(), sequences())
-def test_pass_needs_the_duration_sum_of_good_trials(goal: Goal, seen: list[Event]):
-    ruling, trials = run_trials(goal, seen)
-    if ruling is Ruling.PASS:
-        good = [
-            item.outcome.duration
-            for item in trials
-            if item.valid
-            and item.outcome.duration >= goal.final_trial_duration
-            and item.loss_ratio(False) <= goal.loss_ratio
-            and item.offered + 1 >= 0.998 * 1000 * item.outcome.duration
-        ]
-        assert sum(good) >= goal.duration_sum * (1 - goal.exceed_ratio) - 1e-6
-        clear = goal.clear_loss_ratio
-        assert clear is None or not any(item.blames_router and item.clear_loss(False) > clear for item in trials)
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_a_problem_moves_a_verdict_only_towards_inconclusive(name: str, data: st.DataObject) -> None:
+    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
+    more = data.draw(problems(len(run[0].ways)))
+    changed = [
+        replace(made, problems=(*made.problems, more)) if place in places else made for place, made in enumerate(run)
+    ]
+    assert ruling_of(promise, changed) in (ruling_of(promise, run), Ruling.INCONCLUSIVE)
 
 
-@given(any_goal(), sequences())
-def test_fail_needs_loss_by_the_router(goal: Goal, seen: list[Event]):
-    ruling, trials = run_trials(goal, seen)
-    if ruling is Ruling.FAIL:
-        assert any(item.blames_router and item.loss_ratio(False) > goal.loss_ratio for item in trials)
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_an_uncertain_clock_or_meter_moves_a_verdict_only_towards_inconclusive(name: str, data: st.DataObject) -> None:
+    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
+    down, up = data.draw(st.sampled_from([(0.001, 0.0), (0.0, 0.004), (0.02, 0.02)]))
+    changed = [
+        replace(
+            made,
+            seconds=(made.seconds[0] - down, made.seconds[1] + up),
+            watts_error=made.watts_error + 10 * (down + up),
+        )
+        if place in places
+        else made
+        for place, made in enumerate(run)
+    ]
+    assert ruling_of(promise, changed) in (ruling_of(promise, run), Ruling.INCONCLUSIVE)
 
 
-@given(any_goal(), st.lists(st.floats(0, 0.98), min_size=1, max_size=30))
-def test_unsent_frames_alone_are_inconclusive(goal: Goal, shares: list[float]):
-    assert run_trials(goal, [Event(sent=share) for share in shares])[0] is Ruling.INCONCLUSIVE
+@pytest.mark.parametrize("name", NAMES)
+@SOME
+@given(data=st.data())
+def test_directions_and_names_of_ports_may_be_exchanged(name: str, data: st.DataObject) -> None:
+    promise, run = data.draw(promises(name)), data.draw(runs())
+    order = tuple(data.draw(st.permutations(range(len(run[0].ways)))))
+    assert ruling_of(promise, [replace(made, order=order) for made in run]) is ruling_of(promise, run)
 
 
-# without duplicates: a frame lost beside a duplicated frame looks like neither
-@given(any_goal(), sequences(events(sent=(0, 0.5, 0.99, 1.0))), st.data())
-def test_more_loss_never_improves_a_verdict(goal: Goal, seen: list[Event], data: st.DataObject):
-    more = data.draw(st.lists(st.sampled_from([0.0, 0.002, 0.3, 1.0]), min_size=len(seen), max_size=len(seen)))
-    worse = [replace(event, loss=max(event.loss, loss)) for event, loss in zip(seen, more, strict=True)]
-    assert RANK[run_trials(goal, worse)[0]] <= RANK[run_trials(goal, seen)[0]]
+INTERVALS = st.tuples(st.sampled_from([0.0, 0.0, 1.0, 2.0]), st.sampled_from([0.0, 0.0, 0.0, 2.0])).map(
+    lambda ends: Bounds(ends[0], ends[0] + ends[1])
+)
+RUN_OF_INTERVALS = st.lists(INTERVALS, min_size=40, max_size=40)
 
 
-@given(any_goal(), sequences())
-def test_every_sequence_of_trials_ends_in_a_ruling(goal: Goal, seen: list[Event]):
-    assert len(run_trials(goal, seen)[1]) <= most_trials(goal)
+def ruled(figures: list[Bounds]) -> Ruling:
+    """Return the ruling on plain intervals of a figure whose whole is their mean."""
+    rule = Rule(STANDARD, Limit(1.0), Limit(1.0), 1)
+    for number in range(1, len(figures) + 1):
+        part = figures[:number]
+        low, high = sum(one.low for one in part), sum(one.high for one in part)
+        whole, mended = (Bounds(low / trials, high / trials) for trials in (number, STANDARD.budget))
+        if (ruling := rule.add([figures[number - 1]], [whole], [mended])) is not None:
+            return ruling
+    return Ruling.INCONCLUSIVE
 
 
-@given(any_goal(), st.floats(0, 0.95))
-def test_clear_loss_ratio_stays_above_the_sentences_loss_ratio(goal: Goal, ratio: float):
-    allowed = goal.with_loss_ratio(ratio)
-    assert allowed.loss_ratio == ratio
-    assert (allowed.clear_loss_ratio is None) == (goal.clear_loss_ratio is None)
-    if allowed.clear_loss_ratio is not None:
-        assert ratio <= allowed.clear_loss_ratio <= 1
+@MANY
+@given(RUN_OF_INTERVALS, st.lists(st.floats(0, 2), min_size=40, max_size=40))
+def test_values_inside_the_intervals_never_have_the_opposite_ruling(figures: list[Bounds], inside: list[float]) -> None:
+    values = [min(one.high, one.low + more) for one, more in zip(figures, inside, strict=True)]
+    assert {ruled(figures), ruled([Bounds(value, value) for value in values])} != {Ruling.PASS, Ruling.FAIL}
+
+
+@MANY
+@given(RUN_OF_INTERVALS, st.integers(0, 39), st.floats(0, 2), st.floats(0, 2))
+def test_a_wider_interval_moves_a_ruling_only_towards_inconclusive(
+    figures: list[Bounds], place: int, down: float, up: float
+) -> None:
+    wider = list(figures)
+    wider[place] = Bounds(figures[place].low - down, figures[place].high + up)
+    assert ruled(wider) in (ruled(figures), Ruling.INCONCLUSIVE)

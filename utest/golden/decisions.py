@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import SimpleNamespace
@@ -11,27 +11,28 @@ from typing import Any
 from unittest import mock
 
 from golden import net
+from lineproof.core.deciding import TrialConditions, decide
+from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
-from lineproof.core.trial import HIDDEN, DirectionCount, Fault, Load, Outcome, Problem
-from lineproof.core.verdict import Verdict
-from lineproof.methods import cost as cost_method
-from lineproof.methods import saturate as saturate_method
-from lineproof.methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, energy
-from lineproof.methods.latency import latency
-from lineproof.methods.recovery import recovery
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
-from lineproof.stats import interval
+from lineproof.core.trial import DirectionCount, During, Fault, Load, Measure, Outcome, Problem
+from lineproof.quantities import cycles
+from lineproof.quantities.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 SEEDS = 40_000
 
 LINK_BPS = 10e9
+
+FAULTS = (
+    *("UNDER_OFFERED", "STRETCHED", "CPU_BOUND", "OVER_OFFERED", "SURPLUS", "FOREIGN", "LINK_DOWN", "QUEUES"),
+    *("COUNTERS", "MISCOUNTED", "READING", "PAUSED", "PAUSING", "GENERATOR", "ROUTER", "CLOCK"),
+)
+"""Of the testbeds; in this order, so that a seed stays the same router."""
 
 SENTENCES: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "throughput": ("≥ {} Mpps{scope}", (0.01, 1, 5, 7.44, 14.88)),
@@ -85,7 +86,7 @@ class Router:
         """How often a trial has what is wrong with the testbed, or whether just those have it that lose a burst."""
         self.sent = pick(1, 0.9999, 0.9985, 0.997, 0.9, 0.4, 1.001, 1.004, 1.02)
         self.slow, self.uncertain = pick(1, 1.0005, 1.002, 1.02, 1.3, 0.9), pick(0, 0.0005, 0.001, 0.003, 0.01)
-        self.fault = pick(None, *Fault.__members__)
+        self.fault = pick(None, *FAULTS)
         self.foreign, self.backlog = pick(0, 10, 900, 5000), pick(0, None, 1000, 9000, 40_000)
         if kind == "forwards" and near:
             self.backlog = r.choice((0, 0, 500, 2000, 4000))
@@ -202,37 +203,29 @@ def _goal(name: str) -> Goal:
 
 def _decided(kind: str, sentence: str, goal_name: str, pps: float, router: Router) -> tuple[str, int]:
     """Return ruling and number of trials."""
-    requirement, goal, load, conditions = parse(sentence, _catalogue()), _goal(goal_name), Load(pps), TrialConditions()
-    number, measure = requirement.threshold.number, _measure(router)
-    load = requirement.threshold_load(LINK_BPS) if kind in ("throughput", "soak") else load
-    if requirement.duration_sum:
-        goal = goal.as_soak(requirement.duration_sum)
-    verdict: Verdict
-    match kind:
-        case "loss":
-            verdict = verify(requirement, load, goal.with_loss_ratio(number / 100), measure, LINK_BPS, conditions)
-        case "throughput" | "soak":
-            verdict = verify(requirement, load, goal, measure, LINK_BPS, conditions)
-        case "forwards":
-            # an interval of the mean decides nothing, and takes most of the time
-            with mock.patch.object(saturate_method, "interval", lambda rates, share: interval(rates[:1], share)):
-                verdict = saturate_method.saturate(requirement, load, goal, measure, LINK_BPS, conditions)
-        case "energy" | "energy above idle":
-            verdict = energy(requirement, load, goal, measure, "a meter", LINK_BPS, conditions)
-        case "latency" | "pdv":
-            verdict = latency(requirement, load, goal, measure, LINK_BPS, conditions)
-        case "recovery":
-            verdict = recovery(requirement, load, goal, _step_down(router, number), LINK_BPS, conditions)
-        case _:
-            during, counters = _runtime(router, goal.final_trial_duration)
-            with mock.patch.object(cost_method, "time", SimpleNamespace(monotonic=lambda: 0.0)):
-                verdict = cost_method.cost(requirement, load, goal, during, counters, LINK_BPS, conditions)
-    return verdict.ruling.value, len(verdict.trials)
+    requirement = parse(sentence, _catalogue())
+    load = requirement.threshold_load(LINK_BPS) if kind in ("throughput", "soak") else Load(pps)
+    promise = requirement.promise(_goal(goal_name), load, LINK_BPS, OwnPart(trials=1000))
+    measure = promise.quantity.measure(_Instruments(router, requirement.threshold.number), promise)
+    line_pps = requirement.profile.line_rate_pps(LINK_BPS)
+    with mock.patch.object(cycles, "time", SimpleNamespace(monotonic=lambda: 0.0)):
+        decision = decide(promise, measure, TrialConditions(), line_pps)
+    return decision.ruling.value if decision.ruling else "", len(decision.trials)
 
 
-def _measure(router: Router) -> Callable[[Load, float], Outcome]:
-    def measure(load: Load, seconds: float) -> Outcome:
-        made = router.trial(load.pps, seconds)
+class _Instruments:
+    """A made-up router as a quantity measures it."""
+
+    clock_speed = 1.0
+
+    def __init__(self, router: Router, limit: float) -> None:
+        self.router, self.limit = router, limit
+        self._reading, self._covered = (0, 0, 0.0), 0.0
+
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """Measure one trial."""
+        router = self.router
+        made = router.trial(load.pps, duration)
         rows = tuple(
             DirectionCount(port, 1 - port, intended, offered, forwarded, backlog=backlog, foreign=foreign)
             for port, (intended, offered, forwarded, backlog, foreign) in enumerate(made.directions)
@@ -243,57 +236,44 @@ def _measure(router: Router) -> Callable[[Load, float], Outcome]:
             problems = (Problem(Fault[name], "made up", frames, ((0, 1),) if first else ()),)
         power = {POWER: made.watts, UNCERTAINTY: router.watts_uncertain, IDLE_POWER: router.idle}
         readings = {**power, ABOVE_IDLE_UNCERTAINTY: 1.5 * router.watts_uncertain, "cpu_util": float(router.cpu)}
-        readings |= {"elapsed_uncertainty": router.uncertain, f"{HIDDEN}1": float(router.hidden)}
+        readings |= {"elapsed_uncertainty": router.uncertain}
+        if during is not None:
+            self._reading = router.reading()
+            during(self._wait)
+            readings = {"during_ended": self._covered + 0.05 + self._reading[2]}
         probes = tuple(
             LatencyCount(port, 1 - port, sent, received, 50.0, max(histogram), 10.0, histogram, out_of_order=disorder)
             for port, (sent, received, disorder, histogram) in enumerate(made.probes)
         )
-        return Outcome(load, seconds, made.took, 0.0, rows, problems, readings, probes)
+        return Outcome(load, duration, made.took, 0.0, rows, problems, readings, probes)
 
-    return measure
+    def _wait(self, seconds: float) -> None:
+        self._covered = seconds
 
+    def clear_runtime(self) -> None:
+        """Clear nothing."""
 
-def _runtime(router: Router, seconds: float) -> tuple[Any, cost_method.RuntimeCounters]:
-    measured = _measure(router)
-    packets, cycles, late = 0, 0, 0.0
-
-    def measure(load: Load, sent: float, during: Callable[[Callable[[float], None]], None]) -> Outcome:
-        nonlocal packets, cycles, late
-        outcome = measured(load, sent)
-        packets, cycles, late = router.reading()
-        during(lambda wait: None)
-        return Outcome(
-            load,
-            sent,
-            outcome.elapsed,
-            0.0,
-            outcome.directions,
-            outcome.problems,
-            {"during_ended": seconds + 0.05 + late},
-        )
-
-    def read() -> Telemetry:
-        rows = (("dpdk-input", "polling", 10**6, 100), ("ip4-lookup", "active", packets // 64, cycles - 100))
+    def read_runtime(self) -> Telemetry:
+        """Return the packets and cycles of one worker."""
+        packets, cost, _ = self._reading
+        rows = (("dpdk-input", "polling", 10**6, 100), ("ip4-lookup", "active", packets // 64, cost - 100))
         nodes = (NodeRuntime("vpp_wk_0", name, state, calls, packets, 0, each, 64) for name, state, calls, each in rows)
-        return Telemetry(1.0, {}, runtime=tuple(nodes), since_clear=seconds)
+        return Telemetry(1.0, {}, runtime=tuple(nodes), since_clear=self._covered)
 
-    return measure, cost_method.RuntimeCounters(lambda: None, read)
+    def keep_runtime(self, telemetry: Telemetry) -> None:
+        """Keep nothing."""
 
+    def powered(self) -> Measure:
+        """Return a trial, whose readings have the power in any case."""
+        return lambda load, seconds: self.measure(load, seconds)
 
-def _step_down(router: Router, limit: float) -> Callable[[Load, float, Load, float, float], StepDown]:
-    measured = _measure(router)
-
-    def step_down(first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        lag, always, overload = router.after_overload(limit)
-        made, whole = (
-            stepped(first, seconds, second, after, every, router.directions, lag, always, overload),
-            seconds + after,
-        )
-        outcome = measured(first, whole)
-        counts = replace(made.outcome, elapsed=outcome.elapsed, problems=outcome.problems)
-        return replace(made, outcome=counts)
-
-    return step_down
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """Overload the router."""
+        router = self.router
+        lag, always, overload = router.after_overload(self.limit)
+        made = stepped(first, seconds, second, after, every, router.directions, lag, always, overload)
+        outcome = self.measure(first, seconds + after)
+        return replace(made, outcome=replace(made.outcome, elapsed=outcome.elapsed, problems=outcome.problems))
 
 
 def stepped(

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lineproof.core.goal import read_goal
+from lineproof.core.quantity import Reason
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.verdict import Verdict
 from lineproof.generators.trex.client.drain import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.methods.deviations import deviations_of_verdict
@@ -18,7 +20,9 @@ from support.paths import VARIABLES
 
 
 def verdict(sentence: str, goal: str) -> Verdict:
-    found = Verdict(parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, "", (), 10e9, {})
+    found = Verdict(
+        parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, Reason(""), (), 10e9, {}
+    )
     return replace(found, deviations=deviations_of_verdict(found))
 
 

@@ -21,7 +21,9 @@ from lineproof.session.router_watch import RouterRestarted
 from support.catalogue import CATALOGUE
 from support.pure_router import LINE, PureRouter
 
-GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
+GOAL = Goal(
+    goal="test", bad_share=0.6, good_share=0.12, final_trial_duration=1, duration_sum=2, exceed_ratio=0, about="a test"
+)
 
 
 @dataclass
@@ -38,13 +40,13 @@ class Testbed:
         self.plan = SimpleNamespace(
             goal=GOAL,
             catalogue=CATALOGUE,
-            testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None),
+            testbed=SimpleNamespace(warm_up=None),
             check_pairs=lambda traffic: None,
             check_generator=lambda traffic: None,
             check_method=lambda method: None,
         )
-        self.generator = SimpleNamespace(ceilings=())
-        self.testbed = SimpleNamespace(facts=SimpleNamespace(clock_speed=1.0))
+        self.generator = SimpleNamespace(ceilings=(), headroom=None)
+        self.tolerance, self.clock_speed = Tolerance(), 1.0
         self.traffic, self.model = self, self.router
         self.router = SimpleNamespace(watch=SimpleNamespace(read_again=self._read))
 
@@ -120,14 +122,14 @@ def test_a_margin_ends_where_the_generator_loses_frames_itself():
     found = worker.margin(of("64b unidirectional ≥ 5 Mpps"))
     assert (found.low, found.high) == (pytest.approx(6e6 * 0.98 / 5e6), None)
     begun.clear()
-    assert worker.margin(of("64b unidirectional ≥ 5.9 Mpps")).search is None and begun == []
+    assert worker.margin(of("64b unidirectional ≥ 5.9 Mpps")).trials == () and begun == []
 
 
 def test_a_margin_asks_for_no_more_than_the_clocks_allow():
     testbed = Testbed(PureRouter(LINE * 2))
     testbed.most = 1.0
     worker, _, _ = characterised(testbed)
-    assert worker.margin(of("64b unidirectional ≥ 100% line rate")).search is None
+    assert worker.margin(of("64b unidirectional ≥ 100% line rate")).trials == ()
     found = worker.margin(of("64b unidirectional ≥ 50% line rate"))
     assert (found.low, found.high) == (pytest.approx(2 * 0.9998), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, assess_trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, read_trial
 from lineproof.session.cpu_time import CpuReading, CpuTime, why_unusable
 
 READ = [CpuReading(0, 0.0, 0.0)]
@@ -29,12 +29,12 @@ def outcome(offered: int, lost: int = 0, problems: tuple[Problem, ...] = ()) -> 
     ],
 )
 def test_only_what_was_sent_and_came_back_has_a_price(found: Outcome, reason: str) -> None:
-    said = why_unusable(assess_trial(1, found, Tolerance()), READ)
+    said = why_unusable(read_trial(1, found, Tolerance()), READ)
     assert said.startswith(reason) and bool(said) == bool(reason)
 
 
 def test_nothing_read_is_no_price() -> None:
-    assert "nothing was read" in why_unusable(assess_trial(1, outcome(100_000), Tolerance()), [])
+    assert "nothing was read" in why_unusable(read_trial(1, outcome(100_000), Tolerance()), [])
 
 
 def test_one_disturbed_window_does_not_move_the_value() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.bounds import Bounds
 from lineproof.studies.fitness import Fitness, fit, senders_of
 from lineproof.studies.forms import markdown, sender_heads, sender_words, text
 from lineproof.studies.page import page
@@ -103,6 +104,6 @@ def test_senders_of_both_directions_share_the_cores_of_this_machine(
     row = SimpleNamespace(offered=100, forwarded=100)
     readings = {"sender_cpu_seconds": 1.0, "sender_cores": 4.0}
     outcome = SimpleNamespace(directions=[row, row], readings=readings, duration=1.0)
-    trial: Any = SimpleNamespace(outcome=outcome, offered=200, seconds=1.0)
+    trial: Any = SimpleNamespace(outcome=outcome, offered=200, seconds=Bounds(1.0, 1.0))
     words: Any = SimpleNamespace(profile=SimpleNamespace(mean_size=64.0))
     assert _figures(trial, words, 1e9, here)[CORE_SHARE] == share

@@ -7,11 +7,15 @@ from pathlib import Path
 
 from lineproof.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
 from lineproof.ceilings.cards import read_cards
-from lineproof.ceilings.headroom import MeasuredLimits
+from lineproof.ceilings.headroom import CeilingSource, MeasuredLimits, own_part
+from lineproof.core.deciding import ask
+from lineproof.core.doubts import with_doubts
 from lineproof.core.goal import read_goal
+from lineproof.core.quantity import Promise, Reason
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
+from lineproof.core.verdict import Verdict
 from lineproof.generators.base import GeneratorPort
 from support.catalogue import CATALOGUE as CATALOGUE
 from support.paths import ROOT
@@ -67,8 +71,24 @@ def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: fl
     requirement = parse(sentence, CATALOGUE)
     frames = round(offered)
     count = DirectionCount(0, 1, frames, frames, round(frames * (1 - lost)))
-    trial = assess_trial(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
-    return Verdict(requirement, GOAL, ruling, "lost 10 %", (trial,), LINK, {})
+    trial = read_trial(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
+    return Verdict(requirement, GOAL, ruling, Reason("lost 10 %"), (trial,), LINK, {})
+
+
+def promise(sentence: str, *sources: CeilingSource, calibrated: MeasuredLimits | None = None) -> Promise:
+    """*sentence* with the generator's own part that *sources* and its calibration know."""
+    requirement = parse(sentence, CATALOGUE)
+    load = requirement.quantity.load(requirement, LINK, Load(LINE))
+    return requirement.promise(GOAL, load, LINK, own_part(sources, calibrated, requirement, load.pps, 1.0))
+
+
+def ruled(promised: Promise, offered: float, lost: float = 0.1) -> Ruling | None:
+    """The ruling of *promised* on trials of a second in which a share of *offered* frames was lost each way."""
+    frames, asked = round(offered), round(promised.load_pps)
+    count = DirectionCount(0, 1, asked, frames, round(frames * (1 - lost)))
+    outcome = Outcome(Load(promised.load_pps), 1.0, 1.0, 0.0, (count,))
+    trial = with_doubts(read_trial(1, outcome, Tolerance()), promised.conditions, promised.quantity.doubts)
+    return ask(promised, [trial] * GOAL.budget).ruling
 
 
 FAILING = "64b unidirectional ≥ 50% line rate"

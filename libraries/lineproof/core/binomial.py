@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 
@@ -43,7 +44,8 @@ def ranks(n: int, share: float, low_error: float, high_error: float) -> tuple[in
     The quantile is below the first with probability *low_error* at most, above the second with *high_error*.
     """
     spread = 8 * math.sqrt(n * share * (1 - share)) + 8
-    first, last = max(0, int(n * share - spread)), min(n, int(n * share + spread))
-    low = next((r for r in range(last, first, -1) if at_most(r - 1, n, share) <= low_error), 0)
-    high = next((r for r in range(first, last + 1) if 1 - at_most(r - 1, n, share) <= high_error), n + 1)
-    return low, high
+    first, last = max(0, int(n * share - spread)), min(n, int(n * share + spread)) + 1
+    # at_most grows with the rank
+    low = bisect_right(range(first, last), low_error, key=lambda rank: at_most(rank - 1, n, share)) + first - 1
+    high = bisect_left(range(first, last), 1 - high_error, key=lambda rank: at_most(rank - 1, n, share)) + first
+    return max(0, low), high if high < last else n + 1

@@ -36,10 +36,14 @@ KEEPS, MISSES, OPEN = "keeps", "misses", "open"
 
 @dataclass(frozen=True, slots=True)
 class TrialConditions:
-    """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next."""
+    """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next.
+
+    ``whole_soak``: a soak that can no longer pass, and has not failed, goes on all the same.
+    """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
+    whole_soak: bool = False
     on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
 
 
@@ -125,7 +129,9 @@ def decide(
         trial = with_doubts(trial, promise.conditions, doubts)
         standing = asked.add(trial)
         conditions.on_trial(trial, standing)
-        if standing.rule.ruling is not None:
+        if standing.rule.ruling is not None or (
+            standing.rule.cannot_pass and promise.soak and not conditions.whole_soak
+        ):
             return asked.decision
         plan.learn(trial)
 

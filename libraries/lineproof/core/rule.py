@@ -153,6 +153,11 @@ class Rule:
         return (self.better if self.worse.answer is not None else self.worse).trials_left
 
     @property
+    def cannot_pass(self) -> bool:
+        """Whether the worse ends have failed, so that no further trial makes a PASS; they may still be a FAIL."""
+        return self.worse.answer is Ruling.FAIL
+
+    @property
     def ruling(self) -> Ruling | None:
         """What both answers mean together; None while one of them is missing."""
         if self.worse.answer is Ruling.PASS:

@@ -75,6 +75,7 @@ class Fault(Enum):
     """A thing that the testbed can do wrong in a trial, in words."""
 
     UNDER_OFFERED = "less than the load may have been sent"
+    UNSENT = "the generator failed to send frames"
     OVER_OFFERED = "more than the load may have been sent"
     STRETCHED = "the generator took longer than the trial's duration"
     CPU_BOUND = "the generator's CPU was too busy"
@@ -103,7 +104,8 @@ class Fault(Enum):
     @property
     def may_cost(self) -> bool:
         """Whether frames may be missing by it that the router did not lose."""
-        return self not in (*_HIDES_ONLY, Fault.READING, Fault.OWN_DELAY)
+        # frames that were not sent are not among those offered, so none of them is missing
+        return self not in (*_HIDES_ONLY, Fault.UNSENT, Fault.READING, Fault.OWN_DELAY)
 
     @property
     def may_hide(self) -> bool:
@@ -113,7 +115,7 @@ class Fault(Enum):
     @property
     def generator_too_slow(self) -> bool:
         """Whether the generator could not send the intended load, or only just: use another one, or a lower load."""
-        return self in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
+        return self in (Fault.UNDER_OFFERED, Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
 
 
 _HIDES_ONLY = (

@@ -160,6 +160,8 @@ def widened_by(trials: Sequence[Trial], ruling: Ruling) -> list[str]:
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best = rule.worse.answer, rule.better.answer
+    if best is None and rule.worse.shares.soak:
+        return "ended early, because it can no longer pass, and has not failed; '-v SOAK:whole' goes on all the same"
     if any(problem.fault.generator_too_slow for trial in trials for problem in trial.problems):
         return "the testbed could not prove either; use a faster generator, or state a load that it can send"
     if best is Ruling.PASS or worst is Ruling.FAIL:

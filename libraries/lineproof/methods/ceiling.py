@@ -26,7 +26,10 @@ LOSSLESS_REPEATS = 2
 MOST_SEARCH_TRIALS = 24
 """The most trials of one search; the ceiling is what they showed."""
 
-_TOO_SLOW = (Fault.STRETCHED, Fault.CPU_BOUND)
+OF_SAMPLE = (0.5, 0.5)
+"""Errors of a percentile that is that of the sample itself, as likely too low as too high."""
+
+_TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
 
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
@@ -128,7 +131,7 @@ def own_latency(outcome: Outcome) -> OwnLatency | None:
     found = []
     for count in outcome.latency:
         spread = count.spread(outcome.duration)
-        bounds = spread.bounds(Statistic("p99")) if spread else None
+        bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
         if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
             return None
         found.append(OwnLatency(outcome.load.pps, count.received, count.mean, bounds.low, bounds.high, count.minimum))

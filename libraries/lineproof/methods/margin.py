@@ -178,7 +178,9 @@ class _Ascent:
         wall = deadline.now() - self._began
         if deadline.wall is not None and wall + duration / self._conditions.clock_speed > deadline.wall:
             raise _Spent(f"deadline: {wall:.0f} of {deadline.wall:g} s have passed, and a trial takes {duration:g} s")
-        if deadline.traffic is not None and self._spent_here + duration > ONE_LOAD * deadline.traffic:
+        # a load has one trial at least, however long it is
+        most = math.inf if deadline.traffic is None else ONE_LOAD * deadline.traffic
+        if self._spent_here and self._spent_here + duration > most:
             raise _LoadSpent
         outcome = self._measure(load, duration)
         self._spent += outcome.duration

@@ -128,8 +128,8 @@ class TrialSeries:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
 
         A trial whose clock or queues leave open what was lost makes those that follow longer, up to ``longest_trial``;
-        one so long that only queues leave open is returned as it is. Raises CharacterisationEnded at the deadline, after
-        too many spoilt trials, or if the testbed breaks down.
+        one so long that only queues leave open is returned. Raises CharacterisationEnded at the deadline, after many
+        spoilt trials in a row, or if the testbed breaks down.
         """
 
         def attempt() -> Trial:

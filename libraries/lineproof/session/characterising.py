@@ -82,7 +82,9 @@ class Characteriser:
         if ceiling is not None:
             highest = Load(min(highest.pps, USABLE_SHARE * ceiling.lossless))
         conditions = TrialConditions(
-            session.tolerance, session.clock_speed, lambda trial, standing: self.on_trial(traffic, trial)
+            session.tolerance,
+            session.clock_speed,
+            on_trial=lambda trial, standing: self.on_trial(traffic, trial),
         )
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
@@ -241,7 +243,12 @@ class Characteriser:
             deadline=deadline or Deadline(),
             longest_trial=goal.longest_trial,
             conditions=Conditions(
-                math.inf, goal.resolution, goal.unseen, goal.risk, own=own if own.lossy else TAKEN_AT_ITS_WORD
+                math.inf,
+                goal.resolution,
+                goal.unseen,
+                goal.risk,
+                goal.final_trial_duration,
+                own if own.lossy else TAKEN_AT_ITS_WORD,
             ),
         )
 

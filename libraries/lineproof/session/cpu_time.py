@@ -16,7 +16,7 @@ from itertools import pairwise
 from statistics import median
 
 from ..core.requirement import Requirement
-from ..core.trial import DURING_READING, Load, Trial, read_trial
+from ..core.trial import DURING_READING, Fault, Load, Trial, read_trial
 from ..errors import TestbedError
 from ..system.cpu_clock import (
     cpu_seconds,
@@ -125,6 +125,8 @@ def why_unusable(trial: Trial, readings: Sequence[CpuReading]) -> str:
         return "; ".join(map(str, spoilt))
     if not readings:
         return "nothing was read, because a port of the generator sent no frame"
+    if (surplus := sum(row.surplus for row in trial.outcome.directions)) > few:
+        return f"{Fault.SURPLUS.value}: {surplus} of {trial.offered}"
     if trial.lost > few:
         return f"{trial.lost} of {trial.offered} frames lost, which took CPU time as well; expected a lower load"
     return ""

@@ -99,7 +99,7 @@ def outcome_of(
             problems.append(Problem(Fault.MISCOUNTED, words, directions=ports))
         if failed := difference(direction.tx_port, "oerrors", ports):
             words = f"port {direction.tx_port} failed to send {failed} frames"
-            problems.append(Problem(Fault.GENERATOR, words, failed, ports))
+            problems.append(Problem(Fault.UNSENT, words, failed, ports))
         missed = difference(direction.rx_port, "ierrors", ports)
         # frames that control the program are sent and received beside those of the trial: their loss counts, too
         others = others_of(direction, report, before, after)
@@ -116,7 +116,8 @@ def outcome_of(
         spare = max((report.others for report in sent.values()), default=0)
         if (stray := difference(port, "opackets", ())) > spare:
             words = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
-            problems.append(Problem(Fault.OVER_OFFERED, words, stray))
+            # they may be lost in the place of others, and come back in the place of others
+            problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
     least, most, apart = _together(sent.values())
     elapsed = (least + most) / 2
     readings = {"elapsed_uncertainty": (most - least) / 2, **({APART: apart} if apart else {})}

@@ -98,13 +98,14 @@ def make_outcome(
             words = (
                 f"port {direction.tx_port} failed to send {failed} frames{_extended_text(answer, direction.tx_port)}"
             )
-            problems.append(Problem(Fault.GENERATOR, words, failed, ((direction.tx_port, direction.rx_port),)))
+            problems.append(Problem(Fault.UNSENT, words, failed, ((direction.tx_port, direction.rx_port),)))
     # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
     held = {int(name) for name in after if name.isdecimal()}
     for port in sorted(held - {direction.tx_port for direction in directions}):
         if stray := difference(port, "opackets"):
             words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
-            problems.append(Problem(Fault.OVER_OFFERED, words, stray))
+            # they may be lost in the place of others, and come back in the place of others
+            problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
     probes = {int(item["tx_port"]): int(item["sent"]) for item in answer.get("latency", ())}
     for item, count in zip(counted, missed, strict=True):

@@ -43,7 +43,7 @@ class Energy(Quantity):
         parts = [trial.forwarded_frames(row) for trial in trials for row in trial.outcome.directions]
         more = perfect * sum(trial.offered for trial in trials) / len(trials)
         fewest, greatest = sum(part.low for part in parts) + more, sum(part.high for part in parts) + more
-        low = 1e6 * least / greatest if greatest else 0.0
+        low = 1e6 * least / greatest if greatest else (math.inf if least else 0.0)
         high = 1e6 * most / fewest if fewest else math.inf
         if any(is_below_load(trial, promise) for trial in trials):
             # at the load itself a packet takes less; where the sentence names it, it is that load's energy that counts

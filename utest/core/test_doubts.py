@@ -1,0 +1,256 @@
+"""What the testbed did wrong moves one end of a figure. W1 to W18: wrong verdicts of the rule before this one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lineproof.core.bounds import Bounds
+from lineproof.core.doubts import OwnPart, with_doubts
+from lineproof.core.packet_cost import packet_costs, together
+from lineproof.core.rule import Ruling
+from lineproof.core.telemetry import NodeRuntime, Telemetry
+from lineproof.core.trial import Fault, Load, Measure, Tolerance, Trial, read_trial
+from support.made_testbeds import (
+    CLEAN,
+    decided,
+    down,
+    fault,
+    joined,
+    powered,
+    probe_frames,
+    promised,
+    recovering,
+    router,
+    slow,
+    then,
+)
+
+PPS = 5_000_000
+RATE = "64b unidirectional ≥ 5 Mpps"
+LOSSY, UNWATCHED = OwnPart(trials=30, lossy=8, most_lost=400), OwnPart()
+PASS, FAIL, OPEN = Ruling.PASS, Ruling.FAIL, Ruling.INCONCLUSIVE
+
+
+def ruling(
+    testbed: Measure, sentence: str = RATE, goal: str = "standard", own: OwnPart = CLEAN, warm_up: bool = False
+) -> Ruling | None:
+    """Return the ruling on *testbed*."""
+    return decided(promised(sentence, goal, own), testbed, warm_up).ruling
+
+
+def doubted(testbed: Measure, own: OwnPart = CLEAN, seconds: float = 1.0) -> Trial:
+    """Return one trial at 5 Mpps with every doubt of a throughput."""
+    promise = promised(RATE, own=own)
+    trial = read_trial(1, testbed(Load(PPS), seconds), Tolerance())
+    return with_doubts(trial, promise.conditions, promise.quantity.doubts)
+
+
+def lost(testbed: Measure, own: OwnPart = CLEAN, seconds: float = 1.0) -> Bounds:
+    """Return the lost frames of the first direction."""
+    trial = doubted(testbed, own, seconds)
+    return trial.lost_frames(trial.outcome.directions[0])
+
+
+@pytest.mark.parametrize(
+    ("testbed", "goal"),
+    [
+        (router(0.003, sent=1.0045), "rfc2544"),
+        (router(1e-5, clock=0.001), "rfc2544"),
+        (router(0.0015, clock=0.003), "standard"),
+        (router(0.0018, clock=0.004), "quick"),
+    ],
+)
+def test_w1_what_was_sent_beyond_the_load_acquits_nobody(testbed: Measure, goal: str) -> None:
+    assert ruling(testbed, goal=goal, warm_up=True) in (FAIL, OPEN)
+    assert ruling(router(0.02, clock=0.005), warm_up=True) is FAIL
+
+
+def test_w1_the_excess_moves_the_better_end_only() -> None:
+    assert lost(router(0.003, sent=1.0045)) == Bounds(0, 15_068)
+    assert lost(router(0.01, sent=1.0045)) == Bounds(50_225 - 22_499, 50_225)
+
+
+def test_less_than_the_load_moves_the_worse_end_only() -> None:
+    assert lost(router(0.1, sent=0.99)) == Bounds(495_000, 495_000 + 49_999)
+    assert lost(router(0.1, sent=0.5)) == Bounds(250_000, PPS)
+    assert lost(router(0.1, sent=0.9995)) == Bounds(499_750, 499_750)
+
+
+def test_w4_the_generators_own_delay_moves_the_better_end() -> None:
+    sentence = "64b unidirectional latency p99 ≤ 10 µs at 1 Mpps"
+    testbed, own = router(probes=probe_frames({20: 1950, 100: 50})), OwnPart(trials=1000, delay=500.0)
+    assert ruling(testbed, sentence) is FAIL and ruling(testbed, sentence, own=own) is OPEN
+    assert ruling(router(probes=probe_frames({2000: 2000})), sentence, own=own) is FAIL
+
+
+def test_w5_a_spoilt_trial_counts_at_its_worse_end_for_a_pass() -> None:
+    spoilt, good = router(0.01, problems=(down(),)), router()
+    assert ruling(then((3, router(0.01)), (1, good))) is FAIL
+    assert ruling(then((3, spoilt), (1, good))) in (FAIL, OPEN)
+    assert ruling(then((60, good), (2, router(1.0, problems=(down(),))), (1, good)), f"{RATE} for 2 min") is OPEN
+    assert ruling(then((1, router(problems=(down(),))), (1, good))) is PASS
+
+
+def test_w5_a_problem_that_may_hide_loss_counts_at_its_better_end_for_a_fail() -> None:
+    assert ruling(router(problems=(fault(Fault.COUNTERS),))) is OPEN
+    assert ruling(router(problems=(fault(Fault.PAUSED, 10),))) is OPEN
+    assert ruling(router(0.01, problems=(fault(Fault.PAUSED),))) is FAIL
+
+
+@pytest.mark.parametrize("late", [18, 12])
+def test_w7_late_frames_within_the_sampling_error_fail_no_percentile(late: int) -> None:
+    testbed = router(probes=probe_frames({10: 2000 - late, 10_000: late}))
+    assert ruling(testbed, "64b unidirectional latency p99 ≤ 100 µs at 1 Mpps") in (PASS, OPEN)
+
+
+def test_w8_loss_after_the_router_moves_the_better_end_unless_the_generator_was_watched_clean() -> None:
+    after = fault(Fault.AFTER_ROUTER, PPS // 100, 0)
+    assert ruling(router(0.01, problems=(after,)), own=UNWATCHED) is OPEN
+    assert ruling(router(0.02, problems=(after,)), own=UNWATCHED) is FAIL
+
+
+def test_w9_a_problem_of_one_direction_excuses_no_other() -> None:
+    assert ruling(joined(router(sent=1.006), router(0.5))) is FAIL
+    assert ruling(router(0.5, 0.01, problems=(down(0),))) is FAIL
+    assert ruling(router(0.0, 0.01, problems=(down(0),))) is FAIL
+
+
+def test_w10_a_queue_that_grows_hides_no_shortage() -> None:
+    for goal in ("standard", "quick"):
+        assert ruling(slow(199e3), "64b unidirectional ≥ 200 kpps", goal) in (FAIL, OPEN)
+    assert ruling(router(backlog=lambda frames: frames * 7 // 1000)) in (FAIL, OPEN)
+    grown = decided(promised("64b unidirectional ≥ 200 kpps"), slow(199e3))
+    assert grown.trials[-1].outcome.duration > 4
+
+
+def test_w13_a_queue_is_no_carried_frame() -> None:
+    assert ruling(slow(5.1e6, 255_000), "64b unidirectional ≥ 5.35 Mpps") in (FAIL, OPEN)
+
+
+def test_w15_more_carried_than_promised_is_a_pass() -> None:
+    assert ruling(router(sent=1.02)) is PASS and lost(router(sent=1.02)).high == 0
+
+
+def test_w16_a_meter_that_stands_still_proves_nothing() -> None:
+    sentence = "64b unidirectional costs ≤ 2 µJ/packet at 5 Mpps"
+    assert ruling(powered(9.0, 9.0), sentence) is OPEN
+    assert ruling(powered(9.0, 5.0), sentence) is PASS and ruling(powered(11.0, 5.0), sentence) is FAIL
+
+
+def test_w16_a_forwarding_rate_is_one_figure_for_message_and_rule() -> None:
+    promise = promised("64b bidirectional forwards ≥ 5 Mpps each way at 14.88 Mpps each way")
+    first, second = router(1 - 5.2 / 14.88, 1 - 5.5 / 14.88), router(1 - 5.6 / 14.88, 1 - 5.3 / 14.88)
+    trials = decided(promise, then((1, first), (1, second), (1, first))).trials
+    shown = promise.quantity.shown(promise, trials)
+    assert shown.low == pytest.approx(min(one.low for one in promise.figures(trials)))
+    assert all(promise.limit.keeps(one.high) for one in promise.figures(trials))
+
+
+def test_w17_frames_that_failed_to_be_sent_excuse_no_loss() -> None:
+    unsent = fault(Fault.UNSENT, 5000, 0)
+    assert lost(router(1e-3, problems=(unsent,))) == Bounds(5000, 5000)
+    assert ruling(router(1e-3, problems=(unsent,))) is FAIL
+    assert ruling(router(0.0, 1e-3, problems=(fault(Fault.DAMAGED, 5000, 0),))) is FAIL
+
+
+def test_w18_the_generators_own_loss_moves_the_better_end() -> None:
+    assert lost(router(6e-5), own=LOSSY) == Bounds(0, 300)
+    assert ruling(router(6e-5), own=LOSSY) is OPEN and ruling(router(0.01), own=LOSSY) is FAIL
+    assert ruling(router(), own=LOSSY) is PASS
+
+
+def test_w18_a_longer_trial_may_hold_as_many_more_of_the_generators_bursts() -> None:
+    assert lost(router(1e-4), LOSSY, seconds=10.0) == Bounds(0, 5000)
+
+
+def test_w18_a_generator_that_was_not_watched_is_not_innocent() -> None:
+    assert lost(router(5e-4), own=UNWATCHED) == Bounds(0, 2500)
+    assert ruling(router(5e-4), own=UNWATCHED) is OPEN and ruling(router(0.01), own=UNWATCHED) is FAIL
+    assert ruling(router(5e-4), own=OwnPart(trials=18)) is FAIL
+
+
+def test_w18_the_generators_own_loss_makes_no_recovery_late() -> None:
+    sentence = "64b unidirectional recovers in ≤ 2 s"
+    assert ruling(recovering(2.5, 2.6, lost_late=300), sentence, own=LOSSY) is OPEN
+    assert ruling(recovering(2.5, 2.6, lost_late=1e5), sentence, own=LOSSY) is FAIL
+
+
+def test_a_load_beyond_the_generators_ceiling_fails_nobody() -> None:
+    own = OwnPart(trials=1000, lossless_pps=5.05e6, received_pps=5.05e6)
+    assert ruling(router(0.02), own=own) is OPEN and ruling(router(), own=own) is PASS
+
+
+def test_foreign_frames_and_a_surplus_hide_as_many_lost_ones() -> None:
+    assert lost(router(foreign=100)) == Bounds(0, 100)
+    assert lost(router(foreign=40)) == Bounds(0, 0)  # ten in a million are named only
+    assert lost(router(forwarded=lambda frames: frames + 70, foreign=200)) == Bounds(0, 130)
+    assert lost(router(forwarded=lambda frames: frames + 7)) == Bounds(0, 7)
+
+
+def test_lost_and_copied_probe_frames_show_what_the_counts_cannot() -> None:
+    gone = lost(router(probes=probe_frames({10: 900}, sent=1000)))
+    assert gone.low == 100 and 0.1 * PPS < gone.high < 0.13 * PPS
+    copied = lost(router(probes=probe_frames({10: 1001}, sent=1000, copies=1)))
+    assert copied.low == 0 and 1e-3 * PPS < copied.high < 6e-3 * PPS
+
+
+def test_forwarded_frames_are_the_frames_that_were_sent() -> None:
+    trial = doubted(router(0.1, probes=probe_frames({10: 900}, sent=1000)))
+    row = trial.outcome.directions[0]
+    assert trial.forwarded_frames(row) == Bounds(4_500_000, 4_500_000)
+    damaged = replace(trial, problems=(fault(Fault.DAMAGED, 50),))
+    assert damaged.forwarded_frames(row) == Bounds(4_500_000, 4_500_050)
+
+
+@pytest.mark.parametrize("kind", list(Fault))
+def test_every_problem_moves_an_end_outwards(kind: Fault) -> None:
+    trial = replace(doubted(router(0.01)), problems=(fault(kind, 100),))
+    bounds = trial.lost_frames(trial.outcome.directions[0])
+    assert bounds == Bounds(50_000 - 100 * kind.may_cost, 50_000 + 100 * kind.may_hide)
+    assert kind.may_cost or kind.may_hide or kind in (Fault.UNSENT, Fault.READING, Fault.OWN_DELAY)
+
+
+def test_an_uncertain_end_of_sending_is_a_time_between_two() -> None:
+    def seconds(tolerance: Tolerance = Tolerance(), clock_speed: float = 1.0, **testbed: float) -> Bounds:  # noqa: B008
+        outcome = router(late=testbed.get("late", 0.0), clock=testbed.get("clock", 0.0))(Load(PPS), 1.0)
+        return read_trial(1, outcome, tolerance, clock_speed).seconds
+
+    assert seconds() == Bounds(1.0, 1.0)
+    assert seconds(clock=0.01) == Bounds(1.0, 1.01)  # it sends no faster than it is asked to
+    assert seconds(late=0.1, clock=0.01) == Bounds(1.09, 1.11)
+    assert seconds(late=0.1, clock_speed=50.0) == seconds(Tolerance(ends_in_time=True), late=0.1) == Bounds(1.0, 1.0)
+    unknown = read_trial(1, router(clock=float("nan"))(Load(PPS), 1.0), Tolerance())
+    assert [problem.fault for problem in unknown.problems] == [Fault.CLOCK]
+
+
+def test_a_busy_generator_is_a_problem_beyond_its_tolerance() -> None:
+    busy = router(readings={"cpu_util": 98.0})(Load(PPS), 1.0)
+    assert [problem.fault for problem in read_trial(1, busy, Tolerance()).problems] == [Fault.CPU_BOUND]
+    assert read_trial(1, busy, Tolerance(cpu=98)).is_clean
+
+
+def test_a_queue_and_a_clock_make_trials_longer_and_the_load_a_little_greater() -> None:
+    late = decided(promised(RATE), router(late=0.002, clock=0.005), warm_up=True)
+    assert late.ruling is PASS and late.trials[0].outcome.duration > 1.5
+    assert PPS < late.trials[0].outcome.load.pps <= 1.01 * PPS
+    latency = decided(
+        promised("64b unidirectional latency p99 ≤ 100 µs at 5 Mpps"),
+        router(clock=0.005, probes=probe_frames({10: 2000})),
+        warm_up=True,
+    )
+    assert latency.ruling is PASS and latency.trials[0].outcome.load.pps < 1.001 * PPS
+
+
+def test_w6_only_idle_polling_of_a_thread_may_be_left_out() -> None:
+    def node(thread: str, name: str, state: str, packets: int, clocks: float) -> NodeRuntime:
+        return NodeRuntime(thread, name, state, max(1, packets // 64), packets, 0, clocks, 64.0)
+
+    runtime = (
+        node("vpp_wk_0", "dpdk-input", "polling", 1_000_000, 60.0),
+        node("vpp_wk_0", "ip4-lookup", "active", 1_000_000, 300.0),
+        node("vpp_wk_1", "ip4-lookup", "active", 10_000, 90_000.0),
+    )
+    whole = together(packet_costs(Telemetry(1.0, {}, runtime=runtime, since_clear=1.0)))
+    assert whole is not None and whole.total * whole.packets == pytest.approx(360e6 + 900e6)

@@ -1,0 +1,122 @@
+"""The contract of every quantity that is registered: a new one passes it before its author writes a test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from lineproof.core.bounds import UNKNOWN, Bounds
+from lineproof.core.quantity import Need, Promise, Quantity
+from lineproof.core.rule import Ruling
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.registry import quantities
+from support.catalogue import CATALOGUE
+from support.made_testbeds import promised
+from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
+
+ALL = list(quantities().values())
+GOOD, TWO = Made((Way(),)), Made((Way(), Way()))
+every = pytest.mark.parametrize("quantity", ALL, ids=str)
+
+
+def promises_of(quantity: Quantity) -> list[Promise]:
+    """Return the sentences of a quantity that the tests know, or its example."""
+    words = SENTENCES.get(quantity.name, (quantity.example,))
+    return [promised(f"64b unidirectional {one}") for one in words]
+
+
+@every
+def test_it_has_a_title_and_an_example_that_is_its_sentence(quantity: Quantity) -> None:
+    assert quantity.title and quantity.example and quantity.units
+    assert parse(f"64b unidirectional {quantity.example}", CATALOGUE).quantity is quantity
+    assert all(promise.quantity is quantity for promise in promises_of(quantity))
+
+
+@every
+def test_it_needs_what_the_product_can_give(quantity: Quantity) -> None:
+    assert quantity.needs <= set(get_args(Need)) and quantity.chart in ("bars", "range", "histogram")
+    assert quantity.name == quantity.name.strip().lower() and " " not in quantity.word
+    requirement = parse(f"64b unidirectional {quantity.example}", CATALOGUE)
+    assert quantity.probes(requirement, 0.05) >= ("probes" in quantity.needs)
+
+
+@every
+def test_a_trial_that_shows_nothing_is_unknown_and_not_zero(quantity: Quantity) -> None:
+    for promise in promises_of(quantity):
+        empty = Outcome(Load(FRAMES), 1.0, 1.0, 0.0, (DirectionCount(0, 1, FRAMES, 0, 0),))
+        trial = Trial(1, empty, (Problem(Fault.COUNTERS, "made up"), Problem(Fault.READING, "made up")), Bounds(1, 1))
+        figures = promise.figures([trial])
+        assert all(not promise.limit.keeps(promise.limit.worse_end(figure)) for figure in figures)
+        assert all(promise.limit.keeps(promise.limit.better_end(figure)) for figure in figures)
+
+
+@every
+def test_what_is_needed_and_missing_is_open(quantity: Quantity) -> None:
+    bare = replace(GOOD.trial(), outcome=replace(GOOD.trial().outcome, readings={}, latency=()))
+    for promise in promises_of(quantity):
+        if quantity.needs & {"probes", "runtime", "power", "changing load"}:
+            assert set(promise.figures([bare])) == {UNKNOWN}
+
+
+@every
+def test_a_sound_router_passes_and_figures_lie_between_two_ends(quantity: Quantity) -> None:
+    for promise in promises_of(quantity):
+        for made in (GOOD, TWO):
+            assert ruling_of(promise, [made] * 60) is Ruling.PASS
+            trials = [made.trial(number) for number in range(1, 4)]
+            for figures in (promise.figures(trials[:1]), promise.figures(trials), promise.figures(trials, 5)):
+                assert len(figures) in (1, len(made.ways)) and all(one.low <= one.high for one in figures)
+
+
+@every
+def test_trials_that_are_alike_have_the_figure_of_one(quantity: Quantity) -> None:
+    for promise in promises_of(quantity):
+        one, many = promise.figures([GOOD.trial(1)]), promise.figures([GOOD.trial(number) for number in range(1, 9)])
+        # that of a sample is known better from more of it
+        assert all(a.low <= b.high + 1e-9 and b.low <= a.high + 1e-9 for a, b in zip(one, many, strict=True))
+
+
+@every
+def test_perfect_trials_mend_a_figure_and_never_make_it_worse(quantity: Quantity) -> None:
+    worst = Made((Way(lost=3000, late=600, probes_lost=10, disorder=40, backlog=5000, recovery=(2.5, 2.6)),))
+    for promise in promises_of(quantity):
+        limit, trials = promise.limit, [worst.trial(1), worst.trial(2)]
+        sign = -1 if limit.at_least else 1
+        few, some, many = (promise.figures(trials, perfect)[0] for perfect in (1, 5, 58))
+        for end in (limit.better_end, limit.worse_end):
+            assert sign * end(few) >= sign * end(some) - 1e-9 and sign * end(some) >= sign * end(many) - 1e-9
+
+
+@every
+@pytest.mark.parametrize("lost", [1, 3000, FRAMES])
+def test_more_loss_never_helps(quantity: Quantity, lost: int) -> None:
+    worse = Made((Way(lost=lost, probes_lost=lost // 1000),))
+    for promise in promises_of(quantity):
+        limit, before, after = promise.limit, *(promise.figures([made.trial()])[0] for made in (GOOD, worse))
+        sign = -1 if limit.at_least else 1
+        assert sign * limit.worse_end(after) >= sign * limit.worse_end(before) - 1e-9
+        assert sign * limit.better_end(after) >= sign * limit.better_end(before) - 1e-9
+
+
+@every
+def test_its_words_have_one_line_and_its_record_names_units(quantity: Quantity) -> None:
+    bare = replace(GOOD.trial(), outcome=replace(GOOD.trial().outcome, readings={}, latency=()))
+    for promise in promises_of(quantity):
+        for ruling in Ruling:
+            for trials in ([GOOD.trial()], [GOOD.trial(1), GOOD.trial(2)], [bare]):
+                reason = quantity.reason(promise, ruling, trials)
+                assert reason.summary and all("\n" not in line for line in (reason.summary, *reason.details))
+        figures = quantity.named_figures(promise, [GOOD.trial()])
+        assert all(isinstance(value, (int, float)) for value in figures.values())
+        assert quantity.shown(promise, [GOOD.trial()]).low <= quantity.shown(promise, [GOOD.trial()]).high
+
+
+@every
+def test_its_load_and_seconds_are_positive(quantity: Quantity) -> None:
+    for promise in promises_of(quantity):
+        assert promise.load_pps > 0 and quantity.trial_seconds(promise) > 0
+        assert 0 < quantity.gentle_load(Load(promise.load_pps)).pps <= promise.load_pps
+        assert quantity.plain("≤ 1", "at a load", "full")
