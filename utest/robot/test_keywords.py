@@ -12,11 +12,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from lineproof.core.goal import read_goal
+from lineproof.core.quantity import Reason
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import Load
-from lineproof.errors import Inconclusive, TestbedError
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
+from lineproof.core.trial import Tolerance, read_trial
+from lineproof.core.verdict import Verdict
+from lineproof.errors import Inconclusive, SlaFailure, TestbedError
 from lineproof.project import Project
 from lineproof.robot import acceptance
 from lineproof.robot.characterisation import _deadline
@@ -33,7 +34,8 @@ from support.paths import ROOT
 def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
     requirement = parse("64b unidirectional ≥ 1 kpps", CATALOGUE)
     goal = read_goal(PROJECT.goals, "quick")
-    verdict = verify(requirement, Load(1000), goal, lambda load, time: outcome(), 10e9, TrialConditions())
+    trial = read_trial(1, outcome(), Tolerance())
+    verdict = Verdict(requirement, goal, Ruling.PASS, Reason("lost nothing"), (trial,), 10e9, {})
 
     def broken(*_: Any, **__: Any) -> str:
         raise ZeroDivisionError("no such axis")
@@ -52,6 +54,18 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
         in warning.getMessage()
     )
     assert any("<table" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(("ruling", "error"), [(Ruling.FAIL, SlaFailure), (Ruling.INCONCLUSIVE, Inconclusive)])
+def test_a_message_is_one_line_and_indented_details(ruling: Ruling, error: type[Exception]) -> None:
+    requirement, goal = parse("64b unidirectional ≥ 1 kpps", CATALOGUE), read_goal(PROJECT.goals, "quick")
+    verdict = Verdict(requirement, goal, ruling, Reason("lost 2 %", ("of 1 kpps",)), (), 10e9, {})
+    with pytest.raises(error) as raised:
+        acceptance.AcceptanceKeywords(Shared()).verdict_should_be_pass(verdict, "", "capacity: 900 pps")
+    first, *details = str(raised.value).split("\n")
+    assert first == f"{ruling.value}: 64b unidirectional ≥ 1 kpps: lost 2 %"
+    assert details[0] == "  of 1 kpps" and details[-1] == "  capacity: 900 pps"
+    assert all(line.startswith("  ") for line in details)
 
 
 def test_a_generator_that_keeps_no_frames_is_inconclusive() -> None:

@@ -61,7 +61,7 @@ def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word
     router.connect(FailingShell(shell, word, number))
     try:
         verdict = judged(session, "64b 1-flow unidirectional costs ≤ 1 cycles/packet at 1 kpps")
-        assert verdict.ruling is Ruling.INCONCLUSIVE and "the SSH link to the router broke" in verdict.reason
+        assert verdict.ruling is Ruling.INCONCLUSIVE and "the SSH link to the router broke" in str(verdict.reason)
         assert verdict.trials == ()
 
         def received() -> int:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.deciding import Asked, Decision, Standing, TrialConditions, decide
+from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
+from lineproof.core.quantity import Promise
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, assess_trial
-from lineproof.core.verdict import Ruling, Tally, Verdict
+from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, read_trial
 from lineproof.methods.budget import Budget, sum_of_budgets
-from lineproof.methods.energy import energy
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
 from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -26,7 +27,6 @@ from support.paths import ROOT, VARIABLES
 from support.power_bench import PowerBench
 
 GOALS = [read_goal(VARIABLES / "goals", name) for name in ("quick", "standard", "rfc2544")]
-SENTENCE = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
 
 
 class Terminal(io.StringIO):
@@ -50,14 +50,19 @@ def outcome(lost: int) -> Measure:
     return measure
 
 
-def judged(goal: Goal, measure: Measure) -> Verdict:
-    return verify(SENTENCE, Load(5e6), goal, measure, 10e9, TrialConditions())
+def promised(goal: Goal, words: str = "64b unidirectional ≥ 5 Mpps") -> Promise:
+    """The sentence in numbers, with a generator that was watched clean."""
+    return parse(words, CATALOGUE).promise(goal, Load(5e6), 10e9, OwnPart(trials=10_000))
+
+
+def judged(promise: Promise, measure: Measure) -> Decision:
+    return decide(promise, measure, TrialConditions(), 14.88e6)
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.goal)
 def test_a_budget_is_the_time_of_the_verdicts(goal: Goal):
-    budget = Budget.of(goal, 0.0)
-    passed = judged(goal, outcome(0))
+    budget = Budget.of(promised(goal), 0.0)
+    passed = judged(promised(goal), outcome(0))
     assert passed.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in passed.trials) == pytest.approx(budget.until_pass)
     assert len(passed.trials) == budget.trials
@@ -66,8 +71,8 @@ def test_a_budget_is_the_time_of_the_verdicts(goal: Goal):
 @given(st.lists(st.booleans(), min_size=200, max_size=200), st.sampled_from(GOALS))
 def test_no_verdict_takes_longer_than_the_budgets_maximum(good: list[bool], goal: Goal):
     rows = iter(good)
-    found = judged(goal, lambda load, duration: outcome(0 if next(rows) else 1)(load, duration))
-    assert sum(trial.outcome.duration for trial in found.trials) <= Budget.of(goal, 0.0).at_most + 1e-9
+    found = judged(promised(goal), lambda load, duration: outcome(0 if next(rows) else 1)(load, duration))
+    assert sum(trial.outcome.duration for trial in found.trials) <= Budget.of(promised(goal), 0.0).at_most + 1e-9
 
 
 def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
@@ -76,11 +81,10 @@ def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
     assert powered.settings is not None
     least, idle = powered.settings.trial_seconds(1.0), powered.settings.idle_seconds()
     assert least > goal.final_trial_duration
-    budget = Budget.of(goal.model_copy(update={"scout": 0.0}), 0.0, 1, least, idle)
-    requirement = parse("64b 1-flow unidirectional costs ≤ 20 µJ/packet", CATALOGUE)
-    began = bench.now
-    found = energy(requirement, Load(1e6), goal, powered.of_sentence(), "", 1e10, TrialConditions())
-    assert found.ruling is Ruling.PASS, found.message
+    promise = promised(goal, "64b 1-flow unidirectional costs ≤ 20 µJ/packet at 5 Mpps")
+    budget, began = Budget.of(promise, 0.0, least, idle), bench.now
+    found = judged(promise, powered.of_sentence())
+    assert found.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in found.trials) == pytest.approx(budget.until_pass)
     assert bench.now - began == pytest.approx(budget.until_pass + budget.beside)
     assert sum_of_budgets([budget, budget]).beside == 2 * idle
@@ -95,29 +99,36 @@ def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
     assert metered.budget([other]) == plan.budget([other])
     assert plan.budget([costs]).beside == 0
     found = metered.budget([costs, other])
-    trials = plan.goal.plan_for(1).good_for_pass[0]
+    trials = plan.goal.fewest_trials
     longer = meter.trial_seconds(plan.clock_speed) - plan.goal.final_trial_duration
     assert found.until_pass == pytest.approx(plan.budget([costs, other]).until_pass + trials * longer)
     assert found.beside == meter.idle_seconds() == 5
 
 
 def test_budgets_add_up():
-    one = Budget.of(GOALS[1], 2.0)
+    one = Budget.of(promised(GOALS[1]), 2.0)
     assert sum_of_budgets([one, one, one]).until_pass == pytest.approx(3 * one.until_pass)
     assert one.wall_seconds(50.0) < one.wall_seconds(1.0)
 
 
 def one_trial(lost: int = 0) -> Trial:
-    return assess_trial(1, outcome(lost)(Load(5e6), 1.0), TrialConditions().tolerance)
+    return read_trial(1, outcome(lost)(Load(5e6), 1.0), TrialConditions().tolerance)
+
+
+def standings(*lost: int, words: str = "64b unidirectional ≥ 5 Mpps") -> Iterator[Standing]:
+    """How the trials stand after each of them, in which so many frames were lost, under goal 'standard'."""
+    asked = Asked(promised(GOALS[1], words))
+    yield from (asked.add(one_trial(count)) for count in lost)
 
 
 def test_a_terminal_shows_one_line_that_is_removed_at_the_end():
     stream = Terminal()
     progress = Progress(stream)
-    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
-    progress.trial(one_trial(lost=7), Tally(good=3, bad=1))
+    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
+    *_, standing = standings(0, 0, 0, 7)
+    progress.trial(one_trial(lost=7), standing)
     shown = stream.getvalue()
-    assert "9 s left, 3 of 12 trials good, 1 bad, lost 7 of 5000000" in shown
+    assert "8 s left, 3 of 11 trials good, 1 bad, lost 7 of 5000000" in shown
     assert "\n" not in shown, "a newline would tear Robot's own line apart"
     progress.end()
     assert stream.getvalue().endswith("\x1b[K\x1b8")
@@ -126,13 +137,14 @@ def test_a_terminal_shows_one_line_that_is_removed_at_the_end():
 def test_a_log_gets_a_plain_line_every_30_seconds():
     stream, now = io.StringIO(), Clock()
     progress = Progress(stream, now=now)
-    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
-    for second in range(65):
+    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
+    for second, standing in enumerate(standings(*[0] * 65, words="64b unidirectional ≥ 5 Mpps for 2 min")):
         now.moment = float(second)
-        progress.trial(one_trial(), Tally(min(second, 16)))
+        progress.trial(one_trial(), standing)
     progress.end()
     lines = stream.getvalue().splitlines()
     assert len(lines) == 2
+    assert lines[0].startswith("1 min 29 s left, 31 of 120 trials good, lost 0")
     assert lines[0].endswith(": 64b unidirectional ≥ 5 Mpps at 5 Mpps")
     assert "\x1b" not in stream.getvalue()
 
@@ -141,8 +153,8 @@ def test_a_closed_stream_is_not_used_again():
     stream = Terminal()
     progress = Progress(stream)
     stream.close()
-    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
-    progress.trial(one_trial(), Tally(1))
+    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
+    progress.trial(one_trial(), next(standings(0)))
     progress.end()
 
 

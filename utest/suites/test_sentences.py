@@ -48,5 +48,5 @@ def test_latency_is_in_the_records(done: robot_run.RobotRun):
 def test_a_failure_is_followed_by_the_capacity_where_that_is_asked_for(done: robot_run.RobotRun):
     status, message = done.tests["Too Much For One Core"]
     assert status == "FAIL"
-    assert "; capacity: NDR (without loss): " in message
+    assert "\n  capacity: NDR (without loss): " in message
     assert "capacity" not in done.tests["Nothing To Search For"][1]

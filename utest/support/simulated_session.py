@@ -54,8 +54,7 @@ def owed(session: Session, sentence: str) -> Verdict:
     requirement, judge = session.plan.requirement(sentence), Judge(session)
     try:
         session.traffic.put_for(requirement)
-        session.traffic.warm_up(requirement)
-        return judge.judge(requirement)
+        return judge.judge(requirement, session.traffic.warm_up(requirement))
     except TestbedError as error:
         return judge.inconclusive(requirement, str(error))
 

@@ -82,7 +82,7 @@ class Judge:
             self.on_trial(trial, standing)
             book.add_trial(trial, standing)
 
-        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, on_trial)
+        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, on_trial=on_trial)
         measure = book.reading_after_bad_trials(self.measure_of(promise))
         line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
         try:
@@ -107,6 +107,8 @@ class Judge:
             **promise.quantity.named_figures(promise, decision.trials),
         }
         verdict = replace(verdict_of(decision, promise, requirement, figures), ledgers=ledgers)
+        if "power" in promise.quantity.needs:
+            verdict = replace(verdict, reason=verdict.reason.with_details(self.session.power.text))
         if after is None:
             return verdict
         return replace(verdict, router_drops=lost_at_router(before, after, self.session.interfaces.values()))
