@@ -14,7 +14,6 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError
-from lineproof.evidence.demand import Demand
 from lineproof.evidence.history.address import store_address
 from lineproof.evidence.history.store import HistoryStore
 from support.history_runs import SENTENCE, around, two_releases, write_run
@@ -70,10 +69,9 @@ def test_simulated_runs_other_goals_and_platforms_are_trends_of_their_own(
 
 
 def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wanted = Demand("throughput", "64b unidirectional", True, 5e6, "pps", directions=1, pps=5e6)
     for day in range(12):
         margin = None if day in (4, 5, 6) else (1.08, 1.09)
-        write_run(project / "results", day, around(5e6, day), sentence="64b ≥ 5 Mpps", demand=wanted, margin=margin)
+        write_run(project / "results", day, around(5e6, day), sentence="64b unidirectional ≥ 5 Mpps", margin=margin)
     imported(project, capsys)
     (found,) = trends(capsys)
     assert {point["kind"] for point in found["points"]} == {"capacity", "at least"}  # type: ignore[attr-defined]
@@ -96,15 +94,15 @@ def test_a_release_is_named_by_what_is_new_in_it(project: Path, capsys: pytest.C
 
 
 def test_more_latency_is_worse(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wanted = Demand("loses", "64b unidirectional", False, 60.0, "%", directions=1)
+    sentence = "64b unidirectional loses ≤ 60 % at 5 Mpps"
     for day in range(12):
-        write_run(project / "results", day, around(6e6 if day < 6 else 5e6, day), sentence="64b loses", demand=wanted)
+        write_run(project / "results", day, around(6e6 if day < 6 else 5e6, day), sentence=sentence)
     imported(project, capsys)
     assert "WORSE +2" in output(capsys, "trend")
 
 
 def test_the_files_say_the_same(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    two_releases(project / "results", sentence="=64b <forwards> $x$ \x1b[31m ≥ 5 Mpps")
+    two_releases(project / "results", words="=64b <forwards> $x$ \x1b[31m ≥ 5 Mpps")
     imported(project, capsys)
     shown = output(capsys, "trend", "--svg", "out/t.svg", "--csv", "out/t.csv")
     assert "\x1b" not in shown

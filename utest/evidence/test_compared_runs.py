@@ -20,15 +20,15 @@ from lineproof.evidence.compared_runs import (
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.run import read_run
 from lineproof.evidence.sentence_rows import SentenceRow
-from support.evidence_builders import RUN, requirement_record
-from support.made_runs import DEMANDS, FORWARDS, LOAD, RECOVERS, Sentence, around, made_run
+from support.evidence_builders import RUN, promised, requirement_record
+from support.made_runs import FORWARDS, LOAD, RECOVERS, Sentence, around, made_run
 
 GOAL = {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"}
 
 
 def row(words: str, sample: tuple[float, ...] = (), margin: tuple[float, float | None] | None = None, **more: Any):
     finished = more.pop("finished", True)
-    record = requirement_record(sentence=words, demand=DEMANDS[words], **more)
+    record = requirement_record(sentence=words, **more)
     search = None if margin is None else MarginRecord(RUN, True, 1, "T", words, *margin, finished, "time", 9.0)
     return SentenceRow(record, sample, 0.0, search=search)
 
@@ -134,7 +134,8 @@ def test_another_firmware_is_what_is_compared(tmp_path: Path):
 
 def test_the_same_words_with_another_meaning_are_not_compared():
     old = row(FORWARDS, (5e6, 5.1e6))
-    for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, {"goal": "standard"}, {"demand": DEMANDS[LOAD]}):
+    demand = promised(LOAD)["demand"]
+    for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, {"goal": "standard"}, {"demand": demand}):
         new = replace(old, record=replace(old.record, **change))
         assert state(old, new) is Proven.NOT_COMPARED
 

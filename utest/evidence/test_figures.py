@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.bounds import Bounds
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import drawing, flame_graph
 from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
@@ -78,7 +79,8 @@ def test_small_losses_keep_their_digits(ratio, words):
 
 
 def test_the_plot_labels_what_it_shows():
-    trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0))]
+    strange = (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
+    trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0), problems=strange)]
     shown = words(trials_plot(trials, PROFILE, LINK, "64b bidirectional", True, ThresholdLine(9e5, "≥ 0.9 Mpps"), True))
     for expected in (
         "64b bidirectional",
@@ -87,7 +89,7 @@ def test_the_plot_labels_what_it_shows():
         "forwarded 1 → 0",
         "lost",
         "never sent by the generator",
-        "invalid",
+        "doubtful",
         "≥ 0.9 Mpps",
         "−2.50 %",
         "rate [Mpps]",
@@ -100,7 +102,7 @@ def test_the_plot_labels_what_it_shows():
 def test_many_directions_have_hatches_and_one_label_of_the_greatest_loss():
     lost = {(0, 1): 0, (1, 0): 50_000, (2, 3): 100_000, (3, 2): 150_000}
     counts = tuple(DirectionCount(*ports, 10**6, 10**6, 10**6 - frames) for ports, frames in lost.items())
-    svg = trials_plot([Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), ())], SMALL, LINK, "64b")
+    svg = trials_plot([Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), (), Bounds(1.0, 1.0))], SMALL, LINK, "64b")
     assert "up to −15.00 %" in words(svg) and svg.count('id="level-') == 2
 
 

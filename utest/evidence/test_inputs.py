@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lineproof import __version__
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.another_sla import AskedSentence, judge_another_sla
 from lineproof.evidence.environment import code_identity

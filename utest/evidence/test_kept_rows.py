@@ -28,7 +28,7 @@ def carried(number: int, margin: bool = False) -> CarriedVerdict:
     """A verdict with a warm-up, a trial that is set aside, and two that count."""
     trials = [trial_record(number=each, losses=(each,), problems=FLAP if each == 1 else ()) for each in range(4)]
     found = MarginRecord(RUN, True, number, "T", "64b", 1.1, 1.11, True, "", 9.0) if margin else None
-    kept = tuple(replace(item, evidence="good" if item.trial.number else "") for item in trials)
+    kept = tuple(replace(item, evidence="keeps" if item.trial.number else "") for item in trials)
     return CarriedVerdict(RUN, Path("inputs-of-none"), requirement_record(), kept, (), found)
 
 
@@ -47,7 +47,7 @@ def measured(folder: Path, unfinished: int = 0) -> Recorder:
     search(3)
     recorder.carry(carried(2))
     if unfinished:
-        search(unfinished, "good")
+        search(unfinished, "keeps")
     return recorder
 
 
@@ -108,7 +108,7 @@ def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: P
     first = requirement_record()
     recorder.begin(first.test)
     for number in range(3):
-        item = replace(trial_record(number=number), test=first.test, sentence=first.sentence, evidence="good")
+        item = replace(trial_record(number=number), test=first.test, sentence=first.sentence, evidence="keeps")
         recorder._write(recorder.folder.add_trial, recorder._rows.add_trial, replace(item, requirement=1))
     if judged_again:
         recorder.carry(carried(2))

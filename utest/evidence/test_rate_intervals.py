@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.goal import read_goal
+from lineproof.core.phrases import rate_figures
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome
-from lineproof.core.verdict import Verdict
+from lineproof.core.verdict import Verdict, verdict_of
 from lineproof.evidence.rate_intervals import rate_intervals
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
 from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
@@ -23,7 +23,9 @@ def judged(*lost: int) -> Verdict:
         count = DirectionCount(0, 1, 1_000_000, 1_000_000, 1_000_000 - next(rows))
         return Outcome(load, duration, duration, 0.0, (count,))
 
-    return verify(requirement, Load(1e6), QUICK, measure, 10e9, TrialConditions())
+    promise = requirement.promise(QUICK, Load(1e6), 10e9)
+    decision = decide(promise, measure, TrialConditions(), line_pps=1e6)
+    return verdict_of(decision, promise, requirement, rate_figures(promise, decision.trials))
 
 
 def test_the_interval_contains_the_mean():

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.deciding import Standing, TrialConditions, decide
 from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Telemetry
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
-from lineproof.core.verdict import Tally, Verdict
 from lineproof.errors import TestbedError
 from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.recorded_session import RecordedSentence, RecordMismatch
 from lineproof.evidence.records import TrialRecord, dumps
-from lineproof.methods.saturate import saturate
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
 from lineproof.session.router_watch import Reading, RouterRestarted
 from lineproof.traffic.catalogue import Catalogue
 from support.evidence_builders import LINK, RUN, requirement_record, trial_record
@@ -36,12 +33,11 @@ FAULTS = st.sampled_from(((), (), (), (Fault.LINK_DOWN,), (Fault.UNDER_OFFERED,)
 TRIALS = st.lists(st.tuples(SHARES, st.sampled_from((1.0, 1.0, 0.9)), FAULTS), min_size=60, max_size=60)
 
 
-def recorded(trials: list[tuple[Trial, Tally]]) -> RecordedSentence:
+def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedSentence:
     """*trials* as they are read back from their records."""
     rows = []
-    for trial, tally in trials:
-        evidence = tally.last.value if tally.last else ""
-        whole = replace(trial_record(), trial=trial, evidence=evidence)
+    for trial, standing in trials:
+        whole = replace(trial_record(), trial=trial, evidence=standing.last)
         rows.append(TrialRecord.from_json(json.loads(dumps(whole.to_json()))))
     return RecordedSentence(requirement_record(), rows, ())
 
@@ -49,18 +45,18 @@ def recorded(trials: list[tuple[Trial, Tally]]) -> RecordedSentence:
 @settings(max_examples=60)
 @given(TRIALS, st.sampled_from(("64b 1-flow unidirectional ≥ 5 Mpps", "64b unidirectional forwards ≥ 5 Mpps")))
 def test_judged_from_the_records_is_judged_live(shares, sentence):
-    requirement, method = parse(sentence, CATALOGUE), saturate if "forwards" in sentence else verify
-    rows = iter(shares)
+    promise, rows = parse(sentence, CATALOGUE).promise(QUICK, LOADED, LINK), iter(shares)
 
     def live(load: Load, duration: float) -> Outcome:
         loss, sent, faults = next(rows)
         return outcome(load.pps, duration, loss, sent, faults)
 
-    kept: list[tuple[Trial, Tally]] = []
-    judged = method(requirement, LOADED, QUICK, live, LINK, conditions(lambda *found: kept.append(found)))
+    kept: list[tuple[Trial, Standing]] = []
+    judged = decide(promise, live, conditions(lambda *found: kept.append(found)), LINK / 672)
     again = recorded(kept)
-    found: Verdict = method(requirement, LOADED, QUICK, again.measure, LINK, conditions(again.on_trial))
-    assert found == judged
+    # of another plan, which asks for other loads and times
+    found = decide(promise, lambda load, seconds: again.outcome(promise), conditions(again.on_trial), LOADED.pps)
+    assert (found.ruling, found.trials) == (judged.ruling, judged.trials)
     assert again.differences == [] and again.asked == again.judged == len(kept)
 
 
@@ -68,23 +64,32 @@ def conditions(on_trial) -> TrialConditions:
     return TrialConditions(Tolerance(), 1.0, on_trial)
 
 
+def promise_at(sentence="64b unidirectional ≥ 1 Mpps", goal=QUICK):
+    requirement = parse(sentence, CATALOGUE)
+    return requirement.promise(goal, requirement.threshold_load(LINK), LINK)
+
+
 def test_one_more_trial_than_recorded_is_a_mismatch_and_a_breakdown_is_repeated():
     row = trial_record()
-    load, duration = row.trial.outcome.load, row.trial.outcome.duration
     sentence = RecordedSentence(requirement_record(), [row], ())
-    assert sentence.measure(load, duration) == row.trial.outcome
+    assert sentence.outcome(promise_at()) == row.trial.outcome
     with pytest.raises(RecordMismatch, match="more than the 1 recorded trials"):
-        sentence.measure(load, duration)
+        sentence.outcome(promise_at())
     broken = RecordedSentence(requirement_record(breakdown="the server no longer answers"), [], ())
     with pytest.raises(TestbedError, match=r"^the server no longer answers$"):
-        broken.measure(load, duration)
+        broken.outcome(promise_at())
 
 
-@pytest.mark.parametrize(("load", "duration"), [(2e6, 1.0), (1e6, 2.0)])
-def test_another_load_or_duration_is_a_mismatch(load, duration):
-    sentence = RecordedSentence(requirement_record(), [trial_record()], ())
-    with pytest.raises(RecordMismatch, match="and the recorded one took 1 s at 1 Mpps"):
-        sentence.measure(Load(load), duration)
+@pytest.mark.parametrize(("pps", "seconds"), [(2e6, 1.0), (0.98e6, 1.0), (1e6, 0.9)])
+def test_trials_of_less_or_much_more_than_is_asked_now_are_a_mismatch(pps, seconds):
+    sentence = RecordedSentence(requirement_record(), [trial_record(pps=pps, duration=seconds)], ())
+    with pytest.raises(RecordMismatch, match=f"and the recorded one took {seconds:g} s at"):
+        sentence.outcome(promise_at())
+
+
+def test_a_longer_trial_and_a_little_more_load_prove_as_much():
+    sentence = RecordedSentence(requirement_record(), [trial_record(pps=1.008e6, duration=3.0)], ())
+    assert sentence.outcome(promise_at()).duration == 3.0
 
 
 def test_readings_come_in_their_order_and_fail_as_they_did():

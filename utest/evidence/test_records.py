@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.bounds import Bounds
 from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.frame_sizes import FrameSizes, frame_sizes
 from lineproof.core.latency import LatencyCount
-from lineproof.core.requirement import Quantity, Scope
+from lineproof.core.requirement import Scope
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
@@ -24,6 +25,7 @@ from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.record_schemas import why_unfit
 from lineproof.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from lineproof.evidence.why_record import recorded_facts
+from lineproof.registry import built_in_quantities
 from lineproof.routers.host_reading import read_host
 from lineproof.session.router_watch import Reading
 from support.evidence_builders import requirement_record, trial_record, written
@@ -44,7 +46,8 @@ MAPPING = st.dictionaries(TEXT, JSON, max_size=3)
 WORDS = st.dictionaries(TEXT, TEXT, max_size=3)
 PORT = st.integers(0, 8)
 PORTS = st.lists(st.tuples(PORT, PORT), max_size=2).map(tuple)
-PROBLEMS = st.lists(st.builds(Problem, st.sampled_from(Fault), TEXT, st.none() | COUNT, PORTS), max_size=3).map(tuple)
+PROBLEM = st.builds(Problem, st.sampled_from(Fault), TEXT, st.none() | POSITIVE, PORTS, POSITIVE)
+PROBLEMS = st.lists(PROBLEM, max_size=3).map(tuple)
 HISTOGRAMS = st.dictionaries(st.sampled_from((0, 10, 20, 300, 4000)), COUNT, max_size=3)
 LATENCIES = st.builds(
     LatencyCount, PORT, PORT, COUNT, COUNT, FLOAT, FLOAT, st.none() | FLOAT, HISTOGRAMS, COUNT, COUNT, COUNT
@@ -66,6 +69,7 @@ OUTCOMES = st.builds(
     COUNTERS,
 )
 SNAPSHOTS = st.builds(CountSnapshot, st.tuples(COUNT, COUNT), st.tuples(COUNT, COUNT))
+SECONDS = st.tuples(POSITIVE, POSITIVE).map(lambda ends: Bounds(min(ends), max(ends)))
 TRIALS = st.builds(
     TrialRecord,
     ID,
@@ -76,11 +80,10 @@ TRIALS = st.builds(
     TEXT,
     POSITIVE,
     POSITIVE,
-    st.builds(Trial, st.integers(0, 999), OUTCOMES, PROBLEMS, st.none() | POSITIVE),
+    st.builds(Trial, st.integers(0, 999), OUTCOMES, PROBLEMS, SECONDS),
     POSITIVE,
     streams=TEXT,
-    evidence=TEXT,
-    why=TEXT,
+    evidence=st.sampled_from(("", "keeps", "misses", "open")),
     frame_sizes=st.lists(st.builds(FrameSizes, PORT, PORT, FLOAT, FLOAT, st.booleans()), max_size=2).map(tuple),
 )
 STEP_DOWNS = st.builds(
@@ -114,8 +117,10 @@ READINGS = st.builds(
 )
 DEMANDS = st.builds(
     Demand,
-    st.sampled_from([quantity.value for quantity in Quantity]),
+    st.sampled_from(sorted(built_in_quantities())),
     number=FLOAT,
+    limit=FLOAT,
+    judged_pps=POSITIVE,
     scope=st.sampled_from([scope.value for scope in Scope]),
     directions=st.integers(1, 16),
     pps=st.none() | FLOAT,

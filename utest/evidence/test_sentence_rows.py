@@ -6,50 +6,60 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
+from lineproof.core.bounds import Bounds
+from lineproof.core.doubts import OwnPart
+from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
+from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
-from lineproof.evidence.demand import Demand
+from lineproof.evidence.demand import measured
 from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.records import RequirementRecord
 from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
-from lineproof.project import Project
-from lineproof.session.plan import Plan
+from lineproof.registry import quantities
+from lineproof.traffic.catalogue import Catalogue
 from support.evidence_builders import RUN, requirement_record, trial_record
-from support.paths import ROOT
+from support.paths import VARIABLES
 
 LINK = 10e9
+SECOND = Bounds(1.0, 1.0)
 SEARCH = MarginRecord(RUN, True, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, True, "", 12.0)
 
 
-def demand(sentence: str) -> Demand:
-    plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "standard")
-    return Demand.of(parse(sentence, plan.catalogue), LINK)
+def cycles(figure: float) -> dict[str, Any]:
+    """The readings of a trial whose packets cost that much."""
+    return cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0),))
 
 
-def trial(number: int, forwarded: int, **readings: float) -> Trial:
+READINGS: dict[str, Any] = {
+    **cycles(350.0),
+    "power_watts": 19.0,
+    **{"recovery_low_s.0": 1.0, "recovery_high_s.0": 1.5, "overload_loss.0": 0.5, "timed": 1.0},
+}
+
+
+def trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **readings: float) -> Trial:
     counts = (DirectionCount(0, 1, 1_000_000, 1_000_000, forwarded),)
     probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 990, 80: 10}),)
-    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), ())
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
 
 
 def row(
     folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS", margin: bool = False
 ) -> SentenceRow:
-    wanted = demand(sentence)
     with RunFolder.create(folder, RUN) as run:
         for each in trials:
             run.add_trial(replace(trial_record(), sentence=sentence, trial=each))
-        terms = {"final_trial_duration": 1.0, "confidence": 0.95}
-        run.add_requirement(
-            requirement_record(sentence=sentence, demand=wanted, verdict=verdict, goal_terms=terms, link_bps=LINK)
-        )
+        run.add_requirement(requirement_record(sentence=sentence, verdict=verdict))
         if margin:
             run.add_result(2, "margin.json", json.dumps(SEARCH.to_json()))
     (found,) = sentence_rows(read_run(run.path), read_margins(run.path))
@@ -63,27 +73,47 @@ def row(
         ("64b unidirectional ≥ 500 kpps", "≥ 500 kpps", 990_000),
         ("64b unidirectional forwards ≥ 500 Mbit/s L2", "≥ 500 Mbit/s L2", 990_000 * 512),
         ("64b unidirectional loses ≤ 2 % at 1 Mpps", "≤ 2%", 1.0),
-        ("64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps", "≤ 400 cycles/packet", 350.0),
+        ("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", "≤ 400 cycles/packet", 350.0),
         ("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", "≤ 20 µJ/packet", 1e6 * 19 / 990_000),
-        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", 20.0),
+        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", 20.7),
         ("64b unidirectional latency p50 ≤ 50 µs at 1 Mpps", "p50 ≤ 50 µs", 20.0),
         ("64b unidirectional recovers in ≤ 2 s", "≤ 2 s", 1.5),
+        ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 0.0916),
     ],
 )
 def test_each_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
-    wanted = demand(sentence)
-    readings = {"cycles_per_packet": 350.0, "power_watts": 19.0, "recovery_low_s": 1.0, "recovery_high_s": 1.5}
-    found = wanted.measured(trial(1, 990_000, **readings), 64.0, LINK)
-    assert str(wanted) == words
-    assert found == pytest.approx(figure)
+    record = requirement_record(sentence=sentence)
+    found = measured(record.promise, trial(1, 990_000, **READINGS))
+    assert str(record.demand) == words
+    assert found == pytest.approx(figure, rel=1e-3)
 
 
 def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
     counts = tuple(DirectionCount(a, 1 - a, 10**6, 10**6, frames) for a, frames in ((0, 900_000), (1, 800_000)))
-    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), ())
-    each, total = (demand(f"64b bidirectional ≥ 500 kpps {scope}") for scope in ("each way", "in total"))
-    assert each.measured(both, 64.0, LINK) == 800_000
-    assert total.measured(both, 64.0, LINK) == 1_700_000
+    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), (), SECOND)
+    sentences = [f"64b bidirectional ≥ 500 kpps {scope}" for scope in ("each way", "in total")]
+    each, total = (requirement_record(sentence=sentence).promise for sentence in sentences)
+    assert measured(each, both) == 800_000
+    assert measured(total, both) == 1_700_000
+
+
+@pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
+def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
+    """Of every quantity, also after the record was written and read."""
+    requirement, goal = parse(sentence, Catalogue.read(VARIABLES / "profiles")), read_goal(VARIABLES / "goals", "quick")
+    load = requirement.quantity.load(requirement, LINK, Load(LINK / 672))
+    own = OwnPart(lossless_pps=5e6, received_pps=6e6)
+    promise = requirement.promise(goal, load, LINK, own)
+    record = requirement_record(sentence=sentence, extra={records.OWN_PART: {"lossless_pps": 5e6}})
+    again = RequirementRecord.from_json(json.loads(records.dumps(record.to_json()))).promise
+    goal = goal.model_copy(update={"about": ""})
+    assert again == replace(promise, own=OwnPart(lossless_pps=5e6), goal=goal)
+
+
+def test_what_was_not_measured_has_no_figure() -> None:
+    for sentence in ("costs ≤ 400 cycles/packet", "recovers in ≤ 2 s", "costs ≤ 2 µJ/packet"):
+        promise = requirement_record(sentence=f"64b unidirectional {sentence}").promise
+        assert measured(promise, trial(1, 990_000)) is None
 
 
 def test_a_throughput_that_passed_has_a_margin_only_from_a_search(tmp_path: Path) -> None:
@@ -107,15 +137,16 @@ def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> N
     assert found.margin == pytest.approx((-0.4, -0.4))
     assert found.lost == pytest.approx(0.4)
     above = row(
-        tmp_path / "c", "64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps", [trial(1, 1, cycles_per_packet=440.0)]
+        tmp_path / "c", "64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", [trial(1, 1, **cycles(440.0))]
     )
     assert above.margin == pytest.approx((-0.1, -0.1))
 
 
 def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
-    short = replace(trial(2, 5), outcome=replace(trial(2, 5).outcome, duration=0.2, elapsed=0.2))
-    found = row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [trial(1, 10**6), short, trial(3, 10**6)])
-    assert found.sample == (10**6, 10**6)
+    spoilt = trial(2, 5, (Problem(Fault.LINK_DOWN, "port 1"),))
+    bounded = trial(3, 10**6 - 100, (Problem(Fault.COPIES, "port 0 to 1", 900.0),))
+    found = row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [trial(1, 10**6), spoilt, bounded])
+    assert found.sample == (10**6, 10**6 - 1000)
     assert found.set_aside == 1
 
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from lineproof.commands.main import main
 from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
-from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
@@ -27,12 +26,11 @@ from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
 from lineproof.evidence.summary_files import execution_summary, write_forms
 from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
-from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
-FORWARDS = Demand("forwards", "64b unidirectional", True, 5e6, "pps", pps=5e6)
 EVIL = '=HYPERLINK("http://x","y") <script>alert(1)</script> | `x` [a](b) \x1b[2J\r\n# not a title\x00‮'
 
 
@@ -49,10 +47,11 @@ def left(folder: Path, killed: bool = False, name: str = RUN, **extra: Any) -> P
     run = RunFolder.create(folder, name)
     run.write_environment(replace(with_end, run=run.run_id, ended=None))
     for number in (0, 1, 2):
-        run.add_trial(replace(trial_record(number=number, pps=6e6, losses=(500_000,)), run=run.run_id, evidence="good"))
-    run.add_requirement(requirement_record(run=run.run_id, sentence=SENTENCE, demand=FORWARDS, link_bps=LINK))
+        record = trial_record(number=number, pps=6e6, losses=(500_000,))
+        run.add_trial(replace(record, run=run.run_id, evidence="misses" if number else ""))
+    run.add_requirement(requirement_record(run=run.run_id, sentence=SENTENCE))
     for number in (0, 1, 2) if killed else ():
-        word = "good" if number else ""
+        word = "keeps" if number else ""
         record = trial_record(number=number)
         run.add_trial(replace(record, run=run.run_id, requirement=2, sentence="imix ≥ 1 Mpps", evidence=word))
     for number in (0, 1):  # a search has no verdict
@@ -129,7 +128,7 @@ class Elements(HTMLParser):
 
 
 def summary_of(words: str) -> ExecutionSummary:
-    record = requirement_record(sentence=words, test=words)
+    record = replace(requirement_record(test=words), sentence=words)
     row = SentenceRow(record, (1.0,), 0.0)
     facts = {"router": words, "firmware": words}
     run = RunSummary(Path(words.replace("\x00", "") or "x"), words, True, facts, (row,), (words,))
@@ -162,8 +161,8 @@ def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_b
     search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, True, "", 12.0)
     assert margin_text(replace(passed, search=search)) == "+8 % to +9 %"
     assert margin_text(replace(passed, search=replace(search, high=None))) == "at least +8 %"
-    late = Demand("latency", "64b", False, 50.0, "µs", statistic="p99")
-    endless = SentenceRow(requirement_record(demand=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
+    late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
+    endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (measured_text(endless), margin_text(endless)) == ("beyond any limit in 1 of 2 trials", "–")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.commands.main import main
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
 from lineproof.evidence.run import read_run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.plan import Plan

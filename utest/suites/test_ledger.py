@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.verdict import Ruling
+from lineproof.core.rule import Ruling
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from support import faults, robot_run

@@ -2,17 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from lineproof.core.goal import read_goal
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.session.router_watch import Reading
+from lineproof.traffic.catalogue import Catalogue
+from support.paths import ROOT
 
 LINK = 10e9
+SENTENCE = "64b unidirectional ≥ 5 Mpps"
 RUN = "20261121T040000Z-abc123"
 ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
 
@@ -39,7 +45,7 @@ def trial(
     asked = int(pps * duration)
     sent = asked - unsent
     directions = [(0, 1), (1, 0)]
-    return assess_trial(
+    return read_trial(
         number,
         Outcome(
             Load(pps),
@@ -58,31 +64,48 @@ def trial(
 
 
 def trial_record(**fields: Any) -> TrialRecord:
-    return TrialRecord(
-        RUN, True, 1, "Netgate6100.Small Frames", "64b unidirectional ≥ 5 Mpps", "64b", 64.0, LINK, trial(**fields)
-    )
+    return TrialRecord(RUN, True, 1, "Netgate6100.Small Frames", SENTENCE, "64b", 64.0, LINK, trial(**fields))
+
+
+@cache
+def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
+    """What the record of *sentence* says of it, on ports of LINK whose maximum load is line rate."""
+    variables = ROOT / "variables"
+    requirement, terms = parse(sentence, _catalogue()), read_goal(variables / "goals", goal)
+    profile = requirement.profile
+    load = requirement.quantity.load(requirement, LINK, Load(profile.line_rate_pps(LINK)))
+    return {
+        "sentence": sentence,
+        "goal": goal,
+        "goal_terms": terms.model_dump(exclude={"goal", "about"}),
+        "profile": profile.name,
+        "mean_size": profile.mean_size,
+        "link_bps": LINK,
+        "threshold": str(requirement.threshold),
+        "demand": Demand.of(requirement, requirement.promise(terms, load, LINK)),
+    }
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return Catalogue.read(ROOT / "variables" / "profiles")
 
 
 def requirement_record(**changes: Any) -> RequirementRecord:
+    """That of a PASS; *changes*: its fields. What is promised follows from its sentence, or is *demand* of another."""
+    sentence = SENTENCE if "demand" in changes else changes.get("sentence", SENTENCE)
     fields: dict[str, Any] = {
+        **promised(sentence),
         "run": RUN,
         "simulated": True,
         "number": 1,
         "test": "Netgate6100.Small Frames",
-        "sentence": "64b unidirectional ≥ 5 Mpps",
         "verdict": "PASS",
         "message": "PASS: no loss",
-        "goal": "quick",
-        "goal_terms": {"loss_ratio": 0.0, "duration_sum": 5},
-        "profile": "64b",
-        "mean_size": 64.0,
-        "link_bps": LINK,
-        "threshold": "5 Mpps (3.36 Gbit/s L1, 2.56 Gbit/s L2, 33.60 % of line rate)",
         "measured": None,
         "trials": (1, 2),
         "started": 1_795_000_000.0,
         "ended": 1_795_000_005.5,
-        "demand": Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
     }
     return RequirementRecord(**(fields | changes))
 

@@ -9,23 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lineproof.core.bounds import Bounds
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.records import EnvironmentRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
-from support.evidence_builders import requirement_record, trial_record
+from support.evidence_builders import promised, requirement_record, trial_record
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
 DAY = 86_400.0
 BEGIN = 1_790_000_000.0
-DEMAND = Demand("forwards", "64b unidirectional", True, 5e6, "pps", directions=1, pps=5e6)
 
 
 def trial_of(number: int, pps: float, started: float) -> Trial:
     """A trial of a second that forwarded *pps*, of 10 million frames."""
     counts = (DirectionCount(0, 1, 10_000_000, 10_000_000, round(pps)),)
-    return Trial(number, Outcome(Load(1e7), 1.0, 1.0, started, counts), ())
+    return Trial(number, Outcome(Load(1e7), 1.0, 1.0, started, counts), (), Bounds(1.0, 1.0))
 
 
 def trial_records(name: str, rates: Sequence[float], started: float, simulated: bool) -> list[TrialRecord]:
@@ -55,13 +54,17 @@ def write_run(
     margin: tuple[float, float | None] | None = None,
     close: bool = True,
     sentence: str = SENTENCE,
-    demand: Demand = DEMAND,
+    words: str = "",
     platform: str = "box",
     goal: str = "standard",
     versions: Mapping[str, str] | None = None,
 ) -> Path:
-    """A run of one sentence, *day* days after BEGIN; *rates*: what its trials forwarded, in frames/s."""
+    """A run of one *sentence*, *day* days after BEGIN, with these *words*.
+
+    *rates*: what its trials forwarded, in frames/s.
+    """
     started = BEGIN + day * DAY
+    words = words or sentence
     name = name or f"run-{day:04d}"
     written = RunFolder.create(folder, name)
     environment = EnvironmentRecord(
@@ -76,9 +79,9 @@ def write_run(
     )
     written.write_environment(environment)
     for record in trial_records(name, rates, started, simulated):
-        written.add_trial(replace(record, sentence=sentence))
+        written.add_trial(replace(record, sentence=words))
     if margin is not None:
-        found = MarginRecord(name, simulated, 1, "T", sentence, *margin, True, "", 12.0)
+        found = MarginRecord(name, simulated, 1, "T", words, *margin, True, "", 12.0)
         written.add_result(2, "margin.json", json.dumps(found.to_json()))
     written.add_requirement(
         requirement_record(
@@ -86,10 +89,8 @@ def write_run(
             simulated=simulated,
             number=1,
             test="T",
-            sentence=sentence,
+            **{**promised(sentence), "sentence": words, "goal": goal},
             verdict=verdict,
-            goal=goal,
-            demand=demand,
             started=started,
             ended=started + 9,
             trials=tuple(range(1, len(rates) + 1)),

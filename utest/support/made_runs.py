@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lineproof.core.bounds import Bounds
 from lineproof.core.latency import LatencyCount
+from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.evidence.demand import Demand
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder
@@ -21,19 +22,9 @@ LOAD = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
 LATENCY = "64b unidirectional latency mean ≤ 50 µs at 1 Mpps"
 VARIATION = "64b unidirectional pdv mean ≤ 5 µs at 1 Mpps"
-COSTS = "64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps"
+COSTS = "64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps"
 RECOVERS = "64b unidirectional recovers in ≤ 2 s"
 LOSES = "64b unidirectional loses ≤ 2 % at 1 Mpps"
-
-DEMANDS = {
-    LOAD: Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
-    FORWARDS: Demand("forwards", "64b 1-flow unidirectional", True, 5e6, "pps", pps=5e6),
-    LATENCY: Demand("latency", "64b unidirectional", False, 50, "µs", statistic="mean"),
-    VARIATION: Demand("pdv", "64b unidirectional", False, 5, "µs", statistic="mean"),
-    COSTS: Demand("costs", "64b 1-flow", False, 400, "cycles/packet"),
-    RECOVERS: Demand("recovers", "64b unidirectional", False, 2, "s"),
-    LOSES: Demand("loses", "64b unidirectional", False, 2, "%"),
-}
 
 FRAMES = 10_000_000
 
@@ -48,7 +39,6 @@ class Sentence:
     margin: tuple[float, float | None] | None = None
     finished: bool = True
     test: str = "T"
-    terms: Mapping[str, Any] | None = None
 
 
 def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
@@ -89,12 +79,9 @@ def made_run(
         for place, figure in enumerate(sentence.figures, 1):
             record = replace(trial_record(), requirement=number, trial=_trial(place, sentence.words, figure), **common)
             folder.add_trial(record)
-        demand = DEMANDS[sentence.words]
-        changes = {"number": number, "verdict": sentence.verdict, "demand": demand, **common}
+        changes = {"number": number, "verdict": sentence.verdict, **common}
         if sentence.verdict != "PASS":
             changes["message"] = f"{sentence.verdict}: because <of> | that"
-        if sentence.terms is not None:
-            changes["goal_terms"] = sentence.terms
         folder.add_requirement(requirement_record(**changes))
         if sentence.margin is not None:
             reason = "" if sentence.finished else "its time was up"
@@ -102,7 +89,7 @@ def made_run(
             found = MarginRecord(folder.run_id, simulated, number, sentence.test, sentence.words, *ends)
             folder.add_result(100 + number, "margin.json", json.dumps(found.to_json()))
     if unjudged:
-        last = replace(trial_record(), requirement=99, run=folder.run_id, sentence=unjudged, evidence="PASS")
+        last = replace(trial_record(), requirement=99, run=folder.run_id, sentence=unjudged, evidence="keeps")
         folder.add_trial(last)
     if closed:
         folder.close(replace(known, ended=1_795_000_100.0))
@@ -112,8 +99,8 @@ def made_run(
 def _trial(place: int, words: str, figure: float) -> Trial:
     """A trial of 1 s that measured *figure*, and at the same time something else that must not be compared instead."""
     readings = {
-        RECOVERS: {"recovery_low_s": 0.9 * figure, "recovery_high_s": figure},
-        COSTS: {"cycles_per_packet": figure},
+        RECOVERS: {"recovery_low_s.0": 0.9 * figure, "recovery_high_s.0": figure, "overload_loss.0": 0.5, "timed": 1.0},
+        COSTS: cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0, 1000, 10),)),
     }.get(words, {})
     offered, frames = FRAMES, FRAMES - place
     if words in (FORWARDS, LOAD):
@@ -126,4 +113,4 @@ def _trial(place: int, words: str, figure: float) -> Trial:
     counts = (DirectionCount(0, 1, offered, offered, frames),)
     late = words in (LATENCY, VARIATION)
     outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=(probe,) if late else ())
-    return Trial(place, outcome, ())
+    return Trial(place, outcome, (), Bounds(1.0, 1.0))

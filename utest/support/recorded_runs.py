@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from lineproof.core.requirement import Quantity, TrafficWords
+from lineproof.core.deciding import Standing
+from lineproof.core.requirement import TrafficWords
+from lineproof.core.rule import Ruling
 from lineproof.core.trial import Trial
-from lineproof.core.verdict import Ruling, Tally
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import SIMULATED_BECAUSE, EnvironmentRecord
 from lineproof.session.characterising import Characteriser
@@ -38,8 +39,8 @@ def recorded(session: Session, results: Path, sentences: Mapping[str, str], marg
 def _judge(session: Session, recorder: Recorder, test: str, sentence: str, margin: bool) -> None:
     requirement = session.plan.requirement(sentence)
 
-    def on_trial(trial: Trial, so_far: Tally | None = None) -> None:
-        evidence = so_far.last if so_far else None
+    def on_trial(trial: Trial, standing: Standing | None = None) -> None:
+        evidence = standing.last if standing else ""
         recorder.keep_trial(requirement, trial, session.link_bps, session.generator.streams, evidence)
 
     session.traffic.put_for(requirement)
@@ -49,7 +50,7 @@ def _judge(session: Session, recorder: Recorder, test: str, sentence: str, margi
     listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
     verdict = Judge(session, *listeners).judge(requirement)
     recorder.keep_verdict(verdict, session.tolerance)
-    if margin and verdict.ruling is Ruling.PASS and requirement.quantity is Quantity.THROUGHPUT:
+    if margin and verdict.ruling is Ruling.PASS and requirement.quantity.threshold_is_load:
         number = recorder.number
 
         def begin(_: TrafficWords) -> None:

@@ -15,7 +15,6 @@ from minisign import KeyPair
 from lineproof.core.goal import read_goal
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.trial import Fault, Problem
-from lineproof.evidence.demand import Demand
 from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.records import EnvironmentRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
@@ -29,11 +28,7 @@ PASSWORD = "correct horse"
 THROUGHPUT = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b unidirectional forwards ≥ 6 Mpps"
 LOSES = "imix unidirectional loses ≤ 1 % at 5 Mpps"
-DEMANDS = {
-    THROUGHPUT: Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
-    FORWARDS: Demand("forwards", "64b unidirectional", True, 6e6, "pps", pps=6e6),
-    LOSES: Demand("loses", "imix unidirectional", False, 1.0, "%", load_pps=5e6),
-}
+SENTENCES = (THROUGHPUT, FORWARDS, LOSES)
 
 
 def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None, **changes: Any) -> EnvironmentRecord:
@@ -82,16 +77,14 @@ def left_run(
     run = RunFolder.create(results, "20261121T040000Z-abc123")
     with_end = replace(environment(simulated, **changes), run=run.run_id)
     run.write_environment(replace(with_end, ended=None))
-    given = verdicts or ("PASS",) * len(DEMANDS)
-    for number, (verdict, (sentence, demand)) in enumerate(
-        zip(given, itertools.cycle(DEMANDS.items()), strict=False), 1
-    ):
+    given = verdicts or ("PASS",) * len(SENTENCES)
+    for number, (verdict, sentence) in enumerate(zip(given, itertools.cycle(SENTENCES), strict=False), 1):
         lost = {"PASS": 0, "FAIL": 400_000, "INCONCLUSIVE": 0}[verdict]
         for each in (1, 2, 3):
             problems = (Problem(Fault.LINK_DOWN, "port 1"),) if each in spoilt else ()
             measured = trial(number=each, pps=6.5e6, losses=(lost * each,), problems=problems)
             record = TrialRecord(
-                run.run_id, simulated, number, f"Test {number}", sentence, "64b", 64.0, LINK, measured, evidence="good"
+                run.run_id, simulated, number, f"Test {number}", sentence, "64b", 64.0, LINK, measured, evidence="keeps"
             )
             run.add_trial(record)
         run.add_requirement(
@@ -101,7 +94,6 @@ def left_run(
                 number=number,
                 test=f"Test {number}",
                 sentence=sentence,
-                demand=demand,
                 verdict=verdict,
                 message=f"{verdict}: as measured",
                 trials=(1, 2, 3),

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import load_config
 from ..core.goal import Goal, read_goal
-from ..core.verdict import Ruling
+from ..core.rule import Ruling
 from ..errors import ConfigError
 from ..evidence.another_sla import AskedSentence, judge_another_sla
 from ..evidence.environment import code_identity

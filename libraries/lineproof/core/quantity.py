@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from .bounds import Bounds, Limit
+from .bounds import UNKNOWN, Bounds, Limit
 from .doubts import Conditions, Doubt, OwnPart, sent_less
 from .goal import Goal
 from .latency import Statistic
@@ -130,8 +130,8 @@ class Quantity(ABC):
     change its figures, and ``doubts`` concern them. ``is_of_exact_load``: a little more load may change every frame's
     figure, not only those of as many frames. ``loss_explains``: a FAIL may come of lost frames, which the router's
     counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
-    ``margin``: where it shows how much more is carried than is promised. ``title`` for charts, ``example`` for
-    messages.
+    ``margin``: where it shows how much more is carried than is promised. ``chart``: the rates of each trial, the ranges
+    of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages.
     """
 
     name: ClassVar[str]
@@ -150,11 +150,19 @@ class Quantity(ABC):
     has_capacity: ClassVar[bool] = False
     margin: ClassVar[Literal["", "higher loads", "its own trials"]] = ""
     doubts: ClassVar[tuple[Doubt, ...]]
-    chart: ClassVar[Literal["bars", "range", "histogram"]] = "bars"
+    chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
     judges_loss: ClassVar[bool] = False
     """Whether its figure is a loss ratio."""
+
+    @property
+    def threshold_is_load(self) -> bool:
+        """Whether its threshold is the load that is offered, and its figures are ratios of lost frames.
+
+        By how much it is kept only a search says.
+        """
+        return self.margin == "higher loads"
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return what a trial's figure is compared with."""
@@ -167,6 +175,10 @@ class Quantity(ABC):
     def probes(self, requirement: Requirement, error: float) -> float:
         """Return the probe frames of a trial without which its figure has no end that is so seldom wrong."""
         return 0 if requirement.statistic is None else requirement.statistic.frames_needed(error)
+
+    def statistic(self, word: str) -> Statistic:
+        """Return the statistic that a sentence names by *word*. Raises SentenceError."""
+        return Statistic.read(word, self.statistics)
 
     def needs_meter(self, unit: Unit) -> bool:
         """Return whether a threshold in *unit* takes a power meter; else a declared power will do."""
@@ -191,6 +203,11 @@ class Quantity(ABC):
             return Bounds(min(item.low for item in figures), min(item.high for item in figures))
         return Bounds(max(item.low for item in figures), max(item.high for item in figures))
 
+    def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
+        """Return what a chart shows of *trial*, in the promise's unit, by the name of the series."""
+        bounds = self.shown(promise, [trial])
+        return {} if bounds == UNKNOWN else {self.title or self.name: bounds}
+
     def forgiven(self, promise: Promise) -> Limit:
         """Return what all trials together must keep for a PASS: the promise itself."""
         return promise.limit
@@ -211,9 +228,12 @@ class Quantity(ABC):
         """Return figures for the record, each with its unit in the name, beside the rates that every quantity has."""
         return {}
 
-    def plain(self, promise_words: str, load: str, full: str) -> str:
-        """Return the sentence in words for somebody who knows no network. *load*, *full*: at which load, in words."""
-        return f"{self.title or self.name}: {promise_words}, {load}."
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return the sentence in words for somebody who knows no network.
+
+        *figure*: ``at most 5 µs``; *load*: ``offered 5 Mpps at each port``.
+        """
+        return f"{self.title or self.name} of this traffic, {load}: {figure}."
 
     def __repr__(self) -> str:
         return self.name

@@ -148,14 +148,14 @@ class Rule:
         return self.ruling
 
     @property
-    def cannot_pass(self) -> bool:
-        """Whether the worse ends have failed, so that no further trial makes a PASS; they may still be a FAIL."""
-        return self.worse.answer is Ruling.FAIL
-
-    @property
     def trials_left(self) -> int:
         """The number of further trials until the ruling, if all keep the limit."""
         return (self.better if self.worse.answer is not None else self.worse).trials_left
+
+    @property
+    def cannot_pass(self) -> bool:
+        """Whether the worse ends have failed, so that no further trial makes a PASS; they may still be a FAIL."""
+        return self.worse.answer is Ruling.FAIL
 
     @property
     def ruling(self) -> Ruling | None:

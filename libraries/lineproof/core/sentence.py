@@ -201,7 +201,7 @@ def _parse_left_side(
             if quantity.statistics:
                 if not rest:
                     raise SentenceError(f"'{found.word}' says no statistic; expected for example '{quantity.example}'")
-                statistic = Statistic.read(rest.pop(0).lower(), quantity.statistics, quantity.name == "pdv")
+                statistic = quantity.statistic(rest.pop(0).lower())
         elif known := catalogue.spelled(word):
             traffic.append(known)
         elif lower == "jitter":

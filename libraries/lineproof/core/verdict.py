@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..units import counted
 from .deciding import Decision
@@ -55,6 +55,9 @@ class Verdict:
 
     deviations: tuple[str, ...] = ()
     """From the methods that it is named after, in words."""
+
+    promise: Promise | None = None
+    """The sentence in numbers, as it was judged: without it no record can be made."""
 
     @property
     def worst_ledger(self) -> Ledger | None:
@@ -128,7 +131,8 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     reason = reason.with_details(*widened_by(trials, ruling))
     asking = rule.better if ruling is Ruling.FAIL else rule.worse
     evidence = asking.odds, asking.needed_odds(ruling)
-    return Verdict(requirement, promise.goal, ruling, reason, trials, promise.link_bps, figures, evidence)
+    found = Verdict(requirement, promise.goal, ruling, reason, trials, promise.link_bps, figures, evidence)
+    return replace(found, promise=promise)
 
 
 def widened_by(trials: Sequence[Trial], ruling: Ruling) -> list[str]:

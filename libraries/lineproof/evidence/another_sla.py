@@ -20,18 +20,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..ceilings.headroom import apply_ceilings
+from ..core.deciding import TrialConditions, decide
 from ..core.goal import Goal
-from ..core.requirement import ENERGY_UNITS, Quantity, Requirement, Scope, Unit, Value
+from ..core.quantity import Need, Reason
+from ..core.requirement import Requirement, Scope
+from ..core.rule import Ruling
 from ..core.trial import Load, Trial
-from ..core.verdict import Ruling, Verdict
+from ..core.units import Unit, Value
+from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
-from ..methods.sequential import TrialConditions
-from ..methods.verify import verify
 from ..session.plan import Plan
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
-from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
+from .recorded_session import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .rejudging import judged
 from .run import RecordedRun, margin_numbers, read_run
@@ -39,10 +40,9 @@ from .run import RecordedRun, margin_numbers, read_run
 SAME_LOAD = 1e-4
 """Loads that differ by no more than this ratio are the same: `95% line rate` and its figure in Mpps."""
 
-_PLAIN = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.FORWARDING_RATE)
-"""Their trials are the same: the load, and nothing else."""
 
-_PROBED = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
+RESTART_LOSS = 0.02
+"""The least ratio of a trial's frames that a router loses which restarts in it, or loses a neighbour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class AnotherVerdict:
 class _Source:
     """Recorded trials at one ``load``: those of a sentence, or of one load of a search for its margin.
 
-    ``forwards_again``: a later trial shows that the router still forwarded (a sentence's readings show it).
+    ``forwards_again``: its last trial, or a later one, shows that the router still forwarded (a sentence's readings
+    show it).
     """
 
     record: RequirementRecord
@@ -141,9 +142,9 @@ class _RecordedJudge:
                     if isinstance(verdict, Verdict) and verdict.ruling is ruling:
                         return _decided(asked, requirement, verdict, source, "")
             reasons = [verdict for _, verdict in found if isinstance(verdict, str)]
-            reasons += [verdict.reason for _, verdict in found if isinstance(verdict, Verdict)]
+            reasons += [verdict.reason.summary for _, verdict in found if isinstance(verdict, Verdict)]
             shortage = shortage or next(iter(reasons), "")
-        if requirement.quantity is Quantity.THROUGHPUT:
+        if requirement.quantity.threshold_is_load:
             for ruling, sources, words in (
                 (Ruling.FAIL, [item for item in mine if item.load.pps < load.pps], "less"),
                 (Ruling.PASS, [item for item in mine if item.load.pps > load.pps], "more"),
@@ -157,13 +158,11 @@ class _RecordedJudge:
         return AnotherVerdict(asked, Ruling.INCONCLUSIVE, message)
 
     def _needed(self, requirement: Requirement, load: Load, shortage: str) -> str:
-        goal = self._plan.goal_for(requirement)
-        trials = goal.plan_for(requirement.directions).good_for_pass[0]
+        goal = self._plan.goal
+        promise = requirement.promise(goal, load, self._plan.platform.link_bps)
+        trials, seconds = goal.shares(promise.soak).fewest_trials, promise.quantity.trial_seconds(promise)
         each = " into each port" if requirement.directions > 1 else ""
-        needs = (
-            f"{counted(trials, 'trial')} of {goal.final_trial_duration:g} s at {si(load.pps, 'pps')}{each} of"
-            f" {requirement.traffic}"
-        )
+        needs = f"{counted(trials, 'trial')} of {seconds:g} s at {si(load.pps, 'pps')}{each} of {requirement.traffic}"
         why = shortage or "the run has no trials that decide it"
         return f"{why}; goal '{goal.goal}' needs at least {needs}"
 
@@ -182,12 +181,14 @@ class _RecordedJudge:
 
     def _of_search(self, session: RecordedSession, requirement: Requirement, source: _Source) -> Verdict | str:
         """No reading of the router goes with it: what only readings could show must be ruled out by the trials."""
-        if requirement.quantity is not Quantity.THROUGHPUT:
+        if not requirement.quantity.threshold_is_load:
             return "trials of a search judge a throughput only"
-        goal, link_bps = self._plan.goal_for(requirement), session.link_bps
+        judge = RecordedJudge(session)
+        promise = judge.promise(requirement)
         conditions = TrialConditions(session.tolerance, session.clock_speed)
-        verdict = verify(requirement, source.load, goal, session.sentence.measure, link_bps, conditions)
-        verdict = apply_ceilings(verdict, *session.generator.ceilings)
+        line_pps = requirement.profile.line_rate_pps(session.link_bps)
+        decision = decide(promise, judge.measure_of(promise), conditions, line_pps)
+        verdict = verdict_of(decision, promise, requirement, {})
         if verdict.ruling is Ruling.FAIL and not source.forwards_again:
             return "no later trial shows that the router still forwarded"
         if verdict.ruling is Ruling.PASS and any(trial.lost for trial in verdict.trials):
@@ -214,8 +215,7 @@ class _RecordedJudge:
             trials = [item for item in self._run.trials if item.requirement == number and item.trial.number]
             for pps in dict.fromkeys(item.trial.outcome.load.pps for item in trials):
                 there = tuple(item for item in trials if item.trial.outcome.load.pps == pps)
-                later = trials[trials.index(there[-1]) + 1 :]
-                again = any(_is_good(item.trial) for item in later)
+                again = any(_forwards(item.trial) for item in trials[trials.index(there[-1]) :])
                 yield _Source(record, requirement, Load(pps), there, True, again)
 
 
@@ -227,8 +227,8 @@ def _never_sent(asked: AskedSentence, word: str) -> AnotherVerdict:
     return AnotherVerdict(asked, Ruling.INCONCLUSIVE, message)
 
 
-def _is_good(trial: Trial) -> bool:
-    return trial.valid and trial.offered > 0 and not trial.lost
+def _forwards(trial: Trial) -> bool:
+    return trial.lost < RESTART_LOSS * trial.offered
 
 
 def _is_own(source: _Source, asked: AskedSentence) -> bool:
@@ -237,29 +237,22 @@ def _is_own(source: _Source, asked: AskedSentence) -> bool:
 
 def _same_traffic(source: _Source, requirement: Requirement) -> bool:
     then = source.requirement
-    if (then.profile.name, then.bidirectional, then.pairs) != (
+    return (then.profile.name, then.bidirectional, then.pairs, _measured(then)) == (
         requirement.profile.name,
         requirement.bidirectional,
         requirement.pairs,
-    ):
-        return False
-    return _kind(then) == _kind(requirement)
+        _measured(requirement),
+    )
 
 
-def _kind(requirement: Requirement) -> object:
-    """What is measured in its trials."""
-    if requirement.quantity in _PLAIN:
-        return _PLAIN
-    if requirement.quantity in _PROBED:
-        return _PROBED
-    if requirement.quantity is Quantity.RECOVERY:
-        return Quantity.RECOVERY
-    return ENERGY_UNITS if requirement.threshold.unit in ENERGY_UNITS else Quantity.COST
+def _measured(requirement: Requirement) -> frozenset[Need]:
+    """Return what a trial has beside frames. That a load is named changes no trial."""
+    return requirement.quantity.needs - {"load"}
 
 
 def _at_load(requirement: Requirement, load: Load) -> Requirement:
     """*requirement* as one about exactly the recorded *load* of each port."""
-    if requirement.quantity is Quantity.THROUGHPUT:
+    if requirement.quantity.threshold_is_load:
         pps = load.pps * requirement.directions if requirement.in_total else load.pps
         return replace(requirement, threshold=Value(pps, Unit.PPS))
     if requirement.load is None:
@@ -270,5 +263,6 @@ def _at_load(requirement: Requirement, load: Load) -> Requirement:
 def _decided(
     asked: AskedSentence, requirement: Requirement, verdict: Verdict, source: _Source, where: str
 ) -> AnotherVerdict:
-    found = replace(verdict, requirement=requirement, reason=f"{where}{verdict.reason}")
+    reason = Reason(f"{where}{verdict.reason.summary}", verdict.reason.details)
+    found = replace(verdict, requirement=requirement, reason=reason)
     return AnotherVerdict(asked, verdict.ruling, found.message, source.words)

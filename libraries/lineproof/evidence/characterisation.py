@@ -60,10 +60,6 @@ def search_table(
         f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
         f" {result.traffic:g} s of traffic; between {result.lowest.pps:,.0f} and {result.highest.pps:,.0f} frames/s.",
     )
-    least = min((item.lower.pps for item in result.bounds if item.lower is not None), default=None)
-    unseen = "" if least is None else result.goal.hidden_shortage_text(least)
-    if unseen:
-        notes += (f"{unseen[0].upper()}{unseen[1:]}.",)
     notes += tuple(f"Deviation: {item}." for item in result.deviations)
     return ResultTable(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
 
@@ -73,11 +69,11 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
     named, factor = rate_unit(result.highest.pps)
     with drawing(title, simulated) as picture:
         drawn: dict[str, Any] = {}
-        for valid, color, mark, label in (
+        for clean, color, mark, label in (
             (True, DIRECTION_COLOURS[0], "o", "trial"),
-            (False, FAINT_COLOUR, "X", "trial, not valid"),
+            (False, FAINT_COLOUR, "X", "trial with a doubt"),
         ):
-            shown = [trial for trial in result.trials if trial.valid is valid]
+            shown = [trial for trial in result.trials if trial.is_clean is clean]
             if shown:
                 drawn[label] = picture.axes.scatter(
                     [trial.outcome.load.pps / factor for trial in shown],

@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..core.requirement import Quantity
+from ..core.units import Unit
 from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
 from .margin import MarginRecord
 from .run import RecordedRun, read_margins
@@ -31,9 +31,6 @@ _ROUNDING = 1e-9
 """Up to this ratio to the mean, a standard deviation comes from rounding."""
 
 MARGIN_REMEDY = "run with -v MARGIN:on"
-
-_NO_TERMS = ("about", "plan", "promises")
-"""Keys of a goal that follow from the others."""
 
 
 class Proven(Enum):
@@ -248,7 +245,7 @@ def _other_terms(was: str, old: Mapping[str, Any], now: str, new: Mapping[str, A
     if was != now:
         yield f"other goal: {was} → {now}"
         return
-    changed = [key for key in old if key in new and key not in _NO_TERMS and old[key] != new[key]]
+    changed = [key for key in old if key in new and key != "about" and old[key] != new[key]]
     if changed:
         yield f"other goal: in '{was}' {', '.join(f'{key} was {old[key]}, is {new[key]}' for key in changed)}"
 
@@ -303,7 +300,7 @@ def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: C
     verdicts = old.verdict, new.verdict
     if "INCONCLUSIVE" in verdicts:
         return not_compared("INCONCLUSIVE proves nothing")
-    if old.demand.quantity == Quantity.THROUGHPUT.value and "PASS" in verdicts:
+    if before.is_carried or after.is_carried:
         if verdicts != ("PASS", "PASS"):
             return not_compared("the verdicts say it")
         old_search, new_search = before.search, after.search
@@ -344,8 +341,8 @@ def _compared_margins(
 
 
 def _scale(test: Comparison, row: SentenceRow) -> float | None:
-    """What a change is a ratio of where the reference's mean is no measure: a loss ratio of next to nothing."""
-    if row.record.demand.quantity == Quantity.LOSS.value or not test.reference.mean:
+    """What a change is a ratio of where the reference's mean is no measure: a share of next to nothing."""
+    if row.record.demand.unit == Unit.PERCENT.value or not test.reference.mean:
         return row.record.demand.number
     return None
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..core.requirement import Quantity
 from ..stats import Summary, compare, dot_plot
 from ..stats.summary import confidence_text
 from ..units import counted
@@ -236,7 +235,7 @@ def _hundred(ratio: float | None) -> float | None:
 
 def figure_text(side: SentenceRow) -> str:
     """What was measured of a sentence."""
-    if side.search is not None and side.record.demand.quantity == Quantity.THROUGHPUT.value:
+    if side.search is not None and side.record.demand.measures.threshold_is_load:
         return str(side.search)
     if side.measured is None:
         return "nothing measured"

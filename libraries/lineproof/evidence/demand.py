@@ -1,26 +1,29 @@
-"""What a sentence demands, as numbers of its record, and what a trial measured of it in the same unit."""
+"""What a sentence demands, as numbers of its record: enough of them to weigh its trials again."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from ..core.latency import Statistic
-from ..core.requirement import ENERGY_UNITS, RATE_UNITS, Quantity, Requirement, Scope, Unit, Value
+from ..core.bounds import UNKNOWN, Limit
+from ..core.doubts import OwnPart
+from ..core.goal import Goal
+from ..core.quantity import Promise, Quantity
+from ..core.requirement import Requirement, Scope
 from ..core.trial import Trial
-from ..methods.cost import READING_OF
-from ..methods.energy import energy_of
-from ..units import Rate
+from ..core.units import RATE_UNITS, Unit, Value
+from ..registry import quantity_named
+from .rates import is_set_aside
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
     """``quantity`` of ``traffic`` must be ≥ (``at_least``) or ≤ ``number`` ``unit``, without SI prefix: 5e6 pps.
 
-    ``quantity``: ``throughput``, or the sentence's word, as ``forwards``. ``pps``: a rate's threshold in frames/s, of
-    one direction, or of all together where ``scope`` is ``in total``. ``load_pps``: the load of each sending port that
-    the sentence names with ``at``. ``statistic``: of latency and packet delay variation, as ``p99``. ``window_s``: the
-    seconds of ``for``.
+    ``quantity``: its name, as ``throughput``. ``pps``: a rate's threshold in frames/s, of one direction, or of all
+    together where ``scope`` is ``in total``. ``load_pps``: the load of each sending port that the sentence names with
+    ``at``; ``judged_pps``: the one that it was judged at. ``limit``: what a trial's figure is compared with, in the
+    quantity's own unit. ``statistic``: of latency and packet delay variation, as ``p99``. ``window_s``: the seconds of
+    ``for``; ``soak``: so many trials, 0 without it. ``pairs`` of ports that send.
     """
 
     quantity: str
@@ -28,30 +31,63 @@ class Demand:
     at_least: bool
     number: float
     unit: str
+    limit: float
+    judged_pps: float
     scope: str = ""
     directions: int = 1
+    pairs: int = 1
     pps: float | None = None
     load_pps: float | None = None
     statistic: str | None = None
     window_s: float | None = None
+    soak: int = 0
 
     @classmethod
-    def of(cls, requirement: Requirement, link_bps: float) -> Demand:
-        """The demand of *requirement* on ports of *link_bps* (L1 bit/s)."""
-        threshold, named = requirement.threshold, requirement.named_load(link_bps)
+    def of(cls, requirement: Requirement, promise: Promise) -> Demand:
+        """Return the demand of *requirement*, whose *promise* was judged."""
+        threshold, named = requirement.threshold, requirement.named_load(promise.link_bps)
         return cls(
-            quantity=requirement.quantity.value,
+            quantity=requirement.quantity.name,
             traffic=requirement.traffic,
             at_least=requirement.at_least,
             number=threshold.number,
             unit=threshold.unit.value,
+            limit=promise.limit.value,
+            judged_pps=promise.load_pps,
             scope=requirement.scope.value,
             directions=requirement.directions,
-            pps=requirement.threshold_pps(link_bps) if threshold.unit in RATE_UNITS else None,
+            pairs=requirement.pairs,
+            pps=requirement.threshold_pps(promise.link_bps) if threshold.unit in RATE_UNITS else None,
             load_pps=None if named is None else named.pps,
             statistic=None if requirement.statistic is None else requirement.statistic.name,
             window_s=requirement.duration_sum,
+            soak=promise.soak,
         )
+
+    def promise(self, goal: Goal, own: OwnPart, mean_size: float, link_bps: float) -> Promise:
+        """Return the promise of then. Raises ConfigError where its quantity is not installed."""
+        found = self.measures
+        return Promise(
+            quantity=found,
+            # a throughput is at least its threshold, and loses at most the limit
+            limit=Limit(self.limit, self.at_least and not found.threshold_is_load),
+            goal=goal,
+            load_pps=self.judged_pps,
+            unit=Unit(self.unit),
+            in_total=self.in_total,
+            statistic=None if self.statistic is None else found.statistic(self.statistic),
+            names_load=self.load_pps is not None,
+            soak=self.soak,
+            own=own,
+            mean_size=mean_size,
+            link_bps=link_bps,
+            pairs=self.pairs,
+        )
+
+    @property
+    def measures(self) -> Quantity:
+        """The quantity. Raises ConfigError if it is not installed."""
+        return quantity_named(self.quantity)
 
     @property
     def relation(self) -> str:
@@ -71,49 +107,15 @@ class Demand:
         statistic = f"{self.statistic} " if self.statistic else ""
         return f"{statistic}{self.relation} {self.text()}{' ' + self.scope if self.scope else ''}"
 
-    def measured(self, trial: Trial, mean_size: float, link_bps: float) -> float | None:
-        """What *trial* says of the quantity, in ``unit``; None: nothing. Of several directions the worst one's.
 
-        Of a throughput: the forwarding rate. Of bounds (recovery, packet delay variation) the one that a router must
-        keep, the upper one; infinite where it is not known. ``mean_size`` in bytes with FCS.
-        """
-        found = self._figure(trial, mean_size, link_bps)
-        return None if found is None or math.isnan(found) else found
+def measured(promise: Promise, trial: Trial) -> float | None:
+    """Return what *trial* measured, as people read it: the end that is worse for the router; None: nothing is known.
 
-    def _figure(self, trial: Trial, mean_size: float, link_bps: float) -> float | None:
-        quantity, known = Quantity(self.quantity), trial.outcome.readings
-        if quantity in (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE):
-            return self._in_unit(self._forwarded(trial), mean_size, link_bps)
-        if quantity is Quantity.LOSS:
-            return 100 * trial.loss_ratio(self.in_total)
-        if quantity in (Quantity.COST, Quantity.GATHERING):
-            unit = Unit(self.unit)
-            if unit not in ENERGY_UNITS:
-                return known.get(READING_OF[unit])
-            return None if (energy := energy_of(trial, unit)) is None else energy.value
-        if quantity is Quantity.RECOVERY:
-            seconds = known.get("recovery_high_s", math.inf if "recovery_low_s" in known else None)
-            return seconds if seconds is None or self.unit == Unit.SECONDS.value else 1e6 * seconds
-        return self._time(trial, quantity is Quantity.DELAY_VARIATION)
-
-    def _forwarded(self, trial: Trial) -> float:
-        rates = [row.forwarded / trial.seconds for row in trial.outcome.directions if trial.seconds]
-        return math.fsum(rates) if self.in_total else min(rates, default=math.nan)
-
-    def _in_unit(self, pps: float, mean_size: float, link_bps: float) -> float:
-        unit = Unit(self.unit)
-        if unit not in (Unit.PERCENT_LINE, Unit.BPS_L1, Unit.BPS_L2):
-            return pps
-        rate = Rate(pps, mean_size, link_bps)
-        return {Unit.PERCENT_LINE: rate.percent, Unit.BPS_L1: rate.l1_bps, Unit.BPS_L2: rate.l2_bps}[unit]
-
-    def _time(self, trial: Trial, variation: bool) -> float | None:
-        """The upper bound of the statistic in µs; of the mean latency what the generator says, which is exact."""
-        if not variation and self.statistic == "mean":
-            return max((count.mean for count in trial.outcome.latency), default=None)
-        statistic = Statistic.read(self.statistic or "max", variation)
-        spreads = [count.spread(trial.seconds) for count in trial.outcome.latency]
-        found = [bounds.high for spread in spreads if spread and (bounds := spread.bounds(statistic))]
-        if len(found) == len(spreads):
-            return max(found, default=None)
+    Infinite where it has no end.
+    """
+    if not trial.outcome.directions or is_set_aside(trial):
         return None
+    bounds = promise.quantity.shown(promise, [trial])
+    if bounds == UNKNOWN:
+        return None
+    return bounds.low if promise.quantity.at_least else bounds.high

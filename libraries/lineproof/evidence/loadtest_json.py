@@ -89,7 +89,7 @@ def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dic
     whole = math.fsum(lasting for _, lasting in parts)
     for step, lasting in parts:
         for direction in step.trial.outcome.directions:
-            weight = lasting / whole / step.trial.seconds
+            weight = lasting / whole / step.trial.seconds.high
             sent[ports[direction.tx_port]] += direction.offered * weight
             received[ports[direction.rx_port]] += direction.forwarded * weight
     longest, _ = max(parts, key=lambda part: part[1])

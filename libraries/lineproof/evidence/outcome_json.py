@@ -71,6 +71,8 @@ def _problem_data(problem: Problem) -> dict[str, Any]:
         found["frames"] = problem.frames
     if problem.directions:
         found["directions"] = [list(pair) for pair in problem.directions]
+    if problem.delay:
+        found["delay_us"] = problem.delay
     return found
 
 
@@ -84,9 +86,10 @@ def _read_problem(data: Any) -> Problem:
     fault = take("fault", str)
     if fault not in Fault.__members__:
         raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
-    frames = take("frames", int) if "frames" in data else None
+    frames = take("frames", int, float) if "frames" in data else None
     directions = tuple((int(tx), int(rx)) for tx, rx in data.get("directions", ()))
-    return Problem(Fault[fault], take("detail", str), frames, directions)
+    delay = take("delay_us", int, float) if "delay_us" in data else 0.0
+    return Problem(Fault[fault], take("detail", str), frames, directions, delay)
 
 
 def _latency_data(count: LatencyCount) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from .drawing import (
     THRESHOLD_COLOUR,
     rate_unit,
 )
-from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name
+from .rates import DirectionRow, TrafficFigures, direction_rows, is_set_aside, percent, trial_name
 from .svg import Hatch, SvgPicture, text_width
 from .tables import SIMULATED
 
@@ -37,9 +37,9 @@ AXES_HEIGHT = 270.0
 TITLE_SIZE, WORD_SIZE, TICK_SIZE, LEGEND_SIZE, LABEL_SIZE = 16.0, 14.0, 13.0, 12.5, 11.5
 """Sizes of text in pixels."""
 
-INVALID_COLOUR, INVALID_SHADE = "#7d6420", "#efe6cf"
+DOUBT_COLOUR, DOUBT_SHADE = "#7d6420", "#efe6cf"
 
-SET_ASIDE = "set aside: says nothing of the router"
+SET_ASIDE = "set aside: any number of frames may be the testbed's"
 
 _SOLID = 2
 """Directions whose bars are filled; those of further ones have level lines."""
@@ -82,7 +82,7 @@ def trials_plot(
     plot.picture.titles(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR)
     if simulated:
         plot.picture.text(WIDTH - 5, 17, SIMULATED, LEGEND_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
-    _mark_invalid(plot, trials)
+    _mark_doubtful(plot, trials)
     _label_axes(plot, trials, line)
     _bars(plot, trials, shown, directions, in_total)
     limit = line * (len(directions) if in_total else 1)
@@ -219,11 +219,6 @@ def _lost_and_unsent(
         plot.picture.hatched(*plot.box(x, width * 0.94, level + lost, unsent), FAINT_COLOUR)
 
 
-def is_set_aside(trial: Trial) -> bool:
-    """Return whether *trial* says nothing of the router. A warm-up is not judged at all."""
-    return bool(trial.number) and not trial.blames_router
-
-
 def _set_aside(plot: _TrialsPlot, index: int, width: float, mine: Sequence[DirectionRow], in_total: bool) -> None:
     """A hatched bar as high as what was forwarded, cut off where the scale of the others ends."""
     rates = [row.forwarded.pps for row in mine]
@@ -234,12 +229,12 @@ def _set_aside(plot: _TrialsPlot, index: int, width: float, mine: Sequence[Direc
     )
 
 
-def _mark_invalid(plot: _TrialsPlot, trials: Sequence[Trial]) -> None:
+def _mark_doubtful(plot: _TrialsPlot, trials: Sequence[Trial]) -> None:
     for index, trial in enumerate(trials):
-        if not trial.valid and not is_set_aside(trial):
-            plot.picture.rectangle(*plot.box(index, 0.96, 0, 1.12 * plot.highest), INVALID_SHADE)
+        if not trial.is_clean and not is_set_aside(trial):
+            plot.picture.rectangle(*plot.box(index, 0.96, 0, 1.12 * plot.highest), DOUBT_SHADE)
             if len(trials) <= 12:
-                plot.picture.text(plot.x(index), plot.top + 15, "invalid", 12, INVALID_COLOUR, anchor="middle")
+                plot.picture.text(plot.x(index), plot.top + 15, "doubtful", 12, DOUBT_COLOUR, anchor="middle")
 
 
 def _label_axes(plot: _TrialsPlot, trials: Sequence[Trial], line: float) -> None:

@@ -1,8 +1,8 @@
 """The picture of a sentence shows what the sentence is about: its own quantity, trial by trial, beside its limit.
 
-A throughput and a forwarding rate are rates (:mod:`.plots`). Of latency and packet delay variation it is the histogram
-of the probe frames; of a recovery the frames that were lost later and later (:mod:`.recovery_plot`); of a loss ratio, a
-cost or an energy the figure of each trial. Trials that are set aside are hatched and have no part in the scale.
+A quantity says which picture: of rates (:mod:`.plots`), the histogram of the probe frames, or the ranges of its figure;
+where the counts of a changing load are known, the frames that were lost later and later (:mod:`.recovery_plot`). Trials
+that are set aside are hatched and have no part in the scale.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import median
 
+from ..core.bounds import Bounds
 from ..core.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
-from ..core.requirement import ENERGY_UNITS, Quantity, Unit
+from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
-from ..methods.cost import READING_OF
-from ..methods.energy import energy_of
 from .demand import Demand
 from .drawing import (
     LOST_COLOUR,
@@ -33,37 +31,27 @@ from .plots import (
     TICK_SIZE,
     ThresholdLine,
     direction_area,
-    is_set_aside,
     ticks,
     trials_plot,
 )
-from .rates import TrafficFigures, trial_name
+from .rates import TrafficFigures, is_set_aside, trial_name
+from .records import RequirementRecord
 from .recovery_plot import draw_recovery
-from .svg import SHAPES, Hatch
-
-Range = tuple[float, float, float]
-"""The least, the best known and the greatest value of a figure; infinite: not bounded."""
-
-_RATES = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)
-_AXES = {Quantity.LOSS: "loss ratio [{}]", Quantity.RECOVERY: "time [{}]"}
-_TIMES = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
+from .svg import Hatch
 
 
 def plot_name(demand: Demand) -> str:
     """What the picture of a sentence shows."""
-    quantity = Quantity(demand.quantity)
-    if quantity in _RATES:
+    quantity = demand.measures
+    if quantity.chart == "rates":
         return "Offered and forwarded rate"
-    if quantity in _TIMES:
+    if quantity.chart == "histogram":
         return "Latency of the probe frames"
-    return {
-        Quantity.LOSS: "Loss ratio of each trial",
-        Quantity.RECOVERY: "Recovery after the overload",
-    }.get(quantity, f"Trial by trial: {demand.unit}")
+    return f"{quantity.title or quantity.name} of each trial"
 
 
 def sentence_plot(
-    demand: Demand,
+    record: RequirementRecord,
     trials: Sequence[Trial],
     traffic: TrafficFigures,
     link_bps: float,
@@ -71,36 +59,39 @@ def sentence_plot(
     simulated: bool = False,
     step_downs: Mapping[int, StepDown] | None = None,
 ) -> str:
-    """The picture of a sentence with this *demand* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
+    """The picture of the sentence of *record* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
 
-    *step_downs*: the counts of the repetitions of a recovery, by the trial's number.
+    *step_downs*: the counts of trials whose load changed, by their number.
     """
-    quantity = Quantity(demand.quantity)
-    if quantity in _RATES or not any(trial.number for trial in trials):
+    demand, promise = record.demand, record.promise
+    chart = promise.quantity.chart
+    if chart == "rates" or not any(trial.number for trial in trials):
         line = None if demand.pps is None else ThresholdLine(demand.pps, f"≥ {demand.text()}")
         return trials_plot(trials, traffic, link_bps, title, simulated, line, demand.in_total)
     frame = PlotFrame(title, simulated)
     judged = [trial for trial in trials if trial.number]
-    known = step_downs if quantity is Quantity.RECOVERY and step_downs else {}
+    known = step_downs or {}
     counted = [trial for trial in judged if not is_set_aside(trial)]
-    repeated = [trial for trial in counted if trial.number in known and _figures(demand, trial)]
-    if quantity in _TIMES:
-        _draw_histogram(frame, demand, judged)
+    repeated = [trial for trial in counted if trial.number in known and promise.quantity.charted(promise, trial)]
+    if chart == "histogram":
+        _draw_histogram(frame, demand, promise, judged)
     elif repeated:
-        draw_recovery(frame, demand, repeated, known, len(judged) - len(counted))
+        draw_recovery(frame, demand, promise, repeated, known, len(judged) - len(counted))
     else:
-        _draw_figures(frame, demand, judged)
+        _draw_figures(frame, demand, promise, judged)
     return frame.finished()
 
 
-def _draw_figures(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -> None:
+def _draw_figures(frame: PlotFrame, demand: Demand, promise: Promise, trials: Sequence[Trial]) -> None:
     """The figures of each trial as marks; a line between the ends of what is known."""
-    found = [{} if is_set_aside(trial) else _figures(demand, trial) for trial in trials]
+    quantity = promise.quantity
+    found = [{} if is_set_aside(trial) else quantity.charted(promise, trial) for trial in trials]
     names = list(dict.fromkeys(name for figures in found for name in figures))
-    ends = [end for figures in found for figure in figures.values() for end in figure if math.isfinite(end)]
+    bounds = [figure for figures in found for figure in figures.values()]
+    ends = [end for figure in bounds for end in (figure.low, figure.high) if math.isfinite(end)]
     highest = 1.15 * max([*ends, demand.number]) or 1.0
     marks = ((value / highest, words) for value, words in ticks(highest))
-    frame.scale(marks, _AXES.get(Quantity(demand.quantity), "{}").format(demand.unit), "trial")
+    frame.scale(marks, f"{quantity.title or quantity.name} [{demand.unit}]", "trial")
     for column, (trial, figures) in enumerate(zip(trials, found, strict=True)):
         if column % math.ceil(len(trials) / MOST_NAMES) == 0:
             x = frame.x(column, len(trials))
@@ -119,69 +110,32 @@ def _draw_figures(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -> 
         frame.note("no trial has such a figure")
 
 
-def _draw_range(frame: PlotFrame, x: float, figure: Range, highest: float, place: int) -> None:
-    colour, (low, value, high) = series_colour(place), figure
-    start, end = frame.y(low / highest), frame.y(high / highest) if math.isfinite(high) else frame.top
-    if low != high:
+def _draw_range(frame: PlotFrame, x: float, figure: Bounds, highest: float, place: int) -> None:
+    colour, high = series_colour(place), figure.high
+    start = frame.y(figure.low / highest) if math.isfinite(figure.low) else frame.top
+    end = frame.y(high / highest) if math.isfinite(high) else frame.top
+    if not figure.is_exact:
         frame.picture.line((x, start), (x, end), colour, 2)
         for level in (start, end) if math.isfinite(high) else (start,):
             frame.picture.line((x - 6, level), (x + 6, level), colour, 2)
-    if math.isfinite(value):
-        frame.picture.mark(x, frame.y(value / highest), place, colour)
-    elif math.isinf(high):
+    if math.isfinite(high):
+        frame.picture.mark(x, (start + end) / 2, place, colour)
+    else:
         frame.picture.mark(x, frame.top + 6, 2, colour)
         frame.picture.text(x + 8, frame.top + 12, "no end seen", LABEL_SIZE, TEXT_COLOUR)
 
 
-def _figures(demand: Demand, trial: Trial) -> Mapping[str, Range]:
-    """What *trial* measured of the quantity, in the sentence's unit, by the name of the series."""
-    quantity, known = Quantity(demand.quantity), trial.outcome.readings
-    if quantity is Quantity.LOSS:
-        if demand.in_total:
-            return _same({"loss ratio of all directions": 100 * trial.loss_ratio(True)})
-        rows = trial.outcome.directions
-        return _same({f"loss ratio {row.tx_port} → {row.rx_port}": 100 * row.loss_ratio for row in rows})
-    if quantity is Quantity.RECOVERY:
-        if "recovery_low_s" not in known:
-            return {}
-        factor = 1.0 if demand.unit == Unit.SECONDS.value else 1e6
-        low, high = (factor * known.get(f"recovery_{end}_s", math.inf) for end in ("low", "high"))
-        return {"last lost frame after the overload: earliest to latest": (low, math.inf, high)}
-    unit = Unit(demand.unit)
-    if unit in ENERGY_UNITS:
-        found = energy_of(trial, unit)
-        return {} if found is None else {"energy, and what the meter leaves open": (found.low, found.value, found.high)}
-    reading = READING_OF[unit]
-    others = [name for name in READING_OF.values() if name != reading and name.startswith(reading)]
-    workers = {
-        name.removeprefix(f"{reading}_"): value
-        for name, value in known.items()
-        if name.startswith(f"{reading}_")
-        and not any(name.startswith(other) for other in others)
-        and math.isfinite(value)
-    }
-    whole = {"all workers": known[reading]} if reading in known else {}
-    if len(workers) < SHAPES:
-        return _same({**whole, **(workers if len(workers) > 1 else {})})
-    spread = min(workers.values()), median(workers.values()), max(workers.values())
-    return {**_same(whole), f"{len(workers)} workers: least, median, greatest": spread}
-
-
-def _same(values: Mapping[str, float]) -> Mapping[str, Range]:
-    return {name: (value, value, value) for name, value in values.items() if math.isfinite(value)}
-
-
-def _draw_histogram(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -> None:
+def _draw_histogram(frame: PlotFrame, demand: Demand, promise: Promise, trials: Sequence[Trial]) -> None:
     """The probe frames of all trials that count, by latency, on a logarithmic scale."""
     counted = [trial for trial in trials if not is_set_aside(trial)]
     found: dict[str, Counter[float]] = {}
     for trial in counted:
         for count in trial.outcome.latency:
-            if spread := count.spread(trial.seconds):
+            if spread := count.spread(trial.seconds.high):
                 found.setdefault(_direction(count), Counter()).update(spread.worst)
     limit, label = demand.number, f"limit {demand}"
     placed = [key for frames in found.values() for key in frames if key < LATER]
-    if demand.quantity == Quantity.DELAY_VARIATION.value:
+    if promise.statistic is not None and promise.statistic.variation:
         limit, label = limit + min(placed, default=0.0), f"limit: {demand.text()} later than the fastest frame"
     buckets = _buckets(max([*placed, limit])) + sorted(
         {key for frames in found.values() for key in (LATER, LOST) if frames[key]}

@@ -51,8 +51,8 @@ def direction_rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: f
             trial,
             count,
             rate(count.intended, trial.outcome.duration),
-            rate(count.offered, trial.seconds),
-            rate(count.forwarded, trial.seconds),
+            rate(count.offered, trial.seconds.high),
+            rate(count.forwarded, trial.seconds.high),
         )
         for trial in trials
         for count in trial.outcome.directions
@@ -73,7 +73,13 @@ def trial_name(trial: Trial) -> str:
 
 
 def trial_state(trial: Trial) -> str:
-    """``valid``, ``warm-up``, or what is wrong with the trial."""
-    if trial.valid:
-        return "valid" if trial.number else "warm-up"
+    """``clean``, ``warm-up``, or what is wrong with the trial."""
+    if trial.is_clean:
+        return "clean" if trial.number else "warm-up"
     return "; ".join(str(problem) for problem in trial.problems)
+
+
+def is_set_aside(trial: Trial) -> bool:
+    """Return whether the testbed may have cost or hidden any number of frames of a judged trial: no mean has it."""
+    doubts = (problem for problem in trial.problems if problem.frames is None)
+    return bool(trial.number) and any(problem.fault.may_cost or problem.fault.may_hide for problem in doubts)

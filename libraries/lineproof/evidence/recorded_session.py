@@ -1,12 +1,11 @@
 """A recorded sentence in place of a testbed: a session whose generator and router answer from the records, in order.
 
-The judge and the methods are those of a live run. They know the world by measurements and readings alone, so that a
-record of these is all that they need.
+The judge is that of a live run. It knows the world by measurements and readings alone, so that a record of these is all
+that it needs. All that a trial was measured with is in its readings.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -15,19 +14,19 @@ from typing import cast
 from ..ceilings.cards import choose_card
 from ..ceilings.headroom import MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
+from ..core.deciding import MOST_EXTRA, Standing
+from ..core.quantity import Promise
 from ..core.requirement import Requirement
-from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import DURING_READING, During, Load, Measure, Outcome, Tolerance, Trial
-from ..core.verdict import Tally
+from ..core.trial import Measure, Outcome, Problem, Tolerance, Trial
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
 from ..routers.base import Router, Side
+from ..session.bookkeeping import Bookkeeper
 from ..session.generator import GeneratorConnection
-from ..session.judging import PROBED, PROBED_AGAIN
+from ..session.judging import PROBED, PROBED_AGAIN, Judge
 from ..session.plan import Plan
-from ..session.power import PoweredTrials
 from ..session.router import RouterConnection
 from ..session.router_watch import RouterRestarted, RouterWatch
 from ..session.session import Session
@@ -38,6 +37,9 @@ from ..units import si
 from .readings import ReadingRecord
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 
+ROUNDED = 1 - 1e-9
+"""Ratio to which two loads, or times, are the same."""
+
 
 class RecordMismatch(Exception):
     """The judge asks for what was not recorded. No LineproofError: it is no breakdown of a testbed."""
@@ -47,7 +49,7 @@ class RecordMismatch(Exception):
 class RecordedSentence:
     """The *trials* (without a warm-up) and *readings* of one requirement, given out once each, in their order.
 
-    ``differences``: where a trial has another weight or other problems now than its record says, in words.
+    ``differences``: where a trial shows something else now than its record says, or has other problems, in words.
     """
 
     record: RequirementRecord
@@ -58,49 +60,33 @@ class RecordedSentence:
     judged: int = 0
     _read: int = 0
 
-    def measure(self, load: Load, duration: float | None) -> Outcome:
-        """The next trial's outcome, of *duration* s (None: of any). Raises RecordMismatch.
+    def outcome(self, promise: Promise) -> Outcome:
+        """Return the next trial's outcome. What was asked for then is no part of the rule, if it proves as much.
 
-        Raises TestbedError where the testbed broke down.
+        Raises RecordMismatch where it is of less than the load or the time of *promise*, or of much more than the load,
+        and TestbedError where the testbed broke down.
         """
-        return self._next(load, duration).trial.outcome
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """The next repetition of an overload. Raises as :meth:`measure`."""
-        record = self._next(first, seconds + after)
-        found = record.step_down
-        if found is None:
-            raise RecordMismatch(f"trial {record.trial.number} has no counts of a change of load")
-        if not math.isclose(found.second.pps, second.pps, rel_tol=1e-9):
-            raise RecordMismatch(
-                f"the load after the overload is {si(second.pps, 'pps')} now, and {si(found.second.pps, 'pps')} in the"
-                f" record of trial {record.trial.number}"
-            )
-        return found
-
-    def _next(self, load: Load, duration: float | None) -> TrialRecord:
         if self.asked >= len(self.trials):
             if self.record.breakdown is not None:
                 raise TestbedError(self.record.breakdown)
             raise RecordMismatch(f"a verdict needs more than the {len(self.trials)} recorded trials now")
         record = self.trials[self.asked]
         self.asked += 1
-        was = record.trial.outcome
-        seconds = was.duration if duration is None else duration
-        if not (math.isclose(was.load.pps, load.pps, rel_tol=1e-9) and math.isclose(was.duration, seconds)):
+        was, seconds = record.trial.outcome, promise.quantity.trial_seconds(promise)
+        fits = ROUNDED <= was.load.pps / promise.load_pps <= (1 + MOST_EXTRA) / ROUNDED
+        if not fits or was.duration < seconds * ROUNDED:
             raise RecordMismatch(
-                f"trial {record.trial.number} is one of {seconds:g} s at {si(load.pps, 'pps')} now, and the recorded"
-                f" one took {was.duration:g} s at {si(was.load.pps, 'pps')}"
+                f"trial {record.trial.number} is one of {seconds:g} s at {si(promise.load_pps, 'pps')} now, and the"
+                f" recorded one took {was.duration:g} s at {si(was.load.pps, 'pps')}"
             )
-        return record
+        return was
 
-    def on_trial(self, trial: Trial, so_far: Tally) -> None:
+    def on_trial(self, trial: Trial, standing: Standing) -> None:
         """A trial was judged: compare it with its record."""
         record = self.trials[self.judged]
         self.judged += 1
-        now = so_far.last.value if so_far.last else ""
-        if now != record.evidence:
-            self.differences.append(f"trial {trial.number} was '{record.evidence}', and is '{now}' now")
+        if standing.last != record.evidence:
+            self.differences.append(f"trial {trial.number} was '{record.evidence}', and is '{standing.last}' now")
         if trial.problems != record.trial.problems:
             was, is_now = ("; ".join(map(str, item.problems)) or "none" for item in (record.trial, trial))
             self.differences.append(f"trial {trial.number} had as problems: {was}; and has now: {is_now}")
@@ -131,36 +117,30 @@ class RecordedWatch(RouterWatch):
         super().__init__(_NO_ROUTER, 1.0, tuple)
         self._sentence = sentence
 
-    def read(self) -> Telemetry:
-        """The reading that was recorded here. Raises as it did, and RecordMismatch."""
-        return self._sentence.reading(last_will_do=False)
-
     def read_again(self) -> Telemetry:
-        """As :meth:`read`; the last one if the verdict is reached sooner now."""
-        return self._sentence.reading(last_will_do=True)
+        """The reading that was recorded here. Raises as it did, and RecordMismatch before the trials.
+
+        After a trial that was not read then, because it kept the limit: raises TestbedError, and is without a ledger.
+        """
+        try:
+            return self._sentence.reading(last_will_do=False)
+        except RecordMismatch as error:
+            if not self._sentence.judged:
+                raise
+            raise TestbedError(str(error)) from None
 
     def read_last(self) -> Telemetry:
-        """As :meth:`read_again`: the neighbours are in the record."""
-        return self.read_again()
+        """The reading after the trials, with the neighbours; the last one if the verdict is reached sooner now."""
+        return self._sentence.reading(last_will_do=True)
 
 
-class _ClearedRouter:
-    def clear(self) -> None:
-        """Nothing: the recorded readings follow the clearing of then."""
-
-
-_NO_ROUTER = cast(Router, _ClearedRouter())
+_NO_ROUTER = cast(Router, None)
 
 
 class RecordedRouter(RouterConnection):
     """The router's end: its recorded readings."""
 
     sentence: RecordedSentence
-
-    @property
-    def driver(self) -> Router:
-        """A router that can be cleared, and nothing else."""
-        return _NO_ROUTER
 
     @property
     def watch(self) -> RouterWatch:
@@ -200,19 +180,9 @@ class RecordedGenerator(GeneratorConnection):
 
 
 class RecordedTraffic(Traffic):
-    """What was sent and came back: the recorded outcomes."""
+    """What was sent and came back beside the trials."""
 
     sentence: RecordedSentence
-
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
-        """See :meth:`RecordedSentence.measure`. *during* gets its readings, if it was called then."""
-        if during is None:
-            return self.sentence.measure(load, duration)
-        # how long the trial lasted hung upon how fast the router answered
-        outcome = self.sentence.measure(load, None)
-        if DURING_READING in outcome.readings:
-            during(lambda seconds: None)
-        return outcome
 
     def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
         """What the record has of them."""
@@ -220,18 +190,6 @@ class RecordedTraffic(Traffic):
         if PROBED not in figures:
             raise RecordMismatch("no probe frames were counted that would show whether frames came twice")
         return int(figures[PROBED]), int(figures[PROBED_AGAIN])
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """See :meth:`RecordedSentence.step_down`."""
-        return self.sentence.step_down(first, seconds, second, after, every)
-
-
-class RecordedPower(PoweredTrials):
-    """The power that was drawn: among the recorded readings of each trial."""
-
-    def of_sentence(self) -> Measure:
-        """The recorded outcomes."""
-        return lambda load, duration: self.measure(load, duration, lambda wait: None)
 
 
 class RecordedSession(Session):
@@ -247,9 +205,6 @@ class RecordedSession(Session):
         router.sentence = sentence
         self.traffic = traffic = RecordedTraffic(plan, self.testbed, generator, router)
         traffic.sentence = sentence
-        self.power = RecordedPower(
-            plan.testbed.power, plan.platform.watts, traffic.measure, lambda: router.shell, sudo=False
-        )
 
     @property
     def tolerance(self) -> Tolerance:
@@ -257,6 +212,23 @@ class RecordedSession(Session):
         known = {item.name for item in fields(Tolerance)}
         then = {name: value for name, value in self.sentence.record.tolerance.items() if name in known}
         return replace(super().tolerance, **then)
+
+
+class RecordedJudge(Judge):
+    """The judge of a recorded session."""
+
+    session: RecordedSession
+
+    def measure_of(self, promise: Promise) -> Measure:
+        """Return what gives out the recorded outcomes. Raises RecordMismatch."""
+        return lambda load, seconds: self.session.sentence.outcome(promise)
+
+    def _reading_afterwards(
+        self, watch: RouterWatch, trials: Sequence[Trial], book: Bookkeeper
+    ) -> tuple[Telemetry | None, list[Problem]]:
+        if self.session.sentence.judged < len(self.session.sentence.trials):
+            book.close_without_reading("the reading after the trials is also of further ones")
+        return super()._reading_afterwards(watch, trials, book)
 
 
 def _facts(environment: EnvironmentRecord, record: RequirementRecord) -> TestbedFacts:

@@ -8,15 +8,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
+from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
-from ..core.requirement import RATE_UNITS, Requirement, TrafficWords
+from ..core.requirement import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
+from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
 from ..core.trial import Tolerance, Trial
-from ..core.trial_weight import why_weighed
 from ..core.under_load import UnderLoad
-from ..core.verdict import Evidence, Ruling, Verdict
+from ..core.units import RATE_UNITS
+from ..core.verdict import Verdict
 from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
@@ -29,13 +31,14 @@ from ..units import Rate
 from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
-from .json_fields import field_data
+from .json_fields import field_data, finite
 from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
 from .records import (
     INTERRUPTED,
+    OWN_PART,
     SIMULATED_BECAUSE,
     UNJUDGED,
     EnvironmentRecord,
@@ -157,11 +160,11 @@ class Recorder:
         trial: Trial,
         link_bps: float,
         streams: Mapping[str, object],
-        evidence: Evidence | None = None,
+        evidence: str = "",
     ) -> TrialRecord:
         """Append one trial of the current sentence or traffic (number 0: warm-up); returns its record.
 
-        *streams*: what the generator was told to send; *evidence*: what the trial proves (None: it is not judged).
+        *streams*: what the generator was told to send; *evidence*: what the trial shows ("": it is not judged).
         """
         profile = requirement.profile
         self._keep_traffic(profile)
@@ -177,8 +180,7 @@ class Recorder:
             trial=trial,
             clock_speed=self.environment.clock_speed,
             streams=self._kept_streams(streams),
-            evidence="" if evidence is None else evidence.value,
-            why="" if evidence is None else why_weighed(trial, evidence),
+            evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
@@ -278,14 +280,17 @@ class Recorder:
         self._keep_margin(record, self._number)
         return record
 
-    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> None:
-        """Append the requirement's record. *tolerance*: of its trials; *reconnection*: what was done to the testbed
-        before, in words.
+    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
+        """Append the requirement's record, and return it.
+
+        *tolerance*: of its trials; *reconnection*: what was done to the testbed before, in words.
         """
-        requirement = verdict.requirement
+        requirement, promise, odds = verdict.requirement, verdict.promise, verdict.evidence
+        if promise is None:
+            raise ValueError(f"the verdict on '{requirement.sentence}' does not say what was promised")
         self._keep_traffic(requirement.profile)
         size, link = requirement.profile.mean_size, verdict.link_bps
-        pps = verdict.figures.get("forwarded_pps")
+        pps, own = verdict.figures.get("forwarded_pps"), field_data(promise.own, without=("words", "remedy"))
         threshold = str(requirement.threshold)
         if requirement.threshold.unit in RATE_UNITS:
             threshold = str(Rate(requirement.threshold_pps(link), size, link))
@@ -307,13 +312,14 @@ class Recorder:
             trials=tuple(self._trials),
             started=self._started,
             ended=time.time(),
-            demand=Demand.of(requirement, link),
+            demand=Demand.of(requirement, promise),
             extra={
                 "figures": {**rate_intervals(verdict), **verdict.figures},
                 "time": self.seconds,
                 **({ABOUT: dict(self._about)} if self._about else {}),
                 "router_drops": dict(verdict.router_drops or {}),
-                **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
+                **({} if odds is None else {"evidence": {"odds": odds[0], "needed": odds[1]}}),
+                OWN_PART: {name: finite(value) if isinstance(value, float) else value for name, value in own.items()},
                 "ledger": [ledger.to_json() for ledger in verdict.ledgers],
                 **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
                 **({"recovery": reconnection} if reconnection else {}),
@@ -325,6 +331,7 @@ class Recorder:
             breakdown=verdict.breakdown,
         )
         self._write(self.folder.add_requirement, self._rows.add_requirement, record)
+        return record
 
     def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
         """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
@@ -375,11 +382,10 @@ def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
     return words.profile.name, words.bidirectional, words.pairs
 
 
-def _passed(trial: Trial, evidence: Evidence | None) -> bool:
-    """A trial that was judged good; of one that was not judged, that nothing was lost and nothing was wrong."""
-    if evidence is None:
-        return trial.lost == 0 and trial.offered > 0 and not trial.problems
-    return evidence is Evidence.GOOD and not trial.problems
+def _passed(trial: Trial, evidence: str) -> bool:
+    """Return whether a clean trial keeps the limit; of one that was not judged, whether nothing was lost."""
+    keeps = evidence == KEEPS if evidence else trial.lost == 0 and trial.offered > 0
+    return keeps and trial.is_clean
 
 
 def _port_data(port: GeneratorPort) -> dict[str, object]:

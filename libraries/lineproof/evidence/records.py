@@ -13,13 +13,27 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
+from pydantic import ValidationError
+
+from ..core.bounds import Bounds
+from ..core.doubts import OwnPart
 from ..core.frame_sizes import FrameSizes
+from ..core.goal import Goal
+from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
+from ..errors import ConfigError
 from ..units import Rate
 from .demand import Demand
 from .json_fields import Fields, field_data
-from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
+from .outcome_json import (
+    outcome_data,
+    problems_data,
+    read_outcome,
+    read_problems,
+    read_step_down,
+    step_down_data,
+)
 
 TRIAL = "lineproof.trial/3"
 REQUIREMENT = "lineproof.requirement/3"
@@ -40,6 +54,9 @@ SIMULATED_BECAUSE = "simulated_because"
 
 UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
+
+OWN_PART = "own_part"
+"""Key of the generator's own part, as it was held against the trials, in a requirement record's extra data."""
 
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)
@@ -68,18 +85,15 @@ class RateFigures:
         return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
 
 
-_SENT_FOR, _SECONDS = ("sent_for", "sent_for_at_most", "needed_pps"), (float, int, type(None))
-
-
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
     ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
     speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time. ``streams``: the
-    file of what the generator was told to send, in the run's folder. ``evidence``: what the trial proves in the
-    verdict, ``why``: the reason; both "" where nothing is judged. ``frame_sizes``: bytes compared with frames.
-    ``step_down``: the counts while the load changed, for ``recovers``.
+    file of what the generator was told to send, in the run's folder. ``evidence``: ``keeps``, ``misses`` or ``open``,
+    what the trial shows of the limit; "" where nothing is judged. ``frame_sizes``: bytes compared with frames.
+    ``step_down``: the counts while the load changed, where it did.
     """
 
     run: str
@@ -94,7 +108,6 @@ class TrialRecord:
     clock_speed: float = 1.0
     streams: str = ""
     evidence: str = ""
-    why: str = ""
     frame_sizes: tuple[FrameSizes, ...] = ()
     step_down: StepDown | None = None
 
@@ -105,10 +118,8 @@ class TrialRecord:
             "schema": TRIAL,
             **field_data(self, without=("trial", "step_down")),
             "number": trial.number,
-            "valid": trial.valid,
-            "sent_for": trial.sent_for,
-            "sent_for_at_most": trial.sent_for_at_most,
-            "needed_pps": trial.needed_pps,
+            "sent_for": trial.seconds.low,
+            "sent_for_at_most": trial.seconds.high,
             **outcome_data(trial.outcome),
             "problems": problems_data(trial.problems),
             **({} if found is None else {"step_down": step_down_data(found)}),
@@ -119,12 +130,13 @@ class TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
         take = Fields(data, TRIAL)
         outcome, problems = read_outcome(take), read_problems(take("problems", list))
+        seconds = Bounds(take.number("sent_for"), take.number("sent_for_at_most"))
         found = take.fields(cls, without=("trial", "step_down"))
         sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
         phases = take.data.get("step_down")
         return cls(
             **found,
-            trial=Trial(take("number", int), outcome, problems, *(take(key, *_SECONDS) for key in _SENT_FOR)),
+            trial=Trial(take("number", int), outcome, problems, seconds),
             frame_sizes=sizes,
             step_down=None if phases is None else read_step_down(phases, outcome),
         )
@@ -168,6 +180,17 @@ class RequirementRecord:
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not '{self.verdict}'")
+
+    @property
+    def promise(self) -> Promise:
+        """The sentence in numbers, as it was judged. Raises ConfigError where the record's terms are no goal."""
+        try:
+            goal = Goal.model_validate({**self.goal_terms, "goal": self.goal, "about": ""})
+        except ValidationError as error:
+            raise ConfigError(f"the record of '{self.sentence}' has no terms of a goal: {error}") from None
+        most = self.extra.get(OWN_PART, {}).get("lossless_pps")
+        own = OwnPart() if most is None else OwnPart(lossless_pps=float(most))
+        return self.demand.promise(goal, own, self.mean_size, self.link_bps)
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data (schema ``lineproof.requirement/3``)."""

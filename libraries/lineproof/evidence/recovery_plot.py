@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..core.requirement import Unit
+from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
 from .demand import Demand
@@ -24,14 +24,19 @@ _BOUNDS = "last lost frame: earliest to latest"
 
 
 def draw_recovery(
-    frame: PlotFrame, demand: Demand, trials: Sequence[Trial], step_downs: Mapping[int, StepDown], aside: int
+    frame: PlotFrame,
+    demand: Demand,
+    promise: Promise,
+    trials: Sequence[Trial],
+    step_downs: Mapping[int, StepDown],
+    aside: int,
 ) -> None:
     """The curves of the repetitions *trials*; *step_downs*: their counts, by trial. *aside*: how many are not shown.
 
     A curve is of the direction that lost most later. Frames that were still under way are not lost.
     """
     curves = [_curve(step_downs[trial.number]) for trial in trials]
-    limit = demand.number if demand.unit == Unit.SECONDS.value else demand.number / 1e6
+    limit = demand.number
     last = 1.05 * max([limit, *(curve[-1][0] for curve in curves)]) or 1.0
     most = 1.1 * max(later for curve in curves for _, later in curve) or 1.0
     row = min(_ROW, _ROWS / len(curves))
@@ -53,9 +58,9 @@ def draw_recovery(
     for series, (trial, curve) in enumerate(zip(trials, curves, strict=True)):
         points = [(x(seconds), frame.y(height(later))) for seconds, later in curve]
         frame.curve(points, series, f"trial {trial.number}")
-        ends = trial.outcome.readings
-        level, high = frame.y(row * (len(curves) - series - 0.25)), ends.get("recovery_high_s", math.inf)
-        start, end = x(ends["recovery_low_s"]), x(min(high, last))
+        ends = promise.quantity.shown(promise, [trial])
+        level, high = frame.y(row * (len(curves) - series - 0.25)), ends.high
+        start, end = x(ends.low), x(min(high, last))
         frame.span(min(start, end), end, level, series)
         if math.isinf(high):
             frame.picture.text(end + 8, level + 4, "no end", LABEL_SIZE, TEXT_COLOUR)

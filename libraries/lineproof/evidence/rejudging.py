@@ -1,4 +1,4 @@
-"""Judges a recorded run again: from its folder alone, by the judge and the methods of today."""
+"""Judges a recorded run again: from its folder alone, by the judge of today."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from ..core.trial import Trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
 from ..session.explaining import explained
-from ..session.judging import Judge
 from ..session.plan import Plan
 from .inputs import read_kept_plan
-from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
+from .recorded_session import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch
 from .recorder import ROUTER_FACTS
 from .records import EnvironmentRecord, RequirementRecord
 from .run import RecordedRun, read_run
@@ -120,7 +119,7 @@ def judged(session: RecordedSession, requirement: Requirement) -> Verdict:
     Raises RecordMismatch where it asks for what was not recorded.
     """
     sentence = session.sentence
-    judge = Judge(session, sentence.on_trial, wait=lambda seconds: None)
+    judge = RecordedJudge(session, sentence.on_trial, wait=lambda seconds: None)
     if sentence.record.breakdown is not None and not sentence.readings:  # before the judge was asked
         return judge.inconclusive(requirement, sentence.record.breakdown)
     return judge.judge(requirement)

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ..core.requirement import Quantity
-from ..core.verdict import whole_loss_ratio
+from ..core.trial import Trial
 from ..stats import Interval, interval
+from .demand import measured
 from .margin import MarginRecord
+from .rates import is_set_aside
 from .records import INTERRUPTED, EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun
-
-_DURATION_SLACK = 1e-9
 
 IntervalOf = Callable[[Sequence[float], float], Interval]
 """A sample's mean with its interval, at a confidence between 0 and 1."""
@@ -28,8 +27,8 @@ IntervalOf = Callable[[Sequence[float], float], Interval]
 class SentenceRow:
     """A sentence with its verdict.
 
-    ``sample``: what each trial that counts measured, in ``record.demand.unit``; those are the trials of full duration
-    that say something of the router. ``lost``: the certain loss ratio of them together, of the worst direction.
+    ``sample``: what each trial that counts measured, in ``record.demand.unit``; trials of which any number of frames
+    may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none.
     ``figures``: of each trial that counts, by its place in the run's trials; None: it says nothing of the quantity.
     ``aside``: the places of the other trials. ``losses``: of each trial that counts, the loss ratio.
@@ -53,7 +52,12 @@ class SentenceRow:
     @property
     def confidence(self) -> float:
         """That of the goal, 0 to 1."""
-        return float(self.record.goal_terms.get("confidence", 0.95))
+        return 1 - float(self.record.goal_terms.get("risk", 0.05))
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether the threshold was offered and carried, which does not say how much more would be."""
+        return self.record.verdict == "PASS" and self.record.demand.measures.threshold_is_load
 
     @cached_property
     def measured(self) -> Interval | None:
@@ -77,8 +81,7 @@ class SentenceRow:
         demand = self.record.demand
         if self.search is not None:
             return self.search.low - 1, None if self.search.high is None else self.search.high - 1
-        passed_load = demand.quantity == Quantity.THROUGHPUT.value and self.record.verdict == "PASS"
-        if self.measured is None or passed_load or not demand.number:
+        if self.measured is None or self.is_carried or not demand.number:
             return None
         found = self.measured
         ends = (found.estimate, found.estimate) if found.low is None or found.high is None else (found.low, found.high)
@@ -152,21 +155,25 @@ def sentence_row(
     method: IntervalOf = interval,
 ) -> SentenceRow:
     """The row of *record*. *trials*: its own, with their places in the run's trials."""
-    least = float(record.goal_terms.get("final_trial_duration", 0.0)) - _DURATION_SLACK
+    promise, in_total = record.promise, record.demand.in_total
     judged = {place: item.trial for place, item in trials if item.trial.number}
-    counted = {
-        place: trial for place, trial in judged.items() if trial.blames_router and trial.outcome.duration >= least
-    }
-    figures = {
-        place: record.demand.measured(trial, record.mean_size, record.link_bps) for place, trial in counted.items()
-    }
+    counted = {place: trial for place, trial in judged.items() if not is_set_aside(trial)}
+    figures = {place: measured(promise, trial) for place, trial in counted.items()}
     return SentenceRow(
         record,
         tuple(value for value in figures.values() if value is not None),
-        whole_loss_ratio(list(counted.values()), record.demand.in_total) if counted else None,
+        _loss_ratio(list(counted.values()), in_total) if counted else None,
         tuple(place for place in judged if place not in counted),
         search,
         figures,
         method,
-        tuple(whole_loss_ratio([trial], record.demand.in_total) for trial in counted.values()),
+        tuple(trial.loss_ratio(in_total) for trial in counted.values()),
     )
+
+
+def _loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
+    """Return the loss ratio of *trials* together, as it was counted, of all directions or of the worst one."""
+    columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+    groups = [[row for column in columns for row in column]] if in_total else columns
+    ratios = [sum(row.lost for row in group) / max(1, sum(row.offered for row in group)) for group in groups]
+    return max(ratios, default=0.0)

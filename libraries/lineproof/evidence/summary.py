@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..core.goal import Goal
-from ..core.requirement import Quantity
 from ..files import read_file
 from ..units import counted
 from .kept_rows import KeptRows
@@ -212,7 +211,7 @@ def measured_text(row: SentenceRow) -> str:
     if row.measured is None:
         return NOTHING
     words = demand.text(row.measured.estimate)
-    if demand.quantity == Quantity.THROUGHPUT.value and row.lost is not None:
+    if demand.measures.threshold_is_load and row.lost is not None:
         words += f", {percent(row.lost)} lost"
     return words
 
@@ -234,8 +233,7 @@ def interval_text(row: SentenceRow) -> str:
 def margin_text(row: SentenceRow) -> str:
     """By how much the sentence is kept: ``+8 % to +9 %``."""
     if row.margin is None or not all(map(math.isfinite, row.sample)):
-        passed = row.record.verdict == "PASS" and row.record.demand.quantity == Quantity.THROUGHPUT.value
-        return "not searched" if passed else NOTHING
+        return "not searched" if row.is_carried else NOTHING
     low, high = row.margin
     ends = [f"{100 * end:+{'.3g' if abs(end) < 10 else ',.0f'}} %" for end in (low, high) if end is not None]
     words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))

@@ -27,7 +27,7 @@ STYLE = """
 .lr-trials td.note { text-align: left; white-space: normal; min-width: 20em; }
 .lr-trials tr.first td { border-top: 1px solid #b9c3cd; }
 .lr-trials tr.warm td { color: #8b96a1; }
-.lr-trials tr.invalid td { background: #f4f0e6; color: #6b5b2e; }
+.lr-trials tr.doubtful td { background: #f4f0e6; color: #6b5b2e; }
 .lr-trials td.lost { color: #b3261e; font-weight: 600; }
 .lr-trials td.good { color: #1f7a3f; }
 """
@@ -99,7 +99,7 @@ def _caption(traffic: TrafficFigures, link_bps: float) -> str:
 def _cells(row: DirectionRow) -> list[str]:
     count, rate = row.count, row.forwarded
     # a problem is of the whole trial: shown once, with its first direction
-    again = not row.trial.valid and row.count is not row.trial.outcome.directions[0]
+    again = not row.trial.is_clean and row.count is not row.trial.outcome.directions[0]
     return [
         trial_name(row.trial),
         row.direction,
@@ -124,13 +124,13 @@ def _figure(value: float, decimals: int = 4) -> str:
 
 def _html_row(row: DirectionRow, first: bool) -> str:
     names = [name for name, on in (("first", first), ("warm", not row.trial.number)) if on]
-    if not row.trial.valid:
-        names.append("invalid")
+    if not row.trial.is_clean:
+        names.append("doubtful")
     marks = {6: "lost" if row.count.lost else "", 7: "lost" if row.count.lost else "", len(_COLUMNS) - 1: "note"}
     cells = []
     for column, text in enumerate(_cells(row)):
         mark = marks.get(column, "")
-        if mark == "note" and text == "valid":
+        if mark == "note" and text == "clean":
             mark = "note good"
         cells.append(f'<td class="{mark}">{escape(text)}</td>' if mark else f"<td>{escape(text)}</td>")
     return f'<tr class="{" ".join(names)}">' + "".join(cells) + "</tr>"

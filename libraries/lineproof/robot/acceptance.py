@@ -21,7 +21,6 @@ from ..core.trial import Trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
-from ..evidence.demand import Demand
 from ..evidence.environment import environment_record
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import svg_image
@@ -276,18 +275,18 @@ class AcceptanceKeywords(Component):
         notes = "; ".join(
             filter(None, [session.traffic.reconnection.note, session.revival.note, *(lab.news() if lab else ())])
         )
-        recorder.keep_verdict(verdict, session.tolerance, notes)
+        record = recorder.keep_verdict(verdict, session.tolerance, notes)
         spent = recorder.seconds
         words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
         logger.info(f"time of the sentence: {words} (traffic and drains by the testbed's clock)")
         self._judging = ""
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"
-        demand = Demand.of(requirement, session.link_bps)
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             allure.attach_html("Trials", trials_table(*shown))
-            _show_plot(plot_name(demand), lambda: sentence_plot(demand, *shown, step_downs=recorder.step_downs))
+            name = plot_name(record.demand)
+            _show_plot(name, lambda: sentence_plot(record, *shown, step_downs=recorder.step_downs))
             logger.info(trials_fragment(*shown), html=True)
         if verdict.ledgers:
             account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)

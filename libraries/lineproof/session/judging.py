@@ -17,7 +17,7 @@ from ..core.requirement import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import Fault, Load, Problem, Trial
+from ..core.trial import Fault, Load, Measure, Problem, Trial
 from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
@@ -65,6 +65,10 @@ class Judge:
         own = own_part(generator.ceilings, generator.headroom, requirement, load.pps, seconds)
         return replace(promise, own=own)
 
+    def measure_of(self, promise: Promise) -> Measure:
+        """Return how a trial of *promise* is measured."""
+        return promise.quantity.measure(_Instruments(self), promise)
+
     def _judge(self, requirement: Requirement, warm_up: Trial | None, watch: RouterWatch) -> Verdict:
         try:
             before = watch.read_again()
@@ -79,7 +83,7 @@ class Judge:
             book.add_trial(trial, standing)
 
         conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, on_trial=on_trial)
-        measure = book.reading_after_bad_trials(promise.quantity.measure(_Instruments(self), promise))
+        measure = book.reading_after_bad_trials(self.measure_of(promise))
         line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
         try:
             decision = decide(promise, measure, conditions, line_pps, warm_up)
@@ -88,7 +92,7 @@ class Judge:
             words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
             book.close_without_reading(words)
             reason = f"the testbed broke down after {len(trials)} trials: {words}"
-            verdict = replace(self.inconclusive(requirement, reason, trials), breakdown=words)
+            verdict = replace(self.inconclusive(requirement, reason, trials), breakdown=words, promise=promise)
             return replace(verdict, ledgers=tuple(book.ledgers))
         after, problems = self._reading_afterwards(watch, decision.trials, book)
         figures: dict[str, float] = {}
@@ -192,7 +196,8 @@ class Judge:
     def inconclusive(self, requirement: Requirement, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
         goal, link_bps = self.session.plan.goal, self.session.link_bps
-        return Verdict(requirement, goal, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials), link_bps, {})
+        found = Verdict(requirement, goal, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials), link_bps, {})
+        return replace(found, promise=requirement.promise(goal, self.session.traffic.load_for(requirement), link_bps))
 
 
 class _Instruments:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from ...core.bounds import Bounds
 from ...core.trial import DirectionCount, Load, Outcome, Trial
 from ...errors import ConfigError
 from ...stats.intervals import Interval, mean_interval
@@ -101,6 +102,7 @@ def _sentence_row(row: SentenceRow) -> dict[str, Any]:
         observations=len(row.sample),
         set_aside=row.set_aside,
         searched=row.search is not None,
+        carried=row.is_carried,
         margin_low=margin[0],
         margin_high=margin[1],
         lost=row.lost,
@@ -141,9 +143,8 @@ class _NeededOfTrial:
     duration: float
     elapsed: float | None
     started: float
-    sent_for: float | None
-    sent_for_at_most: float | None
-    needed_pps: float | None
+    sent_for: float
+    sent_for_at_most: float
     directions: list[DirectionCount]
     problems: list[dict[str, Any]]
     readings: dict[str, float | None]
@@ -177,8 +178,7 @@ def _record(found: _NeededOfTrial) -> TrialRecord:
         {name: math.nan if value is None else value for name, value in found.readings.items()},
         tuple(map(read_latency, found.latency)),
     )
-    problems = read_problems(found.problems)
-    times = found.sent_for, found.sent_for_at_most, found.needed_pps
+    problems, seconds = read_problems(found.problems), Bounds(found.sent_for, found.sent_for_at_most)
     return TrialRecord(
         found.run,
         found.simulated,
@@ -188,6 +188,6 @@ def _record(found: _NeededOfTrial) -> TrialRecord:
         found.profile,
         found.mean_size,
         found.link_bps,
-        Trial(found.number, outcome, problems, *times),
+        Trial(found.number, outcome, problems, seconds),
         found.clock_speed,
     )

@@ -48,7 +48,7 @@ sentences = Table(
     *_columns(Text, "verdict", True),
     *_columns(Float, "measured low high"),
     *_columns(Integer, "observations set_aside", True),
-    *_columns(Boolean, "searched", True),
+    *_columns(Boolean, "searched carried", True),
     *_columns(Float, "margin_low margin_high lost started ended"),
     sqlite_with_rowid=False,
 )
@@ -90,7 +90,7 @@ SELECT runs.run, sentences.number, {_of("runs", "simulated closed platform softw
        {_of("sentences", "goal test sentence quantity traffic statistic at_least threshold unit scope verdict")},
        COALESCE(sentences.started, runs.started) AS started,
        CASE WHEN sentences.searched THEN 'capacity'
-            WHEN sentences.quantity = 'throughput' AND sentences.verdict = 'PASS' THEN 'at least'
+            WHEN sentences.carried THEN 'at least'
             ELSE 'measured' END AS kind,
        {_point("measured", "margin_low")} AS value,
        {_point("low", "margin_low")} AS low,

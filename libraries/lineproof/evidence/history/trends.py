@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...core.requirement import Unit, Value
+from ...core.units import Unit, Value
 from ...errors import ConfigError
 from ...stats import Comparison
 from ...stats.change_points import change_points

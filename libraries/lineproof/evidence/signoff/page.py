@@ -145,7 +145,9 @@ def _method(sheet: Sheet) -> Iterator[str]:
     yield (
         "<p>The generator sends frames through the router at the load that a promise names, and counts what comes back"
         " at the other port, frame by frame, for the time of a trial. Trials are repeated until the goal's rule"
-        " decides. A trial that the testbed spoilt, or that is too short to weigh, is set aside and proves nothing."
+        " decides. What the testbed did wrong widens a trial's figure, and each trial counts at both ends: for a PASS"
+        " at the worse one, for a FAIL at the better one. Means are without trials of which any number of frames may be"
+        " the testbed's: they are set aside."
         " Terms are those of RFC 1242, RFC 2285, RFC 2544 and RFC 9971; the whole method is Lineproof's page"
         " 'methodology', of the version in appendix C.</p>"
     )

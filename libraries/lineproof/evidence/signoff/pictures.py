@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 
-from ...core.requirement import Quantity
+from ...core.units import Unit
 from ...units import counted, si
 from ..plots import ticks
 from ..rates import percent
@@ -29,12 +29,13 @@ _MOST_MARKS = 120
 def sentence_plot(row: SentenceRow, number: int) -> str:
     """What each trial measured, against what was promised; the side that breaks the promise is hatched.
 
-    Of a throughput it is the share of frames lost, by which it is judged; else the sentence's own quantity. A trial
-    that is set aside is a hatched column: it has no mark, and no part in the scale.
+    Of a load that is carried it is the share of frames lost, by which it is judged; else the sentence's own figure. A
+    trial that is set aside is a hatched column: it has no mark, and no part in the scale.
     """
     record, demand = row.record, row.record.demand
-    lossy = demand.quantity == Quantity.THROUGHPUT.value
-    limit = 100 * float(record.goal_terms.get("loss_ratio", 0.0)) if lossy else demand.number
+    quantity = demand.measures
+    lossy = quantity.threshold_is_load
+    limit = 100 * demand.limit if lossy else demand.number
     values = _values(row, lossy)
     known = [value for value in values if value is not None]
     picture = SvgPicture(WIDTH, HEIGHT + (_LEGEND_ROW if row.aside else 0), f"{number}. {record.sentence}")
@@ -47,9 +48,8 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
 
     top, bottom = (y(limit), _BOTTOM) if demand.at_least and not lossy else (_TOP, y(limit))
     picture.hatched(_LEFT, top, _RIGHT - _LEFT, bottom - top, HATCH)
-    _draw_axes(
-        picture, _unit(_LOST if lossy or demand.quantity == Quantity.LOSS.value else demand.unit, high), low, high
-    )
+    unit = f"{quantity.title or quantity.name} [%]" if demand.unit == Unit.PERCENT.value else demand.unit
+    _draw_axes(picture, _unit(_LOST if lossy else unit, high), low, high)
     each = max(1, math.ceil(len(values) / _MOST_MARKS))
     groups = [values[at : at + each] for at in range(0, len(values), each)]
     for place, group in enumerate(groups):
@@ -68,7 +68,7 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
     picture.text(_LEFT + 32, _BOTTOM + 37, name, 11, INK)
     if row.aside:
         picture.hatched(_LEFT + 4, _BOTTOM + 44, 18, 11, HATCH, Hatch.BACK)
-        words = f"{counted(row.set_aside, 'trial')} set aside: proves nothing of the router"
+        words = f"{counted(row.set_aside, 'trial')} set aside: any number of frames may be the testbed's"
         picture.text(_LEFT + 32, _BOTTOM + 54, words, 11, INK)
     return picture.svg()
 

@@ -5,39 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ...core.requirement import Quantity
 from ...units import si
-from ..rates import percent
 from ..records import RequirementRecord
 
 
 def in_plain_words(record: RequirementRecord) -> str:
     """What the sentence of *record* promises."""
     demand = record.demand
-    load = f"offered {si(demand.load_pps, 'pps')} at each port" if demand.load_pps else "at the load in the promise"
     least = "at least" if demand.at_least else "at most"
     figure = f"{least} {demand.text()}{f' {demand.scope}' if demand.scope else ''}"
-    allowed = percent(float(record.goal_terms.get("loss_ratio", 0.0)))
-    without = "without loss" if allowed == "0 %" else f"losing at most {allowed} of the frames"
-    many = _share(demand.statistic or "max")
-    bound = f"{'no less than' if demand.at_least else 'at most'} {demand.text()}"
-    full = "offered as much as the generator can send"
-    return {
-        Quantity.THROUGHPUT: f"The router carries {figure} of this traffic, in a good trial {without}.",
-        Quantity.FORWARDING_RATE: f"The router, {load if demand.load_pps else full}, still delivers {figure}.",
-        Quantity.LOSS: f"The router, {load}, loses {figure} of the frames.",
-        Quantity.COST: f"To deliver a frame costs the router {figure}.",
-        Quantity.GATHERING: f"The router's software takes {figure}: many at once are cheaper.",
-        Quantity.LATENCY: f"{many} through the router in {bound}, {load}.",
-        Quantity.DELAY_VARIATION: f"{many} through in {bound} more than the fastest frame, {load}.",
-        Quantity.RECOVERY: f"After an overload the router loses frames for {bound}.",
-    }[Quantity(demand.quantity)]
-
-
-def _share(statistic: str) -> str:
-    if statistic.startswith("p"):
-        return f"{statistic[1:]} % of the frames are"
-    return {"min": "The fastest frame is", "mean": "On average a frame is"}.get(statistic, "Each measured frame is")
+    load = "offered as much as the generator can send"
+    if demand.load_pps:
+        load = f"offered {si(demand.load_pps, 'pps')} at each port"
+    return demand.measures.plain(record.promise, figure, load)
 
 
 _WORDS = (

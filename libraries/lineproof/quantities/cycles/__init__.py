@@ -38,6 +38,9 @@ SPARE_FACTOR = 2.0
 SPARE_LEAST = 0.5
 """Seconds of the testbed's clock that it leaves at least: frames begin to flow meanwhile, too."""
 
+MOST_SERIES = 11
+"""Workers that a chart shows one by one: as many shapes of marks can be told apart."""
+
 TIME_TOLERANCE = 0.1
 """Seconds by which the time that ``show runtime`` covers may differ from ours; it may have one decimal only."""
 
@@ -94,6 +97,22 @@ class Cycles(Quantity):
         """Return the figures over all threads, and of each."""
         return cost_figures([read_costs(trial.outcome.readings) for trial in trials])
 
+    def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
+        """Return the figure of all workers, and of each; of many workers the least and the greatest."""
+        name = READING_OF[promise.unit]
+        costs = read_costs(trial.outcome.readings)
+        known = {cost.thread: cost.figures()[name] for cost in costs if name in cost.figures()}
+        each = {thread: Bounds(value, value) for thread, value in known.items() if math.isfinite(value)}
+        if len(each) > MOST_SERIES:
+            values = [bounds.low for bounds in each.values()]
+            each = {f"{len(each)} workers: least to greatest": Bounds(min(values), max(values))}
+        whole = self.shown(promise, [trial])
+        return {**({} if whole == UNKNOWN else {"all workers": whole}), **(each if len(known) > 1 else {})}
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return the work for a frame."""
+        return f"To deliver a frame costs the router {figure}."
+
 
 class Gathering(Cycles):
     """Packets per call of VPP's busiest graph node: how full its vectors are."""
@@ -104,6 +123,10 @@ class Gathering(Cycles):
     at_least = True
     title = "Packets of a vector"
     example = "gathers ≥ 200 vectors/call"
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return how many frames are handled at once."""
+        return f"The router's software takes {figure}: many at once are cheaper."
 
 
 def _is_spoilt(trial: Trial) -> bool:

@@ -29,7 +29,6 @@ class Energy(Quantity):
     needs = frozenset({"power"})
     has_directions = False
     doubts = OF_FRAMES
-    chart = "range"
     title = "Energy of a packet"
     example = "costs ≤ 2 µJ/packet"
 
@@ -84,6 +83,10 @@ class Energy(Quantity):
         (whole,) = promise.figures(trials)
         ends = {f"energy{above}_uj_low": whole.low, f"energy{above}_uj_high": whole.high}
         return {**figures, **{name: value for name, value in ends.items() if math.isfinite(value)}}
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return the energy that a frame takes."""
+        return f"To deliver a frame costs the router {figure}, {load}."
 
 
 def is_below_load(trial: Trial, promise: Promise) -> bool:

@@ -35,6 +35,7 @@ class ForwardingRate(Quantity):
     units = RATE_UNITS
     at_least = True
     doubts = (*OF_FRAMES, receiving_ceiling, queues)
+    chart = "rates"
     loss_explains = True
     has_capacity = True
     margin = "its own trials"
@@ -88,6 +89,10 @@ class ForwardingRate(Quantity):
         if spread.low is not None and spread.high is not None:
             figures |= {"forwarded_pps_low": spread.low, "forwarded_pps_high": spread.high}
         return figures
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return what is still delivered."""
+        return f"The router, {load}, still delivers {figure}."
 
 
 def _wanted(promise: Promise, trial: Trial, directions: int) -> float:

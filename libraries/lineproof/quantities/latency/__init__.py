@@ -42,8 +42,8 @@ class Latency(Quantity):
     needs = frozenset({"load", "probes"})
     statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
     has_total = False
-    doubts = (*AT_THE_LOAD, overloaded, own_loss, own_ceiling, own_delay)
     loss_explains = True
+    doubts = (*AT_THE_LOAD, overloaded, own_loss, own_ceiling, own_delay)
     is_of_exact_load = True
     chart = "histogram"
     title = "Latency"
@@ -83,6 +83,10 @@ class Latency(Quantity):
         }
         return {name: value for name, value in figures.items() if math.isfinite(value)}
 
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return which frames come through in which time."""
+        return f"{_share(promise)} through the router in {figure}, {load}."
+
 
 class DelayVariation(Latency):
     """A statistic of the packet delay variation: a frame's latency less that of the fastest one (RFC 5481 4.2)."""
@@ -92,6 +96,21 @@ class DelayVariation(Latency):
     statistics = ("mean", "max")
     title = "Packet delay variation"
     example = "pdv p99.9 ≤ 50 µs at 1 Mpps"
+
+    def statistic(self, word: str) -> Statistic:
+        """Return the statistic, of how much later frames come than the fastest one."""
+        return Statistic.read(word, self.statistics, variation=True)
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return by how much the frames are later than the fastest one."""
+        return f"{_share(promise)} through in {figure} more than the fastest frame, {load}."
+
+
+def _share(promise: Promise) -> str:
+    name = "max" if promise.statistic is None else promise.statistic.name
+    if name.startswith("p"):
+        return f"{name[1:]} % of the frames are"
+    return {"min": "The fastest frame is", "mean": "On average a frame is"}.get(name, "Each measured frame is")
 
 
 def _statistic(

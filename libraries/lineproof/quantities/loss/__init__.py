@@ -73,6 +73,18 @@ class Loss(Quantity):
             "worst_loss_ratio": max((trial.loss_ratio(promise.in_total) for trial in trials), default=0.0),
         }
 
+    def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
+        """Return the loss ratio of each direction in per cent, or of all together."""
+        figures = [Bounds(100 * item.low, 100 * item.high) for item in promise.figures([trial])]
+        names = [f"loss ratio {row.tx_port} → {row.rx_port}" for row in trial.outcome.directions]
+        if len(figures) < len(names):
+            names = ["loss ratio of all directions"]
+        return dict(zip(names, figures, strict=True))
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return how many frames are lost."""
+        return f"The router, {load}, loses {figure} of the frames."
+
 
 class Throughput(Loss):
     """No word: the load that is carried with no more loss than the goal allows (RFC 1242 3.17)."""
@@ -82,6 +94,7 @@ class Throughput(Loss):
     units = RATE_UNITS
     at_least = True
     needs = frozenset()
+    chart = "rates"
     margin = "higher loads"
     title = "Throughput"
     example = "≥ 95% line rate"
@@ -114,6 +127,12 @@ class Throughput(Loss):
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
         words = f"forwarded {rate_words(carried, promise)}"
         return Reason(f"carries {percent(carried / asked)} of it", (reason.summary, words, *reason.details))
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return the load that is carried."""
+        most = promise.limit.value
+        without = f"losing at most {percent(most)} of the frames" if most else "without loss"
+        return f"The router carries {figure} of this traffic, in a good trial {without}."
 
 
 def in_unit(pps: float, promise: Promise) -> float:

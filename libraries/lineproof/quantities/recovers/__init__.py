@@ -68,7 +68,6 @@ class Recovery(Quantity):
     has_total = False
     takes_time = False
     doubts = (own_loss,)
-    chart = "range"
     title = "Recovery after an overload"
     example = "recovers in ≤ 2 s"
 
@@ -137,6 +136,10 @@ class Recovery(Quantity):
             "overload_loss_ratio": max(lost, default=0.0),
             **{name: value for name, value in ends.items() if math.isfinite(value)},
         }
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return how long frames are lost."""
+        return f"After an overload the router loses frames for {figure}."
 
 
 def step_down_readings(found: StepDown, limit: float) -> dict[str, float]:

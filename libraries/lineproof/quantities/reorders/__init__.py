@@ -25,7 +25,6 @@ class Reordering(Quantity):
     units = (Unit.PERCENT,)
     needs = frozenset({"load", "probes"})
     doubts = AT_THE_LOAD
-    chart = "range"
     title = "Reordered frames"
     example = "reorders ≤ 0.01% at 1 Mpps"
 
@@ -77,6 +76,10 @@ class Reordering(Quantity):
         counts = [count for trial in trials for count in trial.outcome.latency]
         late, sent = sum(count.out_of_order for count in counts), sum(count.sent for count in counts)
         return Reason(f"{percent_bounds(worst)} out of order: {late} of {sent} probe frames came behind a later one")
+
+    def plain(self, promise: Promise, figure: str, load: str) -> str:
+        """Return how many frames change places."""
+        return f"The router, {load}, delivers {figure} of the frames behind a later one."
 
 
 REORDERING = Reordering()
