@@ -46,7 +46,6 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("processes_as_users_have_them")
 class TestSimulatedTestbed:
     def test_opens_serves_and_closes(self, runtime: Path) -> None:
         others = psutil.Process().children(recursive=True)

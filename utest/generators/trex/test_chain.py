@@ -99,7 +99,6 @@ def children() -> set[int]:
     return {item.pid for item in psutil.Process().children() if item.status() != psutil.STATUS_ZOMBIE}
 
 
-@pytest.mark.usefixtures("processes_as_users_have_them")
 def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) -> None:
     before = children()
     with testbed.user("alice") as generator:
@@ -246,7 +245,6 @@ def test_a_trial_ends_when_its_ports_are_taken(testbed: Testbed) -> None:
         takeover[0].__exit__(None, None, None)
 
 
-@pytest.mark.usefixtures("processes_as_users_have_them")
 def test_a_server_killed_during_a_trial_is_an_error_and_leaves_no_process(another: Callable[..., Testbed]) -> None:
     before, dying = children(), another()
     with dying.user("alice") as generator:
