@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -18,8 +19,31 @@ import pytest
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder
+from lineproof.evidence.summary import summarise
 from support.evidence_builders import ENVIRONMENT, RUN, written
 from support.paths import LIBRARIES, SUPPORT
+
+
+def check_summary(run: Path) -> None:
+    """The summary has what is on the disk: each whole verdict with its trials, and what is not finished."""
+    trials, verdicts = (whole_rows(run / f"{name}.jsonl") for name in ("trials", "requirements"))
+    for row in verdicts:
+        known = {trial["number"] for trial in trials if trial["requirement"] == row["number"]}
+        assert {*row["trials"]} <= known
+    found = summarise(run)
+    assert [(row.record.number, len(row.record.trials)) for row in found.rows] == [
+        (row["number"], len(row["trials"])) for row in verdicts
+    ]
+    ended = json.loads((run / "environment.json").read_bytes())["ended"] is not None
+    assert ("incomplete: run did not end" in found.incomplete) is not ended
+    lone = [trial for trial in trials if trial["requirement"] > len(verdicts)]
+    assert any(text.startswith(f"unfinished: {len(lone)} trial") for text in found.incomplete) is bool(lone)
+
+
+def whole_rows(path: Path) -> list[Any]:
+    """The lines of *path* that have their end."""
+    text = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
 
 
 class Killed(BaseException):
@@ -27,7 +51,7 @@ class Killed(BaseException):
 
 
 def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Killed at each call that changes the disk, and within each line."""
+    """Killed at each call that changes the disk, and within each line; the summary has each finished sentence."""
     steps = 0
 
     def killing(real: Any, at: int, torn: bool) -> Any:
@@ -60,6 +84,8 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
                 found = check_integrity(run)
                 assert found.altered == (), f"killed before step {at}: {found}"
                 assert found.manifest is None or not found.notes
+            if (run / "environment.json").exists():
+                check_summary(run)
             shutil.rmtree(results, ignore_errors=True)
         assert at > (20 if torn else 100)
 
