@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from lineproof.evidence.run import read_run
 from lineproof.evidence.started_as import StartedAs
 from support import robot_run
+from support.patience import wait_until
 
 SUITE = """\
 *** Settings ***
@@ -61,9 +61,7 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    end = time.monotonic() + 120
-    while time.monotonic() < end and not decided(home) and process.poll() is None:
-        time.sleep(0.02)
+    wait_until(lambda: decided(home) or process.poll() is not None, limit=120)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
     (killed,) = (home / "results" / "k").glob("*-2")

@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
 from support import leftovers, robot_run
 from support.command_line import PROGRAM, environment
+from support.patience import wait_until
 
 LIMIT = 60.0
 """Seconds in which a program ends after the signal."""
@@ -86,15 +87,6 @@ def kills() -> Iterator[Kill]:
 def chosen(*testbeds: str) -> list[Kill]:
     asked, every = os.environ.get("LINEPROOF_KILLS", "4"), [kill for kill in kills() if kill.testbed in testbeds]
     return every if asked == "all" else random.Random(asked).sample(every, min(int(asked), len(every)))
-
-
-def soon(true: Callable[[], object], limit: float = 40.0) -> bool:
-    until = time.monotonic() + limit
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Run:
@@ -173,7 +165,7 @@ class Run:
         """No process of the run, and nothing of it outside of its folder. A namespace lasts as its processes do."""
         began = time.monotonic()
         assert leftovers.left(self.runtime, self.seen) == []
-        assert soon(lambda: robot_run.processes_of(self.folder) == [], leftovers.LIMIT)
+        wait_until(lambda: robot_run.processes_of(self.folder) == [], limit=leftovers.LIMIT)
         print(f"nothing left after {time.monotonic() - began:.2f} s")
         assert list(self.temporary.iterdir()) == []
 
@@ -215,10 +207,10 @@ def run_robot(folder: Path, kill: Kill) -> None:
     run = Run(folder, robot_run.command(folder, suite, "-v", f"PROJECT:{folder}", "-v", "GOAL:quick"))
     words, robot = PROCESSES[kill.testbed][kill.process], kill.process == "robot"
     try:
-        soon(lambda: reached(run, kill.moment) or run.process.poll() is not None)
+        wait_until(lambda: reached(run, kill.moment) or run.process.poll() is not None)
         assert reached(run, kill.moment), run.text
         if kill.moment == "opening":
-            soon(lambda: run.find(words) or run.process.poll() is not None)
+            wait_until(lambda: run.find(words) or run.process.poll() is not None)
         time.sleep(kill.after)
         trials = run.lines("trials")
         run.strike(run.find(words), kill.number)
@@ -253,7 +245,7 @@ def run_command(folder: Path, kill: Kill) -> None:
         words = [*COMMANDS[kill.process]]
     run = Run(folder, [*PROGRAM, *words])
     try:
-        assert soon(lambda: run.find("profile_program") if profile else run.begun), run.text
+        wait_until(lambda: run.find("profile_program") if profile else run.begun, lambda: run.text)
         time.sleep(kill.after)
         run.strike(run.find("profile_program" if profile else ""), kill.number)
     finally:

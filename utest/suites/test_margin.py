@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.run import read_margins, read_run
 from lineproof.evidence.sentence_rows import sentence_rows
 from support import robot_run
+from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -140,9 +140,7 @@ def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 2 Mpps")
     run = robot_run.start(tmp_path, suite, "-v", "MARGIN:on", "-v", "GOAL:standard")
     try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end and not _search_began(tmp_path / "results"):
-            time.sleep(0.02)
+        wait_until(lambda: _search_began(tmp_path / "results"))
         run.send_signal(signal.SIGTERM)
     finally:
         run.wait(60)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from support import robot_run
 from support.command_line import lineproof
 from support.fork_server import ForkedProcess
 from support.lab_rig import bench_project
+from support.patience import wait_until
 from support.served_bench import ServedBench, served
 
 pytestmark = pytest.mark.slow
@@ -171,11 +171,9 @@ def waiting(folder: Path, lab: tuple[Path, ServedBench]) -> Iterator[tuple[Forke
         other = InUse.mark(HardwareSettings.model_validate(settings))
     suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
     run = robot_run.start(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-    console, until = folder / "console.txt", time.monotonic() + 60
-    user = f"port 0 of 127.0.0.1:{bench.sync} is in use by process {os.getpid()}"
-    while f"waiting for testbed 'lab', at most 1 min: {user}" not in console.read_text(encoding="utf-8"):
-        assert time.monotonic() < until, console.read_text(encoding="utf-8")
-        time.sleep(0.1)
+    console, user = folder / "console.txt", f"port 0 of 127.0.0.1:{bench.sync} is in use by process {os.getpid()}"
+    said = f"waiting for testbed 'lab', at most 1 min: {user}"
+    wait_until(lambda: said in console.read_text(encoding="utf-8"), lambda: console.read_text(encoding="utf-8"))
     try:
         yield run, other
     finally:

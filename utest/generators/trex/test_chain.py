@@ -20,7 +20,9 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from support.catalogue import CATALOGUE
+from support.leftovers import runs
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
+from support.patience import wait_until
 from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -295,10 +297,7 @@ def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str
     os.killpg(sender.pid, number)
     sender.wait(30)
     sender.stdout.close()
-    until = time.monotonic() + 30
-    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < until, "the client's process did not end"
-        time.sleep(0.02)
+    wait_until(lambda: not runs(child), "the client's process did not end", 30)
     # the ports are free without force, and no traffic is running
     with testbed.user("bob") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
