@@ -17,13 +17,7 @@ from lineproof.evidence.started_as import StartedAs
 from support import robot_run
 from support.patience import wait_until
 
-SUITE = """\
-*** Settings ***
-Resource    {root}/resources/acceptance.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Small Frames
     64b unidirectional ≥ 1 Mpps
 Large Frames
@@ -50,7 +44,7 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
     (testbeds / "metered.yaml").write_text(text.replace("testbed: simulated", "testbed: metered"), encoding="utf-8")
     (home / "tests").mkdir()
     for name in ("one", "two"):
-        (home / "tests" / f"{name}.robot").write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
+        robot_run.write_tests(home / "tests", TESTS, name=name)
     # "robot" of the tests' Python, started as people do
     words = ["robot", "-d", "results/k", "-v", "TESTBED:metered", "-v", "GOAL:quick", "-v", "PASSWORD:abc", "-e", "no"]
     process = subprocess.Popen(

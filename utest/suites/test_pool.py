@@ -26,23 +26,12 @@ from support.served_bench import ServedBench, served
 
 pytestmark = pytest.mark.slow
 
-SUITE = """\
-*** Settings ***
-Resource          {root}/resources/acceptance.resource
-Suite Setup       Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
-Kept
-    64b 1-flow ≥ 1 Mpps{end}
-"""
-
 
 def written(folder: Path, ends: list[str]) -> Path:
     tests = folder / "tests"
     tests.mkdir()
     for number, end in enumerate(ends):
-        (tests / f"suite{number}.robot").write_text(SUITE.format(root=robot_run.ROOT, end=end), encoding="utf-8")
+        robot_run.write_tests(tests, f"Kept\n    64b 1-flow ≥ 1 Mpps{end}\n", name=f"suite{number}")
     return tests
 
 
@@ -70,8 +59,8 @@ def test_who_waits_gets_the_testbed_of_a_suite_that_was_killed(tmp_path: Path) -
     opened = "len([*pathlib.Path({!r}).glob('*/environment.json')])".format(str(tmp_path / "out"))
     third.write_text(
         third.read_text(encoding="utf-8").replace(
-            "Suite Setup       Open Testbed For",
-            "Suite Setup       Run Keywords    Wait Until Keyword Succeeds    60 s    0.1 s"
+            "Suite Setup    Open Testbed For",
+            "Suite Setup    Run Keywords    Wait Until Keyword Succeeds    60 s    0.1 s"
             f"    Evaluate    1 / ({opened} == 2)    modules=pathlib    AND    Open Testbed For",
         ),
         encoding="utf-8",

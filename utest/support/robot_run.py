@@ -94,9 +94,11 @@ def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    net
     return write_tests(folder, "".join(["The Test\n", *(f"    {step}\n" for step in steps)]), setup)
 
 
-def write_tests(folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
+def write_tests(
+    folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp", name: str = "suite"
+) -> Path:
     """A suite of *tests*, as they stand below their heading; the first is on line 7."""
-    path = folder / "suite.robot"
+    path = folder / f"{name}.robot"
     settings = (
         f"Resource    {ROOT}/resources/acceptance.resource\nSuite Setup    {setup}\nSuite Teardown    Close Testbed"
     )
