@@ -5,11 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +17,6 @@ from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.summary import summarise
 from support.evidence_builders import ENVIRONMENT, RUN, written
-from support.paths import LIBRARIES, SUPPORT
 
 
 def check_summary(run: Path) -> None:
@@ -88,32 +83,6 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
                 check_summary(run)
             shutil.rmtree(results, ignore_errors=True)
         assert at > (20 if torn else 100)
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from support.evidence_builders import written
-
-while True:
-    written(Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(int(os.environ.get("LINEPROOF_KILLS", "2"))))
-def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
-    paths = [str(SUPPORT.parent), str(LIBRARIES)]
-    child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)], env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    )
-    with child:
-        while not any(tmp_path.glob("*/files.jsonl")) and child.poll() is None:
-            time.sleep(0.01)
-        time.sleep(random.Random(seed).uniform(0.1, 0.5))
-        child.kill()
-    runs = [path.parent for path in tmp_path.glob("*/files.jsonl")]
-    assert runs and all(check_integrity(run).altered == () for run in runs)
 
 
 @pytest.mark.parametrize("moment", range(12))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
 from lineproof.evidence.started_as import StartedAs
 from support import robot_run
@@ -59,6 +60,7 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
     process.send_signal(signal.SIGKILL)
     process.wait(30)
     (killed,) = (home / "results" / "k").glob("*-2")
+    assert check_integrity(killed).altered == ()
     found = called("lineproof", "summary", str(killed), folder=tmp_path, home=tmp_path)
     command = re.search(r"^Next: (.*)$", found.stdout, re.MULTILINE)
     assert command is not None, found
