@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import itertools
 import os
 import time
 from collections.abc import Container, Mapping, Sequence
@@ -70,7 +71,10 @@ class PypiLibrary(StlLibrary):
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
         events = client.event_handler
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
-        events.on_async_stats_update = self.events.wrap_counter_handler(events.on_async_stats_update)
+        # the library's own statistics of the counters are not used
+        events.on_async_stats_update = self.events.heard_counters
+        # instead of eight random letters
+        client.conn.rpc.rpc_link.id_gen = itertools.count(1)
         self._connect_client()
         client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
