@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ....system.bulk_import import bulk_import
 from .library import ClientLibrary
 from .messages import plain_message
 from .packet_groups import UPDATE_PERIOD, all_placed, group_counts
@@ -281,7 +282,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, service.end)
     threading.Thread(target=service.read, daemon=True, name="commands").start()
-    with contextlib.suppress(Refusal):
+    with bulk_import(), contextlib.suppress(Refusal):
         library.load()  # before the first command, which reports its failure
     service.serve(session.command)
     released = session.close()
