@@ -148,4 +148,5 @@ def bench_project(folder: Path, names: Sequence[str], more: str = "", clock_spee
 
 def _awaited(log: Path, pattern: bytes) -> bytes:
     wait_until(lambda: re.search(pattern, log.read_bytes()), lambda: log.read_text(errors="replace"), LIMIT)
-    return re.findall(pattern, log.read_bytes())[0]
+    found: list[bytes] = re.findall(pattern, log.read_bytes())
+    return found[0]

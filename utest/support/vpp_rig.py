@@ -102,7 +102,7 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
     wrapper.chmod(0o755)
     start_process(stack, *inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
-    version = [wrapper, "show", "version"]
+    version = [str(wrapper), "show", "version"]
     wait_until(
         lambda: subprocess.run(version, capture_output=True, check=False, timeout=60).returncode == 0,
         lambda: (folder / "vpp.log").read_text(),
