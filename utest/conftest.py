@@ -17,7 +17,7 @@ import zmq
 
 from lineproof.system.identity import runtime_folder
 from lineproof.testbed import namespaces
-from support import forked_testbed, yaml_once
+from support import yaml_once
 from support.fuzz import TIMES
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
@@ -93,8 +93,6 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--quick"):
         WATCH.install()
-    else:
-        forked_testbed.install()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -144,13 +142,6 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The runtime folder, of this test alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return runtime_folder()
-
-
-@pytest.fixture
-def processes_as_users_have_them() -> Iterator[None]:
-    """The processes of a testbed are not forked from one of the tests: they are the subject."""
-    with forked_testbed.not_forked():
-        yield
 
 
 @pytest.fixture(scope="module")

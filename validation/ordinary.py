@@ -11,13 +11,12 @@ import math
 import random
 from dataclasses import dataclass, replace
 
-from support.made_testbeds import LINE_PPS, down, fault, goal_named, promised
-
 from lineproof.commands.ending import finish
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, read_trial
+from support.made_testbeds import LINE_PPS, down, fault, goal_named, promised
 
 from .characteristic import options_of
 from .population import NOISE, RATE, Judged, RouterKind, Rulings, table

@@ -55,12 +55,12 @@ Folder = Path | Layers
 
 
 def listed(folder: Folder, pattern: str) -> list[Path]:
-    """The paths in *folder* whose names match *pattern*, in order, no hidden ones; none if there is no such folder.
+    """The paths in *folder* whose names match *pattern*, by name, no hidden ones; none if there is no such folder.
 
     Raises ConfigError for what is no folder or cannot be read: as empty, packaged files would take its place.
     """
     if isinstance(folder, Layers):
-        return sorted(folder.glob(pattern))
+        return sorted(folder.glob(pattern), key=lambda path: path.name)
     try:
         found = list(folder.iterdir())
     except FileNotFoundError:

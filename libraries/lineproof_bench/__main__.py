@@ -18,13 +18,16 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from lineproof.errors import LineproofError
-from lineproof.system.parent_death import end_with_parent
+from lineproof.system.bulk_import import bulk_import
 
-from . import process
-from .bench import EmbeddedBench
-from .server.request_socket import PortTaken
-from .ssh import listening
+with bulk_import():
+    from lineproof.errors import LineproofError
+    from lineproof.system.parent_death import end_with_parent
+
+    from . import process
+    from .bench import EmbeddedBench
+    from .server.request_socket import PortTaken
+    from .ssh import listening
 
 
 async def serve(specification: Mapping[str, Any]) -> None:

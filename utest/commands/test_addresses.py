@@ -57,13 +57,7 @@ def test_a_run_names_swapped_interfaces_as_doctor_does(tmp_path: Path, bench: Se
     platform.write_text(text.replace(f"[{first}, {second}]", f"[{second}, {first}]"), encoding="utf-8")
     said = [line for line in doctor(tmp_path, root).splitlines() if line.startswith("wrong    router interface ")]
     assert len(said) == 2
-    suite = root / "mine.robot"
-    suite.write_text(
-        f"*** Settings ***\nResource    {robot_run.ROOT}/resources/acceptance.resource\n"
-        "Suite Setup    Open Testbed For    netgate6100\n"
-        "*** Test Cases ***\nMine\n    64b unidirectional ≥ 1 kpps\n",
-        encoding="utf-8",
-    )
+    suite = robot_run.write_suite(root, "64b unidirectional ≥ 1 kpps", setup="Open Testbed For    netgate6100")
     found = robot_run.run(tmp_path, suite, "-v", "TESTBED:lab", "-v", "GOAL:quick")
     words = " ".join(found.console.split())
     assert "nothing was judged: the generator's port" in words and "0 PASS" not in words, found.console

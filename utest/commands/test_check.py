@@ -32,14 +32,8 @@ def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def suite(folder: Path) -> Path:
-    path = folder / "wrong.robot"
     tests = "".join(f"Test {number}\n    {text}\n" for number, text in enumerate(SENTENCES))
-    path.write_text(
-        f"*** Settings ***\nResource    {ROOT}/resources/acceptance.resource\n"
-        f"Suite Setup    Open Testbed For    netgate6100    software=vpp\n*** Test Cases ***\n{tests}",
-        encoding="utf-8",
-    )
-    return path
+    return robot_run.write_tests(folder, tests, name="wrong")
 
 
 def test_a_dry_run_fails_the_same_tests_and_no_other(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from lineproof.core.foreign import ForeignFrames, Heard
 from lineproof.core.goal import read_goal
 from lineproof.core.group_frames import group_frames
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from lineproof.core.verdict import Evidence, Ruling, Verdict, loss_rule
+from lineproof.core.verdict import Evidence, Verdict, loss_rule
 from lineproof.methods.sequential import TrialConditions
 from lineproof.methods.verify import verify
 from lineproof.project import Project

@@ -14,10 +14,11 @@ from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.goal import read_goal
 from lineproof.core.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
 from lineproof.core.ledger_phrases import where_lost
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.core.verdict import Ruling, Tally, Verdict
+from lineproof.core.verdict import Tally, Verdict
 from lineproof.errors import TestbedError
 from lineproof.evidence.ledger_table import ledgers_fragment, ledgers_table
 from lineproof.session.bookkeeping import MAX_LEDGERS, Bookkeeper

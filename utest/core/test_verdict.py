@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lineproof.core.goal import Goal, read_goal
+from lineproof.core.rule import Ruling
 from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from lineproof.core.verdict import Ruling
 from support.known_router import GOALS, router, run, timed
 from support.outcomes import outcome
 

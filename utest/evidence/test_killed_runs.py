@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import random
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +15,30 @@ import pytest
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder
+from lineproof.evidence.summary import summarise
 from support.evidence_builders import ENVIRONMENT, RUN, written
-from support.paths import LIBRARIES, SUPPORT
+
+
+def check_summary(run: Path) -> None:
+    """The summary has what is on the disk: each whole verdict with its trials, and what is not finished."""
+    trials, verdicts = (whole_rows(run / f"{name}.jsonl") for name in ("trials", "requirements"))
+    for row in verdicts:
+        known = {trial["number"] for trial in trials if trial["requirement"] == row["number"]}
+        assert {*row["trials"]} <= known
+    found = summarise(run)
+    assert [(row.record.number, len(row.record.trials)) for row in found.rows] == [
+        (row["number"], len(row["trials"])) for row in verdicts
+    ]
+    ended = json.loads((run / "environment.json").read_bytes())["ended"] is not None
+    assert ("incomplete: run did not end" in found.incomplete) is not ended
+    lone = [trial for trial in trials if trial["requirement"] > len(verdicts)]
+    assert any(text.startswith(f"unfinished: {len(lone)} trial") for text in found.incomplete) is bool(lone)
+
+
+def whole_rows(path: Path) -> list[Any]:
+    """The lines of *path* that have their end."""
+    text = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
 
 
 class Killed(BaseException):
@@ -27,7 +46,7 @@ class Killed(BaseException):
 
 
 def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Killed at each call that changes the disk, and within each line."""
+    """Killed at each call that changes the disk, and within each line; the summary has each finished sentence."""
     steps = 0
 
     def killing(real: Any, at: int, torn: bool) -> Any:
@@ -60,34 +79,10 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
                 found = check_integrity(run)
                 assert found.altered == (), f"killed before step {at}: {found}"
                 assert found.manifest is None or not found.notes
+            if (run / "environment.json").exists():
+                check_summary(run)
             shutil.rmtree(results, ignore_errors=True)
         assert at > (20 if torn else 100)
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from support.evidence_builders import written
-
-while True:
-    written(Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(int(os.environ.get("LINEPROOF_KILLS", "2"))))
-def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
-    paths = [str(SUPPORT.parent), str(LIBRARIES)]
-    child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)], env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    )
-    with child:
-        while not any(tmp_path.glob("*/files.jsonl")) and child.poll() is None:
-            time.sleep(0.01)
-        time.sleep(random.Random(seed).uniform(0.1, 0.5))
-        child.kill()
-    runs = [path.parent for path in tmp_path.glob("*/files.jsonl")]
-    assert runs and all(check_integrity(run).altered == () for run in runs)
 
 
 @pytest.mark.parametrize("moment", range(12))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.under_load_record import under_load_fragment
 from lineproof.project import packaged_variables
 from lineproof.routers import make_router
-from lineproof.routers.base import Result, Side
+from lineproof.routers.base import Side
 from lineproof.routers.command_file import CommandFile, DescribedChange
 from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.generic import Generic
@@ -26,19 +25,9 @@ from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
 from support.fake_cli import FakeCli
 from support.fake_router import SIDES
+from support.scripted_shells import Scripted
 
 SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*.yaml"))
-
-
-class Shell:
-    """Answers commands from *outputs*, and keeps what was run."""
-
-    def __init__(self, outputs: Mapping[str, str] | None = None, status: int = 0) -> None:
-        self.outputs, self.ran, self.status = dict(outputs or {}), list[str](), status
-
-    def __call__(self, command: str, limit: float) -> Result:
-        self.ran.append(command)
-        return Result(self.outputs.get(command, ""), "", self.status, 0.0)
 
 
 def described(text: str = JSON, **changes: Any) -> CommandFile:
@@ -46,7 +35,7 @@ def described(text: str = JSON, **changes: Any) -> CommandFile:
     return validate_config(data, CommandFile, Path("mybox.yaml"), {})
 
 
-def generic(file: CommandFile, shell: Shell, interfaces: tuple[str, ...] = ("eth1",)) -> Generic:
+def generic(file: CommandFile, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Generic:
     router = make_router("generic", CommandLineShell(shell, file), interfaces, file=file)
     assert isinstance(router, Generic)
     return router
@@ -56,7 +45,7 @@ def generic(file: CommandFile, shell: Shell, interfaces: tuple[str, ...] = ("eth
 def test_an_entry_of_a_shipped_description_has_a_remedy_in_its_own_lines(name: str) -> None:
     file, mac = shipped(name), "02:00:00:00:00:01"
     assert file.commands.neighbours is not None
-    router = generic(file, Shell({file.commands.neighbours.run: file.commands.neighbours.example}))
+    router = generic(file, Scripted({file.commands.neighbours.run: file.commands.neighbours.example}))
     side = Side(str(file.commands.counters.expected["interface"]), "100.65.1.1/24", "100.65.1.2", mac, "16.0.0.0/8")
     found, missing, wrong = router.neighbours(
         (side, replace(side, peer="100.65.1.9"), replace(side, peer_mac="02:00:00:00:00:09"))
@@ -79,19 +68,19 @@ def test_an_entry_that_was_set_is_told_from_a_learned_one(name: str, row: str) -
     file = shipped(name)
     assert file.commands.neighbours is not None
     text = f"{row}  GigabitEthernet0/1\n" if name == "ios" else f"{row}\n"
-    (found,) = generic(file, Shell({file.commands.neighbours.run: text})).neighbours(SIDES[:1])
+    (found,) = generic(file, Scripted({file.commands.neighbours.run: text})).neighbours(SIDES[:1])
     assert (found.mac, found.permanent) == ("02:00:00:00:00:01", True)
 
 
 def test_an_answer_of_neighbours_that_is_refused_ends_nothing() -> None:
     file = shipped("ios")
-    router = generic(file, Shell({"show ip arp": "% Invalid input detected at '^' marker.\n"}))
+    router = generic(file, Scripted({"show ip arp": "% Invalid input detected at '^' marker.\n"}))
     assert router.neighbours(SIDES) == () and "neighbours" in router.facts().unread
 
 
 def test_what_is_not_described_is_not_read() -> None:
     file = described("shell: mybox")
-    shell = Shell()
+    shell = Scripted()
     router = generic(file, shell)
     telemetry = router.read()
     assert (telemetry.uptime, dict(telemetry.interfaces), telemetry.causes, shell.ran) == (None, {}, (), [])
@@ -104,7 +93,8 @@ def test_what_is_not_described_is_not_read() -> None:
 def test_json_is_read_by_paths() -> None:
     rows = '{"ports": [{"name": "eth0"}, {"name": "eth1", "in": {"packets": 9}, "out": {"packets": 8}}]}'
     router = generic(
-        described(), Shell({"show uptime json": 'banner {"system": {"up": [5000]}}', "show counters json": rows})
+        described(),
+        Scripted({"show uptime json": 'banner {"system": {"up": [5000]}}', "show counters json": rows}),
     )
     telemetry = router.read()
     counts = telemetry.interfaces["eth1"]
@@ -129,7 +119,9 @@ def test_json_is_read_by_paths() -> None:
     ],
 )
 def test_other_output_is_one_sentence_that_names_the_key(output: str) -> None:
-    router = generic(described(), Shell({"show uptime json": '{"system": {"up": [1]}}', "show counters json": output}))
+    router = generic(
+        described(), Scripted({"show uptime json": '{"system": {"up": [1]}}', "show counters json": output})
+    )
     with pytest.raises(TestbedError, match=r"fix 'commands.counters' in variables/shells/mybox.yaml") as caught:
         router.read()
     assert len(str(caught.value)) < 1000 and "\n" not in str(caught.value)
@@ -145,16 +137,16 @@ def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
     file = file.model_copy(update={"commands": file.commands.model_copy(update={"uptime": None})})
     for length in (at for at in range(1, len(text)) if text[at - 1] != "\n"):
         with pytest.raises(TestbedError, match=rf"answer to '{re.escape(run)}' is not complete: "):
-            generic(file, Shell({run: text[:length]}), (interface,)).read()
+            generic(file, Scripted({run: text[:length]}), (interface,)).read()
 
 
 def test_json_needs_no_end_of_its_last_line_and_is_not_read_where_it_is_cut() -> None:
     file = described(commands={"uptime": described().commands.uptime})
     text = '{"system": {"up": [90500, 3]}}'
-    assert generic(file, Shell({"show uptime json": text})).read().uptime == 90.5
+    assert generic(file, Scripted({"show uptime json": text})).read().uptime == 90.5
     for length in range(len(text)):
         with pytest.raises(TestbedError, match="'show uptime json' was not understood: "):
-            generic(file, Shell({"show uptime json": text[:length]})).read()
+            generic(file, Scripted({"show uptime json": text[:length]})).read()
 
 
 def test_a_counter_that_is_missing_is_not_zero() -> None:
@@ -162,7 +154,7 @@ def test_a_counter_that_is_missing_is_not_zero() -> None:
     text = file.commands.counters.example.replace("Output packets", "Sent packets")
     router = generic(
         file,
-        Shell({"show interfaces ge-0/0/1 extensive": text, "show system uptime": file.commands.uptime.example}),
+        Scripted({"show interfaces ge-0/0/1 extensive": text, "show system uptime": file.commands.uptime.example}),
         ("ge-0/0/1",),
     )
     with pytest.raises(TestbedError, match="no 'tx_packets' was found for interface 'ge-0/0/1'"):
@@ -179,7 +171,7 @@ def test_blocks_are_of_one_interface_each() -> None:
     }
     file = described("shell: mybox", commands={"counters": counters})
     assert list(file.problems()) == []
-    shell = Shell({"show all": counters["example"]})
+    shell = Scripted({"show all": counters["example"]})
     found = generic(file, shell, ("eth1", "eth10")).read().interfaces
     assert [(each.rx_packets, each.tx_packets) for each in found.values()] == [(1, 2), (3, 4000)]
     assert shell.ran == ["show all"], "one command for all interfaces"
@@ -193,7 +185,7 @@ def test_a_router_without_single_commands_gets_the_hint_of_a_terminal(channel: s
     more = {"channel": channel, "terminal": {"prompt": "x#", "prompts": ["x#"]}} if channel == "terminal" else {}
     file = described("shell: mybox", commands={"version": version}, **more)
     with pytest.raises(TestbedError, match="exec is not supported") as caught:
-        generic(file, Shell({"v": "exec is not supported\n"}, status=1)).identify()
+        generic(file, Scripted({"v": "exec is not supported\n"}, status=1)).identify()
     hint = "expected 'channel: terminal' in variables/shells/mybox.yaml"
     assert (hint in str(caught.value)) == (channel == "exec")
 
@@ -203,7 +195,7 @@ def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> Non
         "load": {"run": "l", "pattern": r"(?P<percent>\d+) %", "example": "1 %", "expected": {"percent": 1}},
         "temperature": {"run": "t", "pattern": r"(?P<celsius>\d+) C", "example": "1 C", "expected": {"celsius": 1}},
     }
-    shell = Shell({"l": "97 %\n", "t": "61 C\n"})
+    shell = Scripted({"l": "97 %\n", "t": "61 C\n"})
     router = generic(described("shell: mybox", commands=queries), shell)
     found = router.under_load(lambda: None)
     assert dict(found.condition) == {"load": "97 %", "temperature": "61 °C"} and not found.unread
@@ -218,7 +210,7 @@ def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> Non
 
 
 def test_a_saved_configuration_is_restored_as_a_whole() -> None:
-    shell = Shell()
+    shell = Scripted()
     router = generic(shipped("junos"), shell, ("eth1", "eth2"))
     router.configure(SIDES)
     assert shell.ran[:3] == ["configure exclusive", "save lineproof-before.conf", "exit configuration-mode"]
@@ -235,7 +227,7 @@ def test_a_saved_configuration_is_restored_as_a_whole() -> None:
 
 
 def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> None:
-    file, shell, resets = shipped("junos"), Shell(), list[int]()
+    file, shell, resets = shipped("junos"), Scripted(), list[int]()
     shell.outputs["commit and-quit comment lineproof"] = "error: configuration check-out failed\n"
     router = Generic(CommandLineShell(shell, file, lambda: resets.append(1)), file, ("eth1",))
     with pytest.raises(TestbedError, match=r"refused 'configure exclusive .*check-out failed"):
@@ -258,7 +250,7 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     ],
 )
 def test_no_value_becomes_a_command(side: Side) -> None:
-    shell = Shell()
+    shell = Scripted()
     router = generic(shipped("routeros"), shell)
     with pytest.raises(TestbedError):
         router.configure((side,))
@@ -268,13 +260,15 @@ def test_no_value_becomes_a_command(side: Side) -> None:
 
 
 def test_words_of_a_refusal_fail_a_command_that_ends_well() -> None:
-    found = CommandLineShell(Shell({"x": "fine\nbad command name x (line 1 column 1)\n"}), shipped("routeros"))("x", 1)
+    found = CommandLineShell(Scripted({"x": "fine\nbad command name x (line 1 column 1)\n"}), shipped("routeros"))(
+        "x", 1
+    )
     assert (found.status, found.stderr) == (1, "bad command name x (line 1 column 1)")
 
 
 def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     file, now = shipped("ios"), [0.0]
-    shell = Shell()
+    shell = Scripted()
     router = generic(described("shell: mybox", commands={"uptime": file.commands.uptime}), shell)
     monkeypatch.setattr("lineproof.session.router_watch.time.monotonic", lambda: now[0])
     watch = RouterWatch(router, 1.0, tuple, file.uptime_step)
@@ -314,7 +308,7 @@ def test_changes_are_typed_in_a_terminal_and_undone_after_a_refusal(tmp_path: Pa
 
 
 def test_what_an_earlier_run_saved_is_not_restored() -> None:
-    shell = Shell({"save lineproof-before.conf": "error: no space left\n"})
+    shell = Scripted({"save lineproof-before.conf": "error: no space left\n"})
     router = generic(shipped("junos"), shell)
     with pytest.raises(TestbedError, match="no space left"):
         router.configure(SIDES[:1])

@@ -13,6 +13,7 @@ from lineproof.routers.change_journal import ChangeJournal, look
 from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.shell_router import ShellRouter
 from support.journals import ROUTER, occasion
+from support.scripted_shells import Scripted
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -20,20 +21,6 @@ PAIRS = (
     CommandPair(do="nft add table ip lineproof", undo="nft delete table ip lineproof"),
     CommandPair(do="sh -c 'modprobe pktgen; true'", undo="modprobe -r pktgen"),
 )
-
-
-class Recording:
-    """A shell that takes every command, but *refused* ones."""
-
-    def __init__(self, refused: str = "") -> None:
-        self.ran: list[str] = []
-        self.refused = refused
-
-    def __call__(self, command: str, limit: float) -> Result:
-        self.ran.append(command)
-        if self.refused and self.refused in command:
-            return Result("", "no such thing", 1, 0.0)
-        return Result("", "", 0, 0.0)
 
 
 def studies(folder: Path) -> Path:
@@ -47,7 +34,7 @@ def studies(folder: Path) -> Path:
 
 
 def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
-    shell = Recording()
+    shell = Scripted()
     router = ShellRouter(shell, interfaces=())
     router._commands.change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
     router.apply(PAIRS)
@@ -63,7 +50,7 @@ def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
 
 
 def test_a_refused_command_leaves_the_others_to_be_undone() -> None:
-    shell = Recording("modprobe pktgen")
+    shell = Scripted({PAIRS[1].do: Result("", "no such thing", 1, 0.0)})
     router = ShellRouter(shell, interfaces=())
     with pytest.raises(TestbedError, match="no such thing"):
         router.apply(PAIRS)
@@ -75,7 +62,7 @@ def test_a_journal_takes_what_a_study_has_and_nothing_else(tmp_path: Path) -> No
     known = command_pairs(studies(tmp_path / "studies"))
     journal = ChangeJournal.claim(ROUTER, pairs=lambda: known)
     journal.begin(occasion())
-    commands = ChangingCommands(Recording())
+    commands = ChangingCommands(Scripted())
     commands.keep_journal(journal)
     commands.change(PAIRS[0].do_words, PAIRS[0].undo_words)
     with pytest.raises(TestbedError, match="none of the commands that are run from a journal"):

@@ -29,7 +29,7 @@ from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import RouterHabits
 from support.kernel_router import configured, run_in_router
-from support.patience import undisturbed
+from support.patience import undisturbed, wait_until
 from support.simulated_session import judged, started
 
 CABLES = {0: "eth1", 1: "eth2"}
@@ -227,9 +227,7 @@ def test_routes_lost_with_a_link_are_restored(kernel: Session) -> None:
 
     def flap() -> None:
         # in the first trial, however long the router takes to be read before it
-        until = time.monotonic() + 60
-        while int(run("cat", str(forwarded))) < before + 500 and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: int(run("cat", str(forwarded))) >= before + 500)
         run("ip", "link", "set", "dev", name, "down")
         time.sleep(0.6)  # links are looked at every 0.5 s of a trial
         run("ip", "link", "set", "dev", name, "up")

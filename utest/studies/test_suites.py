@@ -1,4 +1,4 @@
-"""Every shipped study has a Robot suite, whose claims name rows and variants that the study has.
+"""Every shipped platform and study has a Robot suite; claims name rows and variants that their study has.
 
 A dry run of all suites is that of ``lineproof check`` (utest/commands/test_check.py), which does not look into a study.
 """
@@ -21,6 +21,12 @@ COMPARED = ("Difference Should Be Proven", "No Difference Should Be Proven")
 def claims(suite: Path) -> list[list[str]]:
     lines = (re.split(r" {2,}", line.strip()) for line in suite.read_text(encoding="utf-8").splitlines())
     return [words for words in lines if words[0] in (*COMPARED, "Figure Should Be")]
+
+
+def test_every_platform_is_opened_by_a_suite() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*.robot")]
+    for path in PROJECT.platforms.glob("*.yaml"):
+        assert any(f"Open Testbed For    {path.stem}    " in text for text in texts), path.stem
 
 
 def test_every_study_has_a_suite() -> None:

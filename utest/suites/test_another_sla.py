@@ -20,14 +20,6 @@ from support.recorded_runs import recorded
 
 pytestmark = pytest.mark.slow
 
-HEAD = f"""\
-*** Settings ***
-Resource    {robot_run.ROOT}/resources/acceptance.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
-"""
 SENTENCES = {
     "Kept": "64b 1-flow unidirectional ≥ 4.98 Mpps",
     "Kept By Far": "imix unidirectional ≥ 60% line rate",
@@ -42,11 +34,7 @@ SHARES = (-0.02, 0.02)
 
 
 def suite_of(folder: Path, sentences: dict[str, str]) -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / "suite.robot"
-    body = "\n".join(f"{test}\n    {sentence}" for test, sentence in sentences.items())
-    path.write_text(HEAD + body + "\n", encoding="utf-8")
-    return path
+    return robot_run.write_tests(folder, "".join(f"{test}\n    {words}\n" for test, words in sentences.items()))
 
 
 def moved(share: float) -> dict[str, str]:

@@ -8,22 +8,17 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
 from lineproof.evidence.started_as import StartedAs
 from support import robot_run
+from support.patience import wait_until
 
-SUITE = """\
-*** Settings ***
-Resource    {root}/resources/acceptance.resource
-Suite Setup    Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Small Frames
     64b unidirectional ≥ 1 Mpps
 Large Frames
@@ -50,7 +45,7 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
     (testbeds / "metered.yaml").write_text(text.replace("testbed: simulated", "testbed: metered"), encoding="utf-8")
     (home / "tests").mkdir()
     for name in ("one", "two"):
-        (home / "tests" / f"{name}.robot").write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
+        robot_run.write_tests(home / "tests", TESTS, name=name)
     # "robot" of the tests' Python, started as people do
     words = ["robot", "-d", "results/k", "-v", "TESTBED:metered", "-v", "GOAL:quick", "-v", "PASSWORD:abc", "-e", "no"]
     process = subprocess.Popen(
@@ -61,12 +56,11 @@ def test_the_printed_command_goes_on_with_a_killed_suite_of_a_folder(tmp_path: P
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    end = time.monotonic() + 120
-    while time.monotonic() < end and not decided(home) and process.poll() is None:
-        time.sleep(0.02)
+    wait_until(lambda: decided(home) or process.poll() is not None, limit=120)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
     (killed,) = (home / "results" / "k").glob("*-2")
+    assert check_integrity(killed).altered == ()
     found = called("lineproof", "summary", str(killed), folder=tmp_path, home=tmp_path)
     command = re.search(r"^Next: (.*)$", found.stdout, re.MULTILINE)
     assert command is not None, found

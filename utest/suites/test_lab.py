@@ -32,13 +32,7 @@ from support.served_bench import served
 
 pytestmark = pytest.mark.slow
 
-SUITE = """\
-*** Settings ***
-Resource          {root}/resources/acceptance.resource
-Suite Setup       Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
+TESTS = """\
 Kept
     64b 1-flow ≥ 1 Mpps
 
@@ -57,7 +51,7 @@ def suites(folder: Path, count: int) -> Path:
     tests = folder / "tests"
     tests.mkdir()
     for number in range(count):
-        (tests / f"suite{number}.robot").write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
+        robot_run.write_tests(tests, TESTS, name=f"suite{number}")
     return tests
 
 

@@ -1,10 +1,8 @@
-"""Margins as a user asks for them: what is said after each PASS, and what is kept."""
+"""Margins and capacities as a user asks for them: what is said after each verdict, and what is kept."""
 
 from __future__ import annotations
 
-import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.run import read_margins, read_run
 from lineproof.evidence.sentence_rows import sentence_rows
 from support import robot_run
+from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +32,10 @@ Missed
     64b 1-flow unidirectional ≥ 6 Mpps
 Another Quantity
     64b 1-flow unidirectional loses ≤ 1% at 1 Mpps
+Costs
+    64b 1-flow unidirectional costs ≤ 1 cycles/packet
+Both Ways
+    imix bidirectional latency mean ≤ 1 ms at 20% line rate each way
 Broken
     Cause Fault    lost reply    start=9    at=0.3
     64b 1-flow unidirectional ≥ 4.7 Mpps
@@ -45,7 +48,8 @@ Goes On
 def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     folder = tmp_path_factory.mktemp("margins")
     suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
-    return robot_run.run(folder, suite, "-v", "MARGIN:on", "-v", "MARGIN_DEADLINE:20 s")
+    searches = ("-v", "MARGIN:on", "-v", "MARGIN_DEADLINE:20 s", "-v", "CHARACTERISE:on failure")
+    return robot_run.run(folder, suite, *searches)
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +120,28 @@ def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord],
     assert all(item.same for item in rejudge(left).sentences)
 
 
+def test_a_rate_that_is_missed_is_followed_by_the_capacity(done: robot_run.RobotRun) -> None:
+    assert "; capacity: NDR (without loss): " in done.tests["Missed"][1]
+    assert done.tests["Costs"][0] == "FAIL" and "capacity" not in done.tests["Costs"][1]
+
+
+def test_each_trial_keeps_the_latency_of_both_directions(left: Path) -> None:
+    trials = [item.trial for item in read_run(left).trials if item.test == "Both Ways" and item.trial.number]
+    for latency in (trial.outcome.latency for trial in trials):
+        assert [(count.tx_port, count.rx_port) for count in latency] == [(0, 1), (1, 0)]
+        for count in latency:
+            # bucket 0 may be of an earlier trial, as TRex's
+            assert 0 <= sum(count.histogram.values()) - count.received <= count.histogram.get(0, 0)
+    assert trials
+
+
 def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 2 Mpps")
     run = robot_run.start(tmp_path, suite, "-v", "MARGIN:on", "-v", "GOAL:standard")
     try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end and not _search_began(tmp_path / "results"):
-            time.sleep(0.02)
+        trials = (tmp_path / "results").glob
+        # the search comes after the sentence
+        wait_until(lambda: any(b'"requirement": 2' in path.read_bytes() for path in trials("*/trials.jsonl")))
         run.send_signal(signal.SIGTERM)
     finally:
         run.wait(60)
@@ -131,12 +150,3 @@ def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     assert record.verdict == "PASS"
     assert read_margins(folder) == ()
     assert all(item.same for item in rejudge(folder).sentences)
-
-
-def _search_began(results: Path) -> bool:
-    rows = [json.loads(line) for path in results.glob("*/trials.jsonl") for line in _whole_lines(path)]
-    return any(row["requirement"] == 2 for row in rows)
-
-
-def _whole_lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]

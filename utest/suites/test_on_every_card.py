@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from lineproof.evidence.run import read_run
 from lineproof.testbed.settings import SimulatedNic
 from support import robot_run
 from support.command_line import lineproof
@@ -49,18 +50,14 @@ def test_the_nine_sentences_have_the_same_verdicts(tmp_path: Path, card: str) ->
     assert found.status == 0, found.console
     assert "SIMULATED" in found.console
     (run,) = (tmp_path / "results").iterdir()
-    records = {row["test"]: row for row in rows(run / "requirements.jsonl")}
+    records = {record.test: record for record in read_run(run).requirements}
     for expected in NINE:
         record = records[expected["test"]]
-        assert (record["verdict"], record["message"]) == (expected["verdict"], expected["message"])
-        assert record["extra"]["figures"] == expected["figures"]
+        assert (record.verdict, record.message) == (expected["verdict"], expected["message"])
+        assert record.extra["figures"] == expected["figures"]
     log = (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
     assert "which lost frames do not explain" not in log
     assert ("4 fewer: the generator's card counts no FCS of what it receives" in log) is (card == "ixgbe")
-
-
-def rows(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("card", CARDS)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,27 +21,17 @@ from support import robot_run
 from support.command_line import lineproof
 from support.fork_server import ForkedProcess
 from support.lab_rig import bench_project
+from support.patience import wait_until
 from support.served_bench import ServedBench, served
 
 pytestmark = pytest.mark.slow
-
-SUITE = """\
-*** Settings ***
-Resource          {root}/resources/acceptance.resource
-Suite Setup       Open Testbed For    netgate6100    software=vpp
-Suite Teardown    Close Testbed
-
-*** Test Cases ***
-Kept
-    64b 1-flow ≥ 1 Mpps{end}
-"""
 
 
 def written(folder: Path, ends: list[str]) -> Path:
     tests = folder / "tests"
     tests.mkdir()
     for number, end in enumerate(ends):
-        (tests / f"suite{number}.robot").write_text(SUITE.format(root=robot_run.ROOT, end=end), encoding="utf-8")
+        robot_run.write_tests(tests, f"Kept\n    64b 1-flow ≥ 1 Mpps{end}\n", name=f"suite{number}")
     return tests
 
 
@@ -70,8 +59,8 @@ def test_who_waits_gets_the_testbed_of_a_suite_that_was_killed(tmp_path: Path) -
     opened = "len([*pathlib.Path({!r}).glob('*/environment.json')])".format(str(tmp_path / "out"))
     third.write_text(
         third.read_text(encoding="utf-8").replace(
-            "Suite Setup       Open Testbed For",
-            "Suite Setup       Run Keywords    Wait Until Keyword Succeeds    60 s    0.1 s"
+            "Suite Setup    Open Testbed For",
+            "Suite Setup    Run Keywords    Wait Until Keyword Succeeds    60 s    0.1 s"
             f"    Evaluate    1 / ({opened} == 2)    modules=pathlib    AND    Open Testbed For",
         ),
         encoding="utf-8",
@@ -171,11 +160,9 @@ def waiting(folder: Path, lab: tuple[Path, ServedBench]) -> Iterator[tuple[Forke
         other = InUse.mark(HardwareSettings.model_validate(settings))
     suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
     run = robot_run.start(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-    console, until = folder / "console.txt", time.monotonic() + 60
-    user = f"port 0 of 127.0.0.1:{bench.sync} is in use by process {os.getpid()}"
-    while f"waiting for testbed 'lab', at most 1 min: {user}" not in console.read_text(encoding="utf-8"):
-        assert time.monotonic() < until, console.read_text(encoding="utf-8")
-        time.sleep(0.1)
+    console, user = folder / "console.txt", f"port 0 of 127.0.0.1:{bench.sync} is in use by process {os.getpid()}"
+    said = f"waiting for testbed 'lab', at most 1 min: {user}"
+    wait_until(lambda: said in console.read_text(encoding="utf-8"), lambda: console.read_text(encoding="utf-8"))
     try:
         yield run, other
     finally:

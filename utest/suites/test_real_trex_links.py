@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from lineproof.commands.main import main
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.rule import Ruling
+from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.plan import Plan

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from lineproof.evidence.run import read_measurements, read_run
 from support.command_line import PROGRAM, environment, lineproof
+from support.patience import wait_until
 from support.study_builders import SMALL
 
 pytestmark = pytest.mark.slow
@@ -45,10 +45,9 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
         words = [*PROGRAM, "study", "run", "small", "--goal", "quick"]
         process = subprocess.Popen(words, stdout=console, cwd=tmp_path, env=environment(tmp_path))
         try:
-            until = time.monotonic() + 60
-            while b"block 1: linux" not in (tmp_path / "console.txt").read_bytes():
-                assert process.poll() is None and time.monotonic() < until
-                time.sleep(0.05)
+            shown = (tmp_path / "console.txt").read_bytes
+            wait_until(lambda: b"block 1: linux" in shown() or process.poll() is not None)
+            assert process.poll() is None
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait(10)

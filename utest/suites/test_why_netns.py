@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from lineproof.core.explanation import Confidence
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.rule import Ruling
+from lineproof.core.verdict import Verdict
 from lineproof.session.explaining import explained
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session

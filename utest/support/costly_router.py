@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.rule import Ruling
+from lineproof.core.verdict import Verdict
 from lineproof.session.session import Session
 from support.kernel_router import run_in_router
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -47,24 +47,22 @@ class EmbeddedServer:
 
 
 @contextmanager
-def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServer]:
-    """A simulated Netgate 6100, or what *specification* says, until the context ends."""
-    platform = VARIABLES / "platforms" / "netgate6100.yaml"
-    chosen = {"backend": "model", "platform_file": str(platform), "software": "vpp", "seed": 1, **specification}
-    log = folder / "server.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "lineproof_bench"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=out,
-            env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
-        )
+def bench_process(
+    specification: dict[str, Any], errors: IO[bytes] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+    """A process of the bench and its first line, until the context ends; *errors*: its standard error."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "lineproof_bench"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
+    )
     assert process.stdin is not None and process.stdout is not None
     try:
-        process.stdin.write(json.dumps(chosen).encode() + b"\n")
+        process.stdin.write(json.dumps(specification).encode() + b"\n")
         process.stdin.flush()
-        yield EmbeddedServer(process, json.loads(process.stdout.readline()), log)
+        yield process, json.loads(process.stdout.readline())
     finally:
         process.stdin.close()
         try:
@@ -72,3 +70,13 @@ def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServ
         finally:
             process.kill()
             process.stdout.close()
+
+
+@contextmanager
+def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServer]:
+    """A simulated Netgate 6100, or what *specification* says, until the context ends."""
+    platform = VARIABLES / "platforms" / "netgate6100.yaml"
+    chosen = {"backend": "model", "platform_file": str(platform), "software": "vpp", "seed": 1, **specification}
+    log = folder / "server.log"
+    with log.open("wb") as out, bench_process(chosen, out) as (process, facts):
+        yield EmbeddedServer(process, facts, log)

@@ -23,13 +23,10 @@ from support.paths import LIBRARIES, SUPPORT
 
 
 class ForkServer:
-    """Forks processes that run the module *program*, one after the other; :meth:`close` it.
+    """Forks processes that run the module *program*, one after the other; :meth:`close` it."""
 
-    They have the descriptors *kept* too, which ``preload`` finds in its arguments.
-    """
-
-    def __init__(self, program: str, *kept: int) -> None:
-        self._program, self._kept = program, kept
+    def __init__(self, program: str) -> None:
+        self._program = program
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -41,9 +38,8 @@ class ForkServer:
                 "PYTHONPATH": os.pathsep.join([str(LIBRARIES), str(SUPPORT.parent)]),
                 "OPENBLAS_NUM_THREADS": "1",
             }
-            words = [str(self._theirs.fileno()), self._program, *map(str, self._kept)]
-            command = [sys.executable, "-P", "-m", "support.fork_server", *words]
-            self._process = subprocess.Popen(command, env=environment, pass_fds=[self._theirs.fileno(), *self._kept])
+            command = [sys.executable, "-P", "-m", "support.fork_server", str(self._theirs.fileno()), self._program]
+            self._process = subprocess.Popen(command, env=environment, pass_fds=[self._theirs.fileno()])
         request = json.dumps([list(argv), dict(env), str(cwd)]).encode()
         socket.send_fds(self._ours, [request], list(streams))
         return int(self._ours.recv(100))
@@ -142,7 +138,7 @@ def _forked(channel: socket.socket) -> list[str] | None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     module = importlib.import_module(sys.argv[2])
-    module.preload(*map(int, sys.argv[3:]))
+    module.preload()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         words = _forked(requests)
     if words is not None:

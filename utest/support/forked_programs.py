@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from support import forked_testbed, yaml_once
+from support import yaml_once
 
 MODULES = (
     *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "lineproof.robot"),
@@ -14,17 +14,9 @@ MODULES = (
     *("matplotlib.figure", "matplotlib.backends.backend_svg"),
 )
 
-NOT_FORKED = "robot with processes as users have them"
-"""The name of Robot where only itself is forked."""
 
-
-def preload(channel: int) -> None:
-    """Import what a run imports, read what is shipped, and draw once: the first plot reads the fonts.
-
-    *channel*: to the process that forks testbeds.
-    """
-    forked_testbed.FORKS.use(channel)
-    forked_testbed.install()
+def preload() -> None:
+    """Import what a run imports, read what is shipped, and draw once: the first plot reads the fonts."""
     for name in MODULES:
         importlib.import_module(name)
     yaml_once.install()
@@ -36,9 +28,6 @@ def preload(channel: int) -> None:
 def main(argv: Sequence[str]) -> None:
     """As ``python -m`` with the program's name and its words; ends with its exit status."""
     program, *words = argv
-    if program == NOT_FORKED:
-        with forked_testbed.not_forked():
-            main(["robot", *words])
     if program == "robot":
         sys.path.insert(0, "")
         importlib.import_module("robot").run_cli(words)

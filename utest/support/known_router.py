@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lineproof.core.goal import Goal, read_goal
 from lineproof.core.requirement import Quantity
+from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome
-from lineproof.core.verdict import Ruling, Verdict
+from lineproof.core.verdict import Verdict
 from lineproof.methods.latency import latency
 from lineproof.methods.saturate import saturate
 from lineproof.methods.sequential import TrialConditions

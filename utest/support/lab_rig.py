@@ -19,6 +19,7 @@ import yaml
 from labgrid.remote.generated import labgrid_coordinator_pb2, labgrid_coordinator_pb2_grpc
 
 from support.paths import ROOT
+from support.patience import wait_until
 
 LIMIT = 60.0
 """Seconds that anything of labgrid's may take."""
@@ -146,9 +147,6 @@ def bench_project(folder: Path, names: Sequence[str], more: str = "", clock_spee
 
 
 def _awaited(log: Path, pattern: bytes) -> bytes:
-    until = time.monotonic() + LIMIT
-    while not (found := re.search(pattern, log.read_bytes())):
-        if time.monotonic() > until:
-            raise TimeoutError(log.read_text(errors="replace"))
-        time.sleep(0.1)
-    return found[1]
+    wait_until(lambda: re.search(pattern, log.read_bytes()), lambda: log.read_text(errors="replace"), LIMIT)
+    found: list[bytes] = re.findall(pattern, log.read_bytes())
+    return found[0]

@@ -22,7 +22,7 @@ MUCH = 0.25
 """The part of all processors' time that others had: above it, this machine had no time."""
 
 
-def wait_until(happened: Callable[[], bool], what: Callable[[], object] | str = "it", limit: float = 60.0) -> None:
+def wait_until(happened: Callable[[], object], what: Callable[[], object] | str = "it", limit: float = 60.0) -> None:
     """Wait for a state. *limit* is in seconds, and only for one that never comes: AssertionError, with *what*."""
     until = time.monotonic() + limit
     while True:

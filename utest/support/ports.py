@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
-import time
-from collections.abc import Callable
 
 LOWEST, HIGHEST = 20_000, 32_000
 """Below the ports that Linux gives those who name none, which servers of other tests are."""
@@ -22,15 +20,6 @@ def free_port() -> int:
                 continue
             return port
     raise OSError(f"no port of {LOWEST} to {HIGHEST} is free")
-
-
-def within(seconds: float, true: Callable[[], bool]) -> bool:
-    until = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def reachable(port: int) -> bool:

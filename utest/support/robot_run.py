@@ -14,7 +14,6 @@ from pathlib import Path
 
 from robot.api import ExecutionResult
 
-from support import forked_programs, forked_testbed
 from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
 from support.rejudged import check_runs
@@ -56,12 +55,12 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(runtime / "state")}
 
 
-def run(folder: Path, suite: Path, *options: str, limit: float = 300, forked: bool = True) -> RobotRun:
+def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRun:
     """Run *suite* to its end, in *folder*, and judge it again from what it left (:mod:`.rejudged`).
 
-    *forked*: so are the processes of its testbed. Raises subprocess.TimeoutExpired after *limit* seconds.
+    Raises subprocess.TimeoutExpired after *limit* seconds.
     """
-    words = [_program(forked), *_arguments(folder, suite, *options)]
+    words = ["robot", *_arguments(folder, suite, *options)]
     with tempfile.TemporaryFile() as console:
         status = programs().run(words, environment(folder), folder, console, console, limit)
         console.seek(0)
@@ -75,21 +74,17 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300, forked: bo
     return RobotRun(status, text, tests, folder)
 
 
-def start(folder: Path, suite: Path, *options: str, forked: bool = True) -> ForkedProcess:
+def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
     """A run of *suite* that goes on, with ``console.txt`` in *folder*; wait for it before the next."""
-    words = [_program(forked), *_arguments(folder, suite, *options)]
+    words = ["robot", *_arguments(folder, suite, *options)]
     with (folder / "console.txt").open("wb") as console:
         return programs().start(words, environment(folder), folder, console)
-
-
-def _program(forked: bool) -> str:
-    return "robot" if forked else forked_programs.NOT_FORKED
 
 
 @cache
 def programs() -> ForkServer:
     """Where Robot and ``lineproof`` are forked, one after the other. It ends with this process."""
-    server = ForkServer("support.forked_programs", forked_testbed.FORKS.channel())
+    server = ForkServer("support.forked_programs")
     atexit.register(server.close)
     return server
 
@@ -99,9 +94,11 @@ def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    net
     return write_tests(folder, "".join(["The Test\n", *(f"    {step}\n" for step in steps)]), setup)
 
 
-def write_tests(folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
+def write_tests(
+    folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp", name: str = "suite"
+) -> Path:
     """A suite of *tests*, as they stand below their heading; the first is on line 7."""
-    path = folder / "suite.robot"
+    path = folder / f"{name}.robot"
     settings = (
         f"Resource    {ROOT}/resources/acceptance.resource\nSuite Setup    {setup}\nSuite Teardown    Close Testbed"
     )
@@ -132,7 +129,7 @@ def shorten(home: Path, more: str = "") -> None:
 
 
 def processes_of(folder: Path) -> list[str]:
-    """Processes left by a run: with this test's folder in their environment or arguments; forked ones have it open."""
+    """Processes left by a run: with this test's folder in their environment or arguments."""
     found = []
     marker = str(folder).encode()
     for entry in Path("/proc").iterdir():
@@ -140,16 +137,10 @@ def processes_of(folder: Path) -> list[str]:
             continue
         try:
             words = (entry / "cmdline").read_bytes()
-            forked = forked_testbed.__name__.encode() in words and _has_open(entry, str(folder))
-            if forked or marker in (entry / "environ").read_bytes() or marker in words:
+            if marker in (entry / "environ").read_bytes() or marker in words:
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                 if state != "Z":
                     found.append(words.replace(b"\0", b" ").decode())
         except OSError:
             continue
     return found
-
-
-def _has_open(process: Path, folder: str) -> bool:
-    """Return whether *process*, of ``/proc``, has a file of *folder* open."""
-    return any(str(link.readlink()).startswith(folder) for link in (process / "fd").iterdir())

@@ -27,7 +27,6 @@ from support.command_line import lineproof
 from support.described_router import DESCRIPTIONS, CommandLine
 from support.fake_cli import FakeCli
 from support.fork_server import ForkedProcess
-from support.forked_testbed import not_forked
 from support.paths import ROOT
 from support.served_bench import served
 from support.tcp_relay import relay
@@ -165,9 +164,7 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
     platform = read_platform(project.platforms, "netgate6100")
     file = project.platforms / "netgate6100.yaml"
     testbed = read_testbed(project.testbeds, "simulated")
-    # it is looked for by its processes while runs are killed
-    with not_forked():
-        opened = open_testbed(testbed, platform, software, platform_file=file)
+    opened = open_testbed(testbed, platform, software, platform_file=file)
     with opened as bench, relay(bench.facts.router.port) as link:
         router, generator = bench.facts.router, bench.facts.generator
         known = folder / "known_hosts"

@@ -34,6 +34,18 @@ def _exchange(answers: Callable[[str], tuple[str, int]]) -> Shell:
     return shell
 
 
+class Scripted:
+    """Answers commands from *outputs*, by default with nothing, and keeps what was run."""
+
+    def __init__(self, outputs: Mapping[str, str | Result] | None = None, status: int = 0) -> None:
+        self.outputs, self.ran, self.status = dict(outputs or {}), list[str](), status
+
+    def __call__(self, command: str, limit: float) -> Result:
+        self.ran.append(command)
+        found = self.outputs.get(command, "")
+        return Result(found, "", self.status, 0.0) if isinstance(found, str) else found
+
+
 def answering(outputs: Mapping[str, tuple[str, int] | list[str]]) -> Shell:
     """A machine that knows these commands only: each prints the same, or the texts of a list one after the other."""
     asked: dict[str, int] = {}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from lineproof.routers.base import Result, Shell
 from lineproof.testbed.keys import make_key, write_known_hosts
 from lineproof_bench.shells import trex_host
 from lineproof_bench.shells.machine import Machine, Memory
-from support.paths import LIBRARIES
+from support.embedded_server import bench_process
 
 USER = "trex"
 
@@ -50,26 +47,9 @@ def trex_host_server(folder: Path, *habits: str) -> Iterator[TrexHost]:
         "authorized_key": client.public,
         "sudo": True,
     }
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lineproof_bench"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={"PYTHONPATH": str(LIBRARIES), "PATH": "/usr/bin:/bin"},
-    )
-    assert process.stdin is not None and process.stdout is not None
-    try:
-        process.stdin.write(json.dumps({"shells": shells}).encode() + b"\n")
-        process.stdin.flush()
-        facts = json.loads(process.stdout.readline())
+    with bench_process({"shells": shells}) as (_, facts):
         known = folder / "trex_known_hosts"
         write_known_hosts(known, "127.0.0.1", facts["ssh_port"], facts["host_key"])
         yield TrexHost(
             facts["ssh_port"], f"{{user: {USER}, port: {facts['ssh_port']}, key: {client.path}, known_hosts: {known}}}"
         )
-    finally:
-        process.stdin.close()
-        try:
-            process.wait(20)
-        finally:
-            process.kill()
-            process.stdout.close()

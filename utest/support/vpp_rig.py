@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from support import robot_run
+from support.patience import wait_until
 
 INTERFACES = ("vr0", "vr1")
 STARTUP = """\
@@ -102,10 +102,11 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
     wrapper.chmod(0o755)
     start_process(stack, *inside(topology.router), str(program("vpp")), "-c", str(folder / "startup.conf"))
-    limit = time.monotonic() + 20
-    while subprocess.run([wrapper, "show", "version"], capture_output=True, check=False, timeout=60).returncode:
-        assert time.monotonic() < limit, (folder / "vpp.log").read_text()
-        time.sleep(0.1)
+    version = [str(wrapper), "show", "version"]
+    wait_until(
+        lambda: subprocess.run(version, capture_output=True, check=False, timeout=60).returncode == 0,
+        lambda: (folder / "vpp.log").read_text(),
+    )
     for cable in topology.cables:
         made = ("create", "host-interface", "name", cable.router_interface, "hw-addr", cable.router_mac)
         subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=60)

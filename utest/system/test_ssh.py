@@ -23,6 +23,7 @@ from lineproof.testbed.keys import make_key, write_known_hosts
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
+from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -91,10 +92,7 @@ def test_a_server_that_never_comes_to_the_login_costs_no_more_than_the_limit(
     assert found.startswith(f"no SSH login to the router at 127.0.0.1:{port}: ")
     assert re.search(reason, found), found
     assert found.endswith("check 'address' and 'port' in the testbed file, and the SSH server there")
-    until = time.monotonic() + 20
-    while readers() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not readers()
+    wait_until(lambda: not readers())
 
 
 @pytest.mark.parametrize("way", [{}, PASSWORD])
@@ -293,10 +291,7 @@ class TestJumpHost:
         connect(server.login(jump=jump.login()), "the router").close()
         assert [guard.asked for guard in jump.guards] == [[("127.0.0.1", server.port)]]
         assert [way for way, _ in server.tried + jump.tried] == ["publickey", "publickey"]
-        until = time.monotonic() + 10
-        while len(readers()) > before and time.monotonic() < until:
-            time.sleep(0.05)
-        assert len(readers()) <= before
+        wait_until(lambda: len(readers()) <= before)
 
     def test_a_password_that_is_the_answer_to_a_question_goes_through_it(
         self, serve: Serve, jump: HostileServer, monkeypatch: pytest.MonkeyPatch

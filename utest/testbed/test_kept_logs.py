@@ -1,3 +1,5 @@
+"""Logs of a testbed may be larger than the memory: an end is read, and few copies are kept."""
+
 from __future__ import annotations
 
 import os
@@ -6,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from lineproof.testbed import kept_logs
+from lineproof.testbed.kept_logs import LENGTH, read_log
+from lineproof.testbed.trex import started_server
+from lineproof.testbed.trex.started_server import LOG_FULL, ServerOutput
 
 
 def log(runtime: Path, lease: str, text: bytes) -> Path:
@@ -40,3 +45,28 @@ def test_an_empty_or_missing_log_leaves_nothing(tmp_path: Path) -> None:
 def test_a_copy_that_cannot_be_made_is_no_other_error(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file")
     assert kept_logs.keep_log(log(tmp_path, "run", b"it failed\n")) is None
+
+
+def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.truncate(20 << 30)  # without taking room on the disk
+        file.seek(0, 2)
+        file.write(b"\xff the last words")
+    text = read_log(log)
+    assert text.endswith("\ufffd the last words") and len(text) <= LENGTH
+    log.write_text("short")
+    assert read_log(log) == "short"
+
+
+def test_a_server_that_writes_without_end_does_not_fill_the_disk(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(started_server, "LONGEST_LOG", 1000)
+    output = ServerOutput()
+    for _ in range(50):
+        output.add(b"a line of thirty letters, less\n" * 10)
+    output.add(b"\xff\xfe the last words")
+    written = capfdbinary.readouterr().err
+    assert written.endswith(LOG_FULL) and written.count(LOG_FULL) == 1 and len(written) == 1000 + len(LOG_FULL)
+    assert output.last_lines().endswith("\ufffd\ufffd the last words")

@@ -45,7 +45,6 @@ def test_the_reason_against_namespaces_is_reported(runtime: Path, monkeypatch: p
 
 
 @pytest.mark.netns
-@pytest.mark.usefixtures("processes_as_users_have_them")
 class TestNetnsTestbed:
     def test_opens_serves_and_closes(self, runtime: Path) -> None:
         others = psutil.Process().children(recursive=True)

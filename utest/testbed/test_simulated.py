@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
 from lineproof_bench import serve
 from support.paths import ROOT
+from support.patience import wait_until
 
 PLATFORMS = ROOT / "variables" / "platforms"
 FILE = PLATFORMS / "netgate6100.yaml"
@@ -46,7 +46,6 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("processes_as_users_have_them")
 class TestSimulatedTestbed:
     def test_opens_serves_and_closes(self, runtime: Path) -> None:
         others = psutil.Process().children(recursive=True)
@@ -88,9 +87,7 @@ class TestSimulatedTestbed:
     def test_a_process_that_ended_is_reported(self, runtime: Path) -> None:
         with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
             psutil.Process(testbed.pids[0]).kill()
-            until = time.monotonic() + 30
-            while not testbed.problems() and time.monotonic() < until:
-                time.sleep(0.02)
+            wait_until(testbed.problems)
             assert "'server' ended with signal 9" in testbed.problems()[0]
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -117,10 +114,7 @@ class TestSimulatedTestbed:
         _, errors = process.communicate(timeout=15)
         assert process.returncode == (-9 if number == signal.SIGKILL else 0)
         assert errors == ""
-        until = time.monotonic() + 30
-        while list(runtime.iterdir()) and time.monotonic() < until:
-            time.sleep(0.02)
-        assert list(runtime.iterdir()) == []
+        wait_until(lambda: list(runtime.iterdir()) == [])
 
 
 def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[str]) -> None:

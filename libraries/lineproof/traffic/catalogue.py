@@ -276,6 +276,8 @@ def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
 
 def replaced_entries(folder: Layers) -> list[str]:
     """A sentence for each word of the project that means something else in the packaged files. Raises ConfigError."""
+    if not listed(folder.own, "*.yaml") or folder.own == folder.packaged:
+        return []
     packaged = {_name(entry): entry for _, entry in _entries(folder.packaged)}
     return [
         f"{path}: '{_name(entry)}' takes the place of the one that comes with Lineproof"

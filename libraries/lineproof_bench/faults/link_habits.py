@@ -51,6 +51,8 @@ class LinkHabits:
     @property
     def next_change(self) -> float:
         """When a link comes up next, or is noticed; infinite: not by itself."""
+        if not self._carrier:
+            return math.inf
         moments = [moment for carrier in self._carrier.values() for moment in (carrier, self._seen_at(carrier))]
         return min((moment for moment in moments if moment > self._settled), default=math.inf)
 

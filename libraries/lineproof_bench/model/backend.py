@@ -269,7 +269,8 @@ class ModelBackend:
             self._sending = [sending for sending in self._sending if sending.over > event]
             self._begin_due(event)
             self._settle(max(event, self._last))
-        self._count(now)
+        if now > self._last:
+            self._count(now)
         return now
 
     def _next_event(self) -> float:
@@ -301,9 +302,8 @@ class ModelBackend:
             new = sending.advance(now)
             if new.offered or sending.unsent > unsent:
                 late = self._rings.put(sending, new.held)  # found no room in the ring
-                self._record(
-                    sending, replace(new, missed=new.missed + late, held=new.held - late), sending.unsent - unsent
-                )
+                lost = replace(new, missed=new.missed + late, held=new.held - late) if late else new
+                self._record(sending, lost, sending.unsent - unsent)
                 for direction, frames in new.exits:
                     self._capture(sending, range(first, first + new.offered), direction, frames)
 

@@ -23,6 +23,9 @@ from .request_socket import Request, RequestSocket, bind, limit_messages
 from .rpc import LARGEST_REQUEST, Dispatcher
 from .service import ServerMethods
 
+READABLE = int(zmq.POLLIN)
+"""A plain number: pyzmq's flags are slow to combine."""
+
 MOST_DELAYED = 1000
 """Answers that a fault delays at once."""
 
@@ -117,7 +120,7 @@ class TrexServer:
                 due.append(time.monotonic() + wait)
             self._rpc.connections.look()
             due += [] if self._rpc.connections.due is None else [self._rpc.connections.due]
-            await self._wait(min(due) - time.monotonic())
+            await self._wait(min(due))
             if self._stopping:
                 return None
             # one message of each socket, then the server's own work: nobody who sends many keeps it from that
@@ -127,7 +130,7 @@ class TrexServer:
                 return end
             while delayed and time.monotonic() >= delayed[0][0]:
                 self._rpc.answer(*delayed.popleft()[1:])
-            if is_readable(self._rpc.socket) and (request := self._rpc.next_request()) is not None:
+            if (request := self._rpc.next_request()) is not None:
                 reply = self._dispatcher.handle(*request.frames)
                 if faults and faults.drops_reply():
                     pass
@@ -140,16 +143,20 @@ class TrexServer:
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
 
-    async def _wait(self, seconds: float) -> None:
-        """Let others have their turn, for *seconds* at most where nothing has come."""
-        self._wake.clear()
-        # ZeroMQ's descriptors tell of changes only: what came before is seen here
-        if seconds <= 0 or self._stopping or is_readable(self._rpc.socket) or is_readable(self._pub):
+    async def _wait(self, until: float) -> None:
+        """Let others have their turn, until a message has come or the moment *until* (``time.monotonic()``)."""
+        turns = 0
+        # ZeroMQ's descriptors tell of changes only, most of them its own: what has come is seen here
+        while not (self._stopping or is_readable(self._rpc.socket) or is_readable(self._pub)):
+            if (left := until - time.monotonic()) <= 0:
+                break
+            timer = asyncio.get_running_loop().call_later(left, self._wake.set)
+            await self._wake.wait()
+            timer.cancel()
+            self._wake.clear()
+            turns += 1
+        if not turns:
             await asyncio.sleep(0)
-            return
-        timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
-        await self._wake.wait()
-        timer.cancel()
 
     def _release(self) -> None:
         for connections in self._connections:
@@ -159,4 +166,4 @@ class TrexServer:
 
 def is_readable(socket: zmq.Socket[bytes]) -> bool:
     """Return whether a message can be read from *socket*."""
-    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & READABLE)

@@ -50,6 +50,7 @@ class Statistics:
 
     def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
         self._backend, self._now, self._nic = backend, now, nic or ServerCard()
+        self._simulated = backend if isinstance(backend, SimulatedBackend) else None
         self._read: dict[int, PortCounters] = {}
         """What the card had counted when TRex read it last."""
         self._taken: dict[int, PortCounters] = {}
@@ -77,7 +78,7 @@ class Statistics:
 
     def one_moment(self) -> AbstractContextManager[None]:
         """What is read while the context is open shows one moment of the bench's clock."""
-        return self._backend.frozen() if isinstance(self._backend, SimulatedBackend) else nullcontext()
+        return self._simulated.frozen() if self._simulated else nullcontext()
 
     def sample_cpu(self) -> None:
         """Take the CPU's load if a second is over. To be called often; it is cheap."""

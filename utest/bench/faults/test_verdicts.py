@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault
-from lineproof.core.verdict import Ruling
 from lineproof.errors import SentenceError
 from lineproof.project import Project
 from lineproof.session.plan import Plan

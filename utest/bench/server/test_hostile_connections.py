@@ -21,6 +21,7 @@ import zmq
 from lineproof_bench.server.loop import MOST_SUBSCRIBED
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.hostile_bytes import GREETING, frame, noise, ready
+from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -126,20 +127,14 @@ def test_a_thousand_connections_keep_nobody_out(server: EmbeddedServer) -> None:
                 with contextlib.suppress(OSError):
                     links[-1].sendall(noise(chance))
         ping(server)
-        until = time.monotonic() + 30
         # half-open ones are given up by the server itself
-        while server.descriptors > before + 700 and time.monotonic() < until:
-            time.sleep(0.2)
-        assert server.descriptors <= before + 700
+        wait_until(lambda: server.descriptors <= before + 700)
         ping(server)
     finally:
         for link in links:
             link.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    until = time.monotonic() + 30
-    while server.descriptors > before + 3 and time.monotonic() < until:
-        time.sleep(0.1)
-    assert server.descriptors <= before + 3
+    wait_until(lambda: server.descriptors <= before + 3)
     assert server.memory < memory + (100 << 20)
 
 

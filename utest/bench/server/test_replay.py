@@ -8,13 +8,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.paths import DATA
+from support.patience import wait_until
 from support.server_support import Client, FakeBackend, serving
 
 pytestmark = pytest.mark.slow
@@ -110,9 +110,7 @@ class Replay:
         return json.loads(self.client.raw(json.dumps(body).encode()))
 
     def _wait(self, port: int) -> None:
-        end = time.monotonic() + 30
-        while self.client.call("get_port_status", port_id=port)["state"] == "TX" and time.monotonic() < end:
-            time.sleep(0.005)
+        wait_until(lambda: self.client.call("get_port_status", port_id=port)["state"] != "TX")
 
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
         params = _whole(call["params"])

@@ -208,13 +208,8 @@ def children(pid: int) -> set[int]:
     return {int(word) for word in found} | {deep for word in found for deep in children(int(word))}
 
 
-def gone(pids: set[int], limit: float = 30.0) -> bool:
-    until = time.monotonic() + limit
-    while time.monotonic() < until:
-        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
-            return True
-        time.sleep(0.02)
-    return False
+def await_end(pids: set[int]) -> None:
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
 def test_closing_ends_the_senders_even_while_they_send(topology: Topology) -> None:
@@ -226,7 +221,7 @@ def test_closing_ends_the_senders_even_while_they_send(topology: Topology) -> No
     made.start({0: (stream(cable, 1000.0),)}, None)
     made.close()
     made.close()
-    assert gone(senders)
+    await_end(senders)
 
 
 def test_a_sender_that_was_killed_is_noticed(topology: Topology) -> None:
@@ -238,11 +233,9 @@ def test_a_sender_that_was_killed_is_noticed(topology: Topology) -> None:
         made.start({0: (stream(cable, 1000.0),)}, None)
         for pid in senders:
             os.kill(pid, signal.SIGKILL)
-        until = time.monotonic() + 30
-        while made.sending(0):
-            assert time.monotonic() < until, "a dead sender counts as sending"
+        wait_until(lambda: not made.sending(0), "a dead sender counts as sending")
         with pytest.raises(TestbedError, match="has died"):
             made.start({0: (stream(cable, 1000.0),)}, 0.1)
     finally:
         made.close()
-    assert gone(senders)
+    await_end(senders)

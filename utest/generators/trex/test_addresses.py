@@ -27,6 +27,7 @@ from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.params import refused
 from lineproof_bench.server.service import ServerMethods
 from support.catalogue import CATALOGUE
+from support.patience import wait_until
 from support.server_support import PEERS, Client, FakeBackend, serving
 from support.trex_profile_support import CLIENTS
 
@@ -142,9 +143,7 @@ def test_every_end_of_a_search_leaves_service_mode_and_releases_the_ports(client
         pid = process.pid
 
         def end() -> None:
-            limit = time.monotonic() + 5
-            while not status(observer, 1)["service"] and time.monotonic() < limit:
-                time.sleep(0.02)
+            wait_until(lambda: status(observer, 1)["service"])
             time.sleep(0.2)
             if how in ("terminated", "killed"):
                 os.kill(pid, signal.SIGTERM if how == "terminated" else signal.SIGKILL)

@@ -20,7 +20,9 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from support.catalogue import CATALOGUE
+from support.leftovers import runs
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
+from support.patience import wait_until
 from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -99,7 +101,6 @@ def children() -> set[int]:
     return {item.pid for item in psutil.Process().children() if item.status() != psutil.STATUS_ZOMBIE}
 
 
-@pytest.mark.usefixtures("processes_as_users_have_them")
 def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) -> None:
     before = children()
     with testbed.user("alice") as generator:
@@ -246,7 +247,6 @@ def test_a_trial_ends_when_its_ports_are_taken(testbed: Testbed) -> None:
         takeover[0].__exit__(None, None, None)
 
 
-@pytest.mark.usefixtures("processes_as_users_have_them")
 def test_a_server_killed_during_a_trial_is_an_error_and_leaves_no_process(another: Callable[..., Testbed]) -> None:
     before, dying = children(), another()
     with dying.user("alice") as generator:
@@ -297,10 +297,7 @@ def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str
     os.killpg(sender.pid, number)
     sender.wait(30)
     sender.stdout.close()
-    until = time.monotonic() + 30
-    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < until, "the client's process did not end"
-        time.sleep(0.02)
+    wait_until(lambda: not runs(child), "the client's process did not end", 30)
     # the ports are free without force, and no traffic is running
     with testbed.user("bob") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))

@@ -14,7 +14,7 @@ import pytest
 from lineproof.errors import ConfigError
 from lineproof.generators.trex import profile_process
 from lineproof.system.children import environment
-from support.ports import within
+from support.patience import wait_until
 from support.trex_profile_support import Own, ours
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def test_what_it_started_ends_with_it(own: Own, end: str) -> None:
     start = "import os, subprocess\nif not direction: os.symlink(str(subprocess.Popen(['sleep', '60']).pid), '{}')\n"
     with contextlib.suppress(ConfigError):
         own.read(ours(start.format(began) + end)).profile(["mine"])
-    assert within(20, lambda: not psutil.pid_exists(int(str(began.readlink()))))
+    wait_until(lambda: not psutil.pid_exists(int(str(began.readlink()))), limit=20)
 
 
 def test_its_memory_is_limited(own: Own) -> None:
@@ -77,8 +77,8 @@ def test_it_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     profile.write_text(f"import os, time\nos.symlink(str(os.getpid()), '{began}')\ntime.sleep(60)\n")
     starter = subprocess.Popen([sys.executable, "-c", STARTER, str(profile)], env=environment())
     try:
-        assert within(30, began.is_symlink)
+        wait_until(began.is_symlink)
     finally:
         starter.kill()
         starter.wait(20)
-    assert within(20, lambda: not psutil.pid_exists(int(str(began.readlink()))))
+    wait_until(lambda: not psutil.pid_exists(int(str(began.readlink()))), limit=20)

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, assess_trial
-from lineproof.core.verdict import Ruling
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
 from support import robot_run

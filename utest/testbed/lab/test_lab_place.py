@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from lineproof.testbed.lab.settings import LabSettings
 from support import robot_run
 from support.command_line import lineproof
 from support.lab_rig import Lab, client, lab
+from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -48,13 +48,6 @@ def settings(rig: Lab, **keys: object) -> LabSettings:
 
 def notes(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "state" / "lineproof" / "lab").glob("*"))
-
-
-def within(seconds: float, true: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.2)
 
 
 def test_it_is_acquired_and_given_back(rig: Lab, tmp_path: Path) -> None:
@@ -153,15 +146,15 @@ def test_a_run_that_was_killed_has_it_given_back(rig: Lab, tmp_path: Path, holde
         # nobody is left to do it: the next run does, or 'lineproof restore'
         assert rig.holders() == {"bench1": "here/alice"}
         assert return_left_places(settings(rig)) == ("gave back the place 'bench1', left by a run that was killed",)
-    within(holder.KILLED_GRACE + 10, lambda: rig.holders() == {})
-    within(5, lambda: notes(tmp_path) == [])
+    wait_until(lambda: rig.holders() == {}, limit=holder.KILLED_GRACE + 10)
+    wait_until(lambda: notes(tmp_path) == [], limit=5)
     assert return_left_places(settings(rig)) == ()
 
 
 def test_a_place_that_is_taken_away_is_not_used_any_more(rig: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     place = LabPlace.acquire(settings(rig), "bench1")
     client(rig.address, "-p", "bench1", "release", "--kick", user="admin")
-    within(10, lambda: place.problems() != ())
+    wait_until(lambda: place.problems() != (), limit=10)
     assert place.problems() == ("labgrid's place 'bench1' was taken from this run: it was released now",)
     client(rig.address, "-p", "bench1", "acquire", "--allow-unmatched", user="alice")
     place.close()
@@ -175,11 +168,11 @@ def test_a_coordinator_that_dies_is_outlived_and_one_that_is_started_again_has_t
         said = list[str]()
         place = LabPlace.acquire(settings(rig), "bench1", said.append)
         rig.kill_coordinator()
-        within(15, lambda: any("no longer answers" in line for line in said))
+        wait_until(lambda: any("no longer answers" in line for line in said), limit=15)
         assert place.problems() == ()
         assert place.news()[-1].endswith("no longer answers; the run goes on with the place 'bench1'")
         rig.start_coordinator()
-        within(30, lambda: any("answers again" in line for line in said))
+        wait_until(lambda: any("answers again" in line for line in said), limit=30)
         assert rig.holders() == {"bench1": "here/alice"} and place.problems() == ()
         rig.kill_coordinator()
         place.close()
@@ -191,9 +184,9 @@ def test_a_coordinator_that_hangs_for_a_while_is_outlived(rig: Lab) -> None:
     place = LabPlace.acquire(settings(rig), "bench1", said.append)
     assert rig.coordinator is not None
     rig.coordinator.send_signal(signal.SIGSTOP)
-    within(40, lambda: any("no longer answers" in line for line in said))
+    wait_until(lambda: any("no longer answers" in line for line in said), limit=40)
     rig.coordinator.send_signal(signal.SIGCONT)
-    within(40, lambda: any("answers again" in line for line in said))
+    wait_until(lambda: any("answers again" in line for line in said), limit=40)
     assert place.problems() == () and rig.holders() == {"bench1": "here/alice"}
     place.close()
     assert rig.holders() == {}

@@ -34,7 +34,8 @@ from lineproof.testbed.trex.wrapper import trex_arguments
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import fake_trex, leftovers
 from support.paths import SUPPORT
-from support.ports import free_port, reachable, within
+from support.patience import wait_until
+from support.ports import free_port, reachable
 
 pytestmark = [
     pytest.mark.slow,
@@ -72,7 +73,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     yield runtime_folder()
     assert {path.suffix for path in (folder / "lineproof").iterdir() if path.name != "logs"} <= {".in-use"}
-    assert within(30, lambda: left(tmp_path) == []), left(tmp_path)
+    wait_until(lambda: left(tmp_path) == [], lambda: left(tmp_path))
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ class TestLocalServer:
         text = f"- {{zmq_rpc_port: {generator.sync_port}, zmq_pub_port: {generator.async_port}}}\n"
         order = replace(server_order(generator), arguments=trex_arguments(None), config=text)
         server = start_server(order)
-        assert within(30, lambda: reachable(order.rpc_port))
+        wait_until(lambda: reachable(order.rpc_port))
         config = Path(seen(generator.trex_home)["cfg"])
         assert config.read_text() == text
         assert server.stop(20)
@@ -138,7 +139,7 @@ class TestLocalServer:
         settings = lab("deaf")
         with opened(settings, tmp_path):
             pid = seen(settings.trex.trex_home)["pid"]
-        assert within(30, lambda: not psutil.pid_exists(pid))
+        wait_until(lambda: not psutil.pid_exists(pid), limit=20)
 
     @pytest.mark.parametrize(
         ("kind", "limit", "says"),
@@ -196,7 +197,7 @@ class TestLocalServer:
                 for child in children:
                     with contextlib.suppress(psutil.NoSuchProcess):
                         child.kill()
-                assert within(30, lambda: testbed.problems() != ())
+                wait_until(lambda: testbed.problems() != ())
                 (problem,) = testbed.problems()
                 subject = "server 'trex' was" if back else "process 'trex' ended with status 137; its log ends: "
                 assert problem.startswith(f"the testbed's {subject}") and "ended by signal 9" in problem
@@ -223,7 +224,7 @@ class TestLocalServer:
             pid = seen(settings.trex.trex_home)["pid"]
             (holder,) = psutil.Process(owner.pid).children()
             (owner if victim == "owner" else holder).kill()
-            assert within(20, lambda: not psutil.pid_exists(pid))
+            wait_until(lambda: not psutil.pid_exists(pid), limit=20)
             owner.send_signal(signal.SIGINT)  # where the holder was killed, it closes the testbed itself
             owner.wait(30)
         finally:
@@ -313,7 +314,7 @@ class TestRemoteServer:
             assert ask_server("127.0.0.1", settings.trex.sync_port).takes_pypi
         assert testbed.failures == ()
         assert "TRex v2.87" in testbed.logs["trex"]
-        assert within(30, lambda: not psutil.pid_exists(pid))
+        wait_until(lambda: not psutil.pid_exists(pid), limit=20)
 
     def test_a_locked_key_logs_in_with_its_passphrase(
         self, lab: Lab, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -340,9 +341,9 @@ class TestRemoteServer:
         with opened(settings, tmp_path) as testbed:
             first = seen(settings.trex.trex_home)["pid"]
             host.cut()
-            assert within(30, lambda: testbed.problems() != ())
+            wait_until(lambda: testbed.problems() != ())
             assert "lost with the SSH connection" in testbed.problems()[0]
-            assert within(30, lambda: not psutil.pid_exists(first))
+            wait_until(lambda: not psutil.pid_exists(first), limit=20)
             testbed.forget_restarted(30)
             assert testbed.problems() == ()
 
@@ -354,7 +355,7 @@ class TestRemoteServer:
         Path(sshd.PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
         listening = subprocess.Popen(server.argv, stderr=subprocess.DEVNULL, cwd="/")
         try:
-            assert within(30, lambda: reachable(server.port))
+            wait_until(lambda: reachable(server.port))
             login = f"user: {server.user}, key: {server.client_key}, known_hosts: {server.known_hosts}"
             settings = lab("good", start="", more=f"ssh: {{{login}, port: {server.port}}}")
             with opened(settings, tmp_path) as testbed:
@@ -362,9 +363,9 @@ class TestRemoteServer:
                 if whose == "theirs":
                     for session in psutil.Process(listening.pid).children():
                         session.kill()
-                    assert within(30, lambda: testbed.problems() != ())
-                    assert within(30, lambda: not psutil.pid_exists(pid))
-            assert within(30, lambda: not psutil.pid_exists(seen(settings.trex.trex_home)["pid"]))
+                    wait_until(lambda: testbed.problems() != ())
+                    wait_until(lambda: not psutil.pid_exists(pid), limit=20)
+            wait_until(lambda: not psutil.pid_exists(seen(settings.trex.trex_home)["pid"]), limit=20)
         finally:
             listening.kill()
             listening.wait(30)

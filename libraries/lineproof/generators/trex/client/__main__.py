@@ -20,11 +20,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ....system.bulk_import import bulk_import
 from .library import ClientLibrary
 from .messages import plain_message
-from .official import OfficialLibrary
 from .packet_groups import UPDATE_PERIOD, all_placed, group_counts
-from .pypi import PypiLibrary
 from .running_traffic import RunningTraffic
 from .service import ClientService, Refusal
 
@@ -260,6 +259,17 @@ def _count(name: str, counters: Mapping[str, Any]) -> int:
     return int(found)
 
 
+def _library() -> ClientLibrary:
+    """The client of the folder that this process is given, or PyPI's. Only one of them is imported."""
+    if sys.argv[1:]:
+        from .official import OfficialLibrary
+
+        return OfficialLibrary(Path(sys.argv[1]))
+    from .pypi import PypiLibrary
+
+    return PypiLibrary()
+
+
 def main() -> int:
     """Serve until the end; the process's exit status."""
     # The libraries print: only the protocol may use the real standard output.
@@ -267,12 +277,12 @@ def main() -> int:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the libraries send it to their own process
     service = ClientService(answers)
-    library = OfficialLibrary(Path(sys.argv[1])) if sys.argv[1:] else PypiLibrary()
+    library = _library()
     session = ClientCommands(library, service.cancelled)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, service.end)
     threading.Thread(target=service.read, daemon=True, name="commands").start()
-    with contextlib.suppress(Refusal):
+    with bulk_import(), contextlib.suppress(Refusal):
         library.load()  # before the first command, which reports its failure
     service.serve(session.command)
     released = session.close()

@@ -57,7 +57,9 @@ def wait_for_drain(
         )
         if complete or moment - began >= limit or moment - changed >= quiet:
             return now, clock() - began
-        sleep(min(steady / 5, limit - (moment - began)))
+        # the longer nothing comes, the less often it is looked for
+        still = moment - changed
+        sleep(min(max(steady, still) / 5, quiet - still, limit - (moment - began)))
         now = count()
 
 

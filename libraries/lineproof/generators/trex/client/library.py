@@ -97,16 +97,16 @@ class ClientLibrary(Protocol):
         """Fetch the server's events, if the library has to ask for them."""
         ...
 
-    def check_link(self, port: int) -> None:
-        """Ask whether the link of *port* is up; the answer goes to :attr:`events`."""
+    def check_links(self, ports: Sequence[int]) -> None:
+        """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
         ...
 
     def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Current counters."""
         ...
 
-    def extended_counters(self, port: int) -> Mapping[str, int]:
-        """The card's own counters of *port* since the server started, by its own names."""
+    def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
+        """The cards' own counters since the server started, by port and by their own names, where there are any."""
         ...
 
     def core_loads(self) -> list[list[float]]:

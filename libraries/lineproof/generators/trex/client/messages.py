@@ -104,17 +104,9 @@ class ServerEvents:
 
         return handle
 
-    def wrap_counter_handler(self, original: Callable[[Any, bool], None]) -> Callable[[Any, bool], None]:
-        """A handler of published counters for the library, which records their time and calls *original*."""
-
-        def handle(data: Any, baseline: bool) -> None:
-            self.last_heard = time.monotonic()
-            try:
-                original(data, baseline)
-            except Exception as error:  # as above
-                print(f"counters: {type(error).__name__}: {error}", file=sys.stderr)
-
-        return handle
+    def heard_counters(self, *_: Any) -> None:
+        """Record the time of published counters."""
+        self.last_heard = time.monotonic()
 
     def _record(self, kind: int, data: Mapping[str, Any], now: float) -> None:
         port = data.get("port_id")

@@ -165,10 +165,9 @@ class OfficialLibrary(StlLibrary):
         for kind, data in answers.events(answer):
             self._handle_event(kind, data)
 
-    def check_link(self, port: int) -> None:
-        """Ask whether the link of *port* is up."""
-        if not self._status(port)["attr"]["link"]["up"]:
-            self.events.links_down.add(port)
+    def check_links(self, ports: Sequence[int]) -> None:
+        """Ask whether the links of *ports* are up."""
+        self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
 
     def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Current counters, which the server reads for each answer."""
@@ -177,11 +176,15 @@ class OfficialLibrary(StlLibrary):
         )
         return answers.flat_counters(totals, dict(zip(ports, each, strict=True)))
 
-    def extended_counters(self, port: int) -> Mapping[str, int]:
-        """The card's own counters of *port* since the server started, by its own names."""
-        names = self._ask("get_port_xstats_names", port_id=port)["xstats_names"]
-        values = self._ask("get_port_xstats_values", port_id=port)["xstats_values"]
-        return dict(zip(names, values, strict=False))
+    def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
+        """The cards' own counters since the server started, by port and by their own names."""
+        found = {}
+        for port in ports:
+            with contextlib.suppress(Exception):
+                names = self._ask("get_port_xstats_names", port_id=port)["xstats_names"]
+                values = self._ask("get_port_xstats_values", port_id=port)["xstats_values"]
+                found[port] = dict(zip(names, values, strict=False))
+        return found
 
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""

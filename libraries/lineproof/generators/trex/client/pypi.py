@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import itertools
 import os
 import time
 from collections.abc import Container, Mapping, Sequence
@@ -33,6 +34,8 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
 
         if layers is not None:
             conf.load_layers = list(layers)
+            # to read the IPv6 routes of this machine takes a tenth of the import, and no frame needs them
+            conf.route6_autoload = False
         from trex_stl_lib import trex_stl_packet_builder_scapy as builder
         from trex_stl_lib import trex_stl_streams as streams
         from trex_stl_lib.trex_stl_client import STLClient
@@ -68,7 +71,10 @@ class PypiLibrary(StlLibrary):
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
         events = client.event_handler
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
-        events.on_async_stats_update = self.events.wrap_counter_handler(events.on_async_stats_update)
+        # the library's own statistics of the counters are not used
+        events.on_async_stats_update = self.events.heard_counters
+        # instead of eight random letters
+        client.conn.rpc.rpc_link.id_gen = itertools.count(1)
         self._connect_client()
         client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
@@ -176,12 +182,12 @@ class PypiLibrary(StlLibrary):
     def poll_events(self) -> None:
         """Nothing: the library's thread receives events."""
 
-    def check_link(self, port: int) -> None:
-        """Ask whether the link of *port* is up."""
+    def check_links(self, ports: Sequence[int]) -> None:
+        """Ask whether the links of *ports* are up."""
         # not the library's sync(): it would overwrite the port's state if the traffic ends meanwhile
-        answer = self._client.ports[port].transmit("get_port_status", {"port_id": port})
-        if not self._require_success(answer).data()["attr"]["link"]["up"]:
-            self.events.links_down.add(port)
+        answer = self._require_success(self._of_ports(ports, "get_port_status"))
+        states = zip(ports, answer, strict=True)
+        self.events.links_down |= {port for port, status in states if not status.data["attr"]["link"]["up"]}
 
     def _last_counters(self) -> Mapping[str, Any]:
         """The counters published last."""
@@ -199,13 +205,14 @@ class PypiLibrary(StlLibrary):
             time.sleep(0.001)
         return found
 
-    def extended_counters(self, port: int) -> Mapping[str, int]:
-        """The card's own counters of *port* since the server started, by its own names."""
-        names, values = (
-            self._require_success(self._client._transmit(f"get_port_xstats_{what}", {"port_id": port})).data()
-            for what in ("names", "values")
-        )
-        return dict(zip(names["xstats_names"], values["xstats_values"], strict=False))
+    def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
+        """The cards' own counters since the server started, by port and by their own names."""
+        answer = list(self._of_ports(ports, "get_port_xstats_names", "get_port_xstats_values"))
+        return {
+            port: dict(zip(names.data["xstats_names"], values.data["xstats_values"], strict=False))
+            for port, names, values in zip(ports, answer[::2], answer[1::2], strict=True)
+            if names.rc and values.rc
+        }
 
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""
@@ -249,6 +256,12 @@ class PypiLibrary(StlLibrary):
     def _ask(self, method: str, **parameters: Any) -> Any:
         """The server's answer. Raises Refusal."""
         return self._require_success(self._client._transmit(method, parameters)).data()
+
+    def _of_ports(self, ports: Sequence[int], *methods: str) -> Any:
+        """The answers to *methods* about each of *ports*, in one message."""
+        command = self._loaded.RpcCmdData
+        calls = [command(method, {"port_id": port}, "core") for port in ports for method in methods]
+        return self._client._transmit_batch(calls)
 
     def _command(self, method: str, port: int, **parameters: Any) -> Any:
         """A request about *port*, to be sent in one message with others."""

@@ -196,7 +196,7 @@ class RunningTraffic(ABC):
         if waited >= LOAD_PERIOD:
             # frames are missing; the period in which the sending ended has been reported since
             self._record_core_load(running, took + waited + LOAD_PERIOD)
-        down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | events.links_down
+        self._library.check_links(running.involved)
         grown = self._grown(running)
         around = self._counters()
         return {
@@ -209,7 +209,7 @@ class RunningTraffic(ABC):
             "before": running.before,
             "at_end": first,
             "after": after,
-            "links": {str(port): port not in down for port in running.involved},
+            "links": {str(port): port not in events.links_down for port in running.involved},
             "complaints": list(events.complaints),
             "cpu_util": running.peak_load,
             "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
@@ -299,8 +299,7 @@ class RunningTraffic(ABC):
             raise Refusal("taken", "; ".join(events.complaints))
         if time.monotonic() >= running.next_link_check or events.links_in_doubt:
             events.links_in_doubt = False
-            for port in running.involved:
-                self._library.check_link(port)
+            self._library.check_links(running.involved)
             if (seconds := time.monotonic() - running.load_since) >= 2 * LOAD_PERIOD:
                 self._record_core_load(running, seconds)
             running.next_link_check = time.monotonic() + LINK_CHECK_INTERVAL
@@ -349,16 +348,14 @@ class RunningTraffic(ABC):
 
     def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
         """The cards' own counters of errors, pause frames and frames to a group, by port; none where there are none."""
-        found = {}
-        for port in ports:
-            self._check_cancelled()
-            with contextlib.suppress(Exception):
-                counters = self._library.extended_counters(port)
-                kinds = (is_error, is_pause, is_group_count)
-                found[str(port)] = {
-                    name: int(count) for name, count in counters.items() if any(fits(name) for fits in kinds)
-                }
-        return found
+        self._check_cancelled()
+        kinds = (is_error, is_pause, is_group_count)
+        with contextlib.suppress(Exception):
+            return {
+                str(port): {name: int(count) for name, count in counters.items() if any(fits(name) for fits in kinds)}
+                for port, counters in self._library.extended_counters(ports).items()
+            }
+        return {}
 
     def _grown(self, running: _Traffic) -> dict[str, dict[str, int]]:
         """By how much :meth:`_extended` grew in this trial: those that did."""
@@ -381,10 +378,6 @@ class RunningTraffic(ABC):
     @abstractmethod
     def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams."""
-
-    @abstractmethod
-    def ports(self, ports: list[int] | None = None) -> list[dict[str, Any]]:
-        """The ports as they are."""
 
     @abstractmethod
     def _counters(self) -> dict[str, Any]: ...
