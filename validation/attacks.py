@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lineproof.commands.ending import finish
+from lineproof.core.doubts import OwnPart
+from lineproof.core.trial import Fault, Load, Measure, Outcome
 from support.made_testbeds import (
     CLEAN,
     costly,
@@ -24,10 +27,6 @@ from support.made_testbeds import (
     slow,
     then,
 )
-
-from lineproof.commands.ending import finish
-from lineproof.core.doubts import OwnPart
-from lineproof.core.trial import Fault, Load, Measure, Outcome
 
 PPS = 5_000_000
 UNWATCHED = OwnPart()

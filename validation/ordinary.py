@@ -11,13 +11,12 @@ import math
 import random
 from dataclasses import dataclass, replace
 
-from support.made_testbeds import LINE_PPS, down, fault, goal_named, promised
-
 from lineproof.commands.ending import finish
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, read_trial
+from support.made_testbeds import LINE_PPS, down, fault, goal_named, promised
 
 from .characteristic import options_of
 from .population import NOISE, RATE, Judged, RouterKind, Rulings, table
@@ -73,7 +72,7 @@ OTHERS = {
     "generator loses a burst each 3 s": Bed(own=3.0),
     "generator not watched": Bed(watched=0),
 }
-"""Testbeds on which a sound router may well be INCONCLUSIVE: nothing is claimed of them but that no verdict is wrong."""
+"""Testbeds on which a sound router may be INCONCLUSIVE: all that is claimed of them is that no verdict is wrong."""
 
 RATIOS = (0.99, 1.01, 1.05)
 MOST_WRONG = 0.01

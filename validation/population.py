@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from support.made_testbeds import CLEAN, LINK_BPS, goal_named, promised
-
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.goal import Goal
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load, Tolerance, read_trial
+from support.made_testbeds import CLEAN, LINK_BPS, goal_named, promised
 
 from .noisy_router import PERFECT, GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
 from .shares import PassShare
@@ -89,7 +88,7 @@ def judge(
     kind: RouterKind = RouterKind(),
     seed: int = 1,
     time: str = "",
-    runs: int = 1,  # noqa: B008
+    runs: int = 1,
 ) -> Judged:
     """Return the verdict on router *number* with *ratio* of its SLA. *time*: " for 10 min". *runs*: all must pass."""
     sla = sla_of(seed, number)
@@ -111,7 +110,7 @@ def rulings(
     goal: str,
     ratio: float,
     routers: int,
-    kind: RouterKind = RouterKind(),  # noqa: B008
+    kind: RouterKind = RouterKind(),
     seed: int = 1,
     time: str = "",
     runs: int = 1,
