@@ -168,8 +168,8 @@ class Quantity(ABC):
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the figure of each direction, of one trial or of all *trials* together.
 
-        What was not measured is an open interval. *perfect*: so many trials more, in which every frame came back at once
-        and nothing went wrong.
+        What was not measured is an open interval. *perfect*: so many trials more, in which every frame came back at
+        once and nothing went wrong.
         """
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
