@@ -312,6 +312,19 @@ def of_latency() -> list[Case]:
         ),
         Case("10 % of the probes lost, load not, p99", "FI", P99, probed({10: 900}, sent=1000)),
         Case("copies for lost probes, p99", "FI", P99, probed({10: 2000}, sent=2000, copies=1000)),
+        Case("the load loses half, its probes nothing, p50", "F", P50, router(0.51, probes=FAST)),
+        Case("the load loses 5 %, its probes nothing, p99", "F", P99, router(0.05, probes=FAST)),
+        Case(
+            "the load loses 5 %, its probes nothing, mean", "F", P99.replace("p99", "mean"), router(0.05, probes=FAST)
+        ),
+        Case("the same with the link down", "I", P99, router(0.05, probes=FAST, problems=(down(),))),
+        Case("all but the probes are lost", "F", P50, router(1.0, probes=FAST)),
+        Case(
+            "a burst of 0.05 % of the load, p99",
+            "P",
+            P99,
+            then(*[(9, router(probes=FAST)), (1, router(5e-4, probes=FAST))] * 5),
+        ),
         Case("no probe came back at all", "FI", P99, probed({}, sent=1000)),
         Case("no probe was sent", "I", P99, OK),
         Case(

@@ -90,11 +90,10 @@ def wald_rows() -> list[tuple[str, tuple[float, float, float, float], float]]:
     found = []
     for goal in goals():
         shares = goal.shares()
-        passed, failed, sound = exact(shares, shares.good_share)
-        wrong, right, slow = exact(shares, shares.bad_share)
+        passed, _, sound = exact(shares, shares.good_share)
+        _, right, slow = exact(shares, shares.bad_share)
         # a test that may be wrong as often as this one is, INCONCLUSIVE ones counted as wrong
         least = wald(shares.good_share, 1 - passed, shares.bad_share, 1 - right)
-        del failed, wrong
         found.append((goal.goal, (sound, least[0], slow, least[1]), max(sound / least[0], slow / least[1])))
     return found
 
@@ -115,13 +114,14 @@ def claims(
 ) -> list[Claim]:
     """Return what must hold."""
     claimed = []
-    for (goal, ways, sigma), (slow, fast) in found.items():
-        where = f"{goal}, {ways} directions, noise {100 * sigma:.1f} %"
+    for goal in ("standard", "quick"):
+        of_goal = [pair for key, pair in found.items() if key[0] == goal]
+        slow, fast = ([pair[edge] for pair in of_goal] for edge in (0, 1))
+        where = f"{goal}, 1 to 8 directions, noise 0.3 and 0.6 %, the worst of {len(of_goal)}"
         claimed += [
-            _claim(fast, Ruling.PASS, f"{where}, +1 %", least=0.99),
-            _claim(slow, Ruling.PASS, f"{where}, -1 %", most=0.01),
-            _claim(fast, Ruling.INCONCLUSIVE, f"{where}, +1 %", most=0.01),
-            _claim(slow, Ruling.INCONCLUSIVE, f"{where}, -1 %", most=0.01),
+            _claim(min(fast, key=_passed), Ruling.PASS, f"{where}, +1 %", least=0.99),
+            _claim(max(slow, key=_passed), Ruling.PASS, f"{where}, -1 %", most=0.01),
+            _claim(max(slow + fast, key=_undecided), Ruling.INCONCLUSIVE, f"{where}, ±1 %", most=0.01),
         ]
     claimed += [
         _claim(at["standard", 0.0], Ruling.PASS, "standard at the SLA", most=0.05),
@@ -136,6 +136,14 @@ def claims(
         is_kept = ratio <= MOST_OF_WALD
         claimed.append(Claim(f"{goal}: {ratio:.3f} of Wald's bound, at most {MOST_OF_WALD:g}", is_kept, is_kept))
     return claimed
+
+
+def _passed(found: Rulings) -> float:
+    return found.share(Ruling.PASS).ratio
+
+
+def _undecided(found: Rulings) -> float:
+    return found.share(Ruling.INCONCLUSIVE).ratio
 
 
 def _claim(found: Rulings, ruling: Ruling, where: str, least: float = 0.0, most: float = 1.0) -> Claim:
@@ -162,12 +170,12 @@ def main() -> int:
     """Print the tables; 1 if a claim does not hold, else 0."""
     options = options_of("characteristic", __doc__ or "")
     routers, seed, markdown = options.routers, options.seed, options.markdown
-    fewer = max(20, routers // 5)
+    fewer, half = max(20, routers // 5), max(20, routers // 2)
 
     def section(title: str, text: str) -> None:
         print(f"{'### ' if markdown else ''}{title}\n\n{text}\n", flush=True)
 
-    near = edges(fewer, seed)
+    near = edges(half, seed)
     rows = [
         [
             f"{ways}, {100 * sigma:.1f} %",
@@ -176,7 +184,7 @@ def main() -> int:
         for ways, sigma in product((1, 2, 4, 8), (0.003, 0.006))
     ]
     head = ["directions, noise", *(f"`{goal}` {edge} %" for goal in ("standard", "quick") for edge in ("-1", "+1"))]
-    section(f"Routers passed 1 % beside the SLA, {fewer} of each", table(head, rows, markdown))
+    section(f"Routers passed 1 % beside the SLA, {half} of each", table(head, rows, markdown))
     names = "standard", "quick", "rfc2544"
     at = {(goal, offset): rulings(goal, 1 + offset, routers, seed=seed) for goal in names for offset in GRID}
     rows = [

@@ -9,24 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.foreign import ForeignFrames, Heard
-from lineproof.core.goal import read_goal
 from lineproof.core.group_frames import group_frames
 from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from lineproof.core.verdict import Evidence, Verdict, loss_rule
-from lineproof.methods.sequential import TrialConditions
-from lineproof.methods.verify import verify
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
+from lineproof.core.verdict import Verdict
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
-from lineproof.traffic.catalogue import Catalogue
 from support import faults, robot_run
-from support.model_bench import PROJECT
+from support.made_testbeds import verdict_on
 
-LINK = 10e9
-CATALOGUE = Catalogue.read(PROJECT.profiles)
 HELLO = ForeignFrames({0: 2, 1: 2}, 4.0)
 
 
@@ -34,7 +27,6 @@ def judged(
     foreign: ForeignFrames, stray: int, lost: int = 0, pps: float = 1e6, goal: str = "quick", counted: int = 0
 ) -> Verdict:
     """The verdict where each trial loses *lost* frames and gets *stray* ones, *counted* of them by the card."""
-    requirement = parse(f"64b unidirectional ≥ {pps:.0f} pps", CATALOGUE)
 
     def measure(load: Load, duration: float) -> Outcome:
         frames = round(load.pps * duration)
@@ -42,14 +34,12 @@ def judged(
         shown = {"card.1.rx_multicast_packets": float(counted)} if counted else {}
         return foreign.with_budgets(Outcome(load, duration, duration, 0.0, (count,), readings=shown))
 
-    return verify(requirement, Load(pps), read_goal(PROJECT.goals, goal), measure, LINK, TrialConditions())
+    return verdict_on(f"64b unidirectional ≥ {pps:.0f} pps", measure, goal)
 
 
 def test_a_router_that_says_hello_is_judged() -> None:
     assert judged(ForeignFrames(), stray=1).ruling is Ruling.INCONCLUSIVE
-    found = judged(HELLO, stray=1)
-    assert found.ruling is Ruling.PASS
-    assert "up to 4 frames of other origin may have come in, and hide as many lost ones" in found.message
+    assert judged(HELLO, stray=1).ruling is Ruling.PASS
 
 
 def test_more_frames_than_expected_are_a_surplus() -> None:
@@ -76,33 +66,27 @@ def test_no_label_where_loss_may_hide() -> None:
 
 
 @pytest.mark.parametrize("foreign", [ForeignFrames(), HELLO])
-@pytest.mark.parametrize(("stray", "lost"), [(1, 1), (3, 3), (3, 2), (500, 500)])
+@pytest.mark.parametrize(("stray", "lost"), [(30, 30), (30, 20), (500, 500)])
 def test_as_many_strange_frames_as_lost_ones_hide_no_loss(foreign: ForeignFrames, stray: int, lost: int) -> None:
-    found = judged(foreign, stray=stray, lost=lost, counted=stray)
-    assert found.ruling is Ruling.INCONCLUSIVE, found.message
-    words = f"port 1 received {lost} multicast or broadcast frames that may be in the place of as many from port 0"
-    assert words in found.message
+    assert judged(foreign, stray=stray, lost=lost, counted=stray).ruling is Ruling.INCONCLUSIVE
+
+
+def test_ten_strange_frames_in_a_million_are_named_and_no_doubt() -> None:
+    assert judged(ForeignFrames(), stray=10, lost=10, counted=10).ruling is Ruling.PASS
+    assert judged(ForeignFrames(), stray=1, lost=1, counted=1, goal="rfc2544").ruling is Ruling.INCONCLUSIVE
 
 
 def test_strange_frames_beside_all_that_were_sent_hide_nothing() -> None:
     assert judged(ForeignFrames(), stray=30, counted=30).ruling is Ruling.PASS
     # a larger loss is no less clear
     assert judged(ForeignFrames(), stray=3, lost=300, counted=3).ruling is Ruling.FAIL
-    # what a loss ratio forgives it forgives here too
-    requirement = parse("64b unidirectional loses ≤ 1% at 1 Mpps", CATALOGUE)
-    goal = read_goal(PROJECT.goals, "quick").with_loss_ratio(requirement.threshold.number / 100)
-    count = DirectionCount(0, 1, 10**6, 10**6, 10**6)
-    outcome = Outcome(Load(1e6), 1.0, 1.0, 0.0, (count,), readings={"card.1.rx_broadcast_packets": 5.0})
-    trial = assess_trial(1, ForeignFrames().with_budgets(outcome), Tolerance())
-    assert loss_rule(goal, in_total=False)(trial) == (Evidence.GOOD,)
-    assert loss_rule(read_goal(PROJECT.goals, "quick"), in_total=False)(trial) == (Evidence.NONE,)
 
 
 def test_a_card_that_counts_frames_which_it_drops_is_no_witness() -> None:
     deaf = ForeignFrames.of({1: Heard(0, group_frames=2)})
-    assert judged(deaf, stray=0, counted=1).ruling is Ruling.PASS
+    assert judged(deaf, stray=0, counted=40).ruling is Ruling.PASS
     heard = ForeignFrames.of({1: Heard(2, group_frames=3)})
-    assert judged(heard, stray=0, counted=1).ruling is Ruling.INCONCLUSIVE
+    assert judged(heard, stray=0, counted=40).ruling is Ruling.INCONCLUSIVE
 
 
 def test_multicast_that_was_sent_is_not_strange() -> None:

@@ -10,19 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.bounds import Bounds
 from lineproof.core.causes import Cause, Role, Stage
+from lineproof.core.deciding import Asked
 from lineproof.core.goal import read_goal
 from lineproof.core.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
 from lineproof.core.ledger_phrases import where_lost
+from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.core.verdict import Tally, Verdict
+from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.evidence.ledger_table import ledgers_fragment, ledgers_table
 from lineproof.session.bookkeeping import MAX_LEDGERS, Bookkeeper
 from lineproof.traffic.catalogue import Catalogue
+from support.made_testbeds import promised
 from support.model_bench import PROJECT
 
 INTERFACES = {0: "eth1", 1: "eth2"}
@@ -33,7 +37,7 @@ def trial(*directions: tuple[int, int], number: int = 1) -> Trial:
     counts = tuple(
         DirectionCount(at, 1 - at, offered, offered, forwarded) for at, (offered, forwarded) in enumerate(directions)
     )
-    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 1_795_000_000.0, counts), ())
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 1_795_000_000.0, counts), (), Bounds(1.0, 1.0))
 
 
 def reading(rx: Sequence[int] = (0, 0), tx: Sequence[int] = (0, 0), *causes: Cause) -> Telemetry:
@@ -179,12 +183,12 @@ class CountingRouter:
 
 def keep(router: CountingRouter, outcomes: str, book: Bookkeeper) -> tuple[Ledger, ...]:
     """Trials that lose 10 of 100 frames (``b``) or none (``g``), between which the book may read."""
-    good = bad = 0
     measure = book.reading_after_bad_trials(lambda load, duration: trial((100, 100)).outcome)
+    asked = Asked(promised("64b 1-flow ≥ 1 Mpps"))
     for number, kind in enumerate(outcomes, 1):
         measure(Load(1e6), 1.0)
-        good, bad = good + (kind == "g"), bad + (kind == "b")
-        book.add_trial(trial((100, 90 if kind == "b" else 100), number=number), Tally(good, bad, 0))
+        one = trial((100, 90 if kind == "b" else 100), number=number)
+        book.add_trial(one, asked.add(one))
     book.close(router())
     return tuple(book.ledgers)
 
@@ -226,7 +230,7 @@ def test_a_fail_quotes_the_ledger_of_its_worst_trial_and_the_trials_it_covers() 
     def message(fifth: int, sixth: int) -> str:
         trials = (trial((100, 100 - fifth), number=5), trial((100, 100 - sixth), number=6))
         goal = read_goal(PROJECT.goals, "quick")
-        return Verdict(requirement, goal, Ruling.FAIL, "lost", trials, 10e9, {}, ledgers=ledgers).message
+        return Verdict(requirement, goal, Ruling.FAIL, Reason("lost"), trials, 10e9, {}, ledgers=ledgers).message
 
-    assert "; in trials 1 to 5 together, " in message(10, 9)
-    assert "; in trial 6, " in message(10, 11)
+    assert "\n  in trials 1 to 5 together, " in message(10, 9)
+    assert "\n  in trial 6, " in message(10, 11)

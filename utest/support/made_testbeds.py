@@ -18,6 +18,7 @@ from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Problem, Tolerance, read_trial
+from lineproof.core.verdict import Verdict, verdict_of
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
 
@@ -181,3 +182,10 @@ def down(*ways: int) -> Problem:
 def fault(kind: Fault, frames: float | None = None, *ways: int) -> Problem:
     """Return a problem of these directions (none: of all) with the most frames that it concerns."""
     return Problem(kind, "for a test", frames, tuple((way, way ^ 1) for way in ways))
+
+
+def verdict_on(sentence: str, testbed: Measure, goal: str = "quick", own: OwnPart = CLEAN) -> Verdict:
+    """Return the verdict with its words."""
+    requirement, promise = parse(sentence, CATALOGUE), promised(sentence, goal, own)
+    decision = decided(promise, testbed)
+    return verdict_of(decision, promise, requirement, promise.quantity.named_figures(promise, decision.trials))

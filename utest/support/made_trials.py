@@ -133,27 +133,25 @@ def promises(draw: st.DrawFn, name: str) -> Promise:
     return replace(promise, in_total=promise.quantity.has_total and draw(st.booleans()))
 
 
-def ways() -> st.SearchStrategy[Way]:
+@st.composite
+def ways(draw: st.DrawFn) -> Way:
     """Counts of a direction, more often good than bad."""
 
-    @st.composite
-    def way(draw: st.DrawFn) -> Way:
-        pick = lambda *values: draw(st.sampled_from(values))  # noqa: E731
-        foreign = pick(0, 0, 0, 3, 500)
-        low = pick(0.4, 0.4, 1.9, 2.5)
-        return Way(
-            offered=pick(FRAMES, FRAMES, FRAMES, FRAMES, FRAMES - 300, FRAMES + 400, FRAMES // 2),
-            lost=pick(0, 0, 0, 0, 1, 50, 200, 3000, 40_000, FRAMES, -foreign),
-            foreign=foreign,
-            backlog=pick(0, 0, 50, 5000),
-            late=pick(0, 0, 2, 10, 30, 600),
-            probes_lost=pick(0, 0, 0, 1, 100),
-            copies=pick(0, 0, 0, 1, 30),
-            disorder=pick(0, 0, 0, 5, 40),
-            recovery=(low, low + pick(0.1, 0.2, 5.0)),
-        )
+    def pick(*values: int) -> int:
+        return draw(st.sampled_from(values))
 
-    return way()
+    foreign, low = pick(0, 0, 0, 3, 500), draw(st.sampled_from([0.4, 0.4, 1.9, 2.5]))
+    return Way(
+        offered=pick(FRAMES, FRAMES, FRAMES, FRAMES, FRAMES - 300, FRAMES + 400, FRAMES // 2),
+        lost=pick(0, 0, 0, 0, 1, 50, 200, 3000, 40_000, FRAMES, -foreign),
+        foreign=foreign,
+        backlog=pick(0, 0, 50, 5000),
+        late=pick(0, 0, 2, 10, 30, 600),
+        probes_lost=pick(0, 0, 0, 1, 100),
+        copies=pick(0, 0, 0, 1, 30),
+        disorder=pick(0, 0, 0, 5, 40),
+        recovery=(low, low + draw(st.sampled_from([0.1, 0.2, 5.0]))),
+    )
 
 
 @st.composite

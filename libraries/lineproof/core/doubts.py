@@ -140,7 +140,7 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         if own.lossy:
             words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost}"
             yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
-        elif row.lost:
+        else:
             yield Problem(
                 Fault.UNWATCHED, f"{name(row)}: up to {frames:.0f} lost frames may be its own", frames, ports(row)
             )

@@ -124,10 +124,11 @@ class LatencySpread:
         low = low if math.isinf(low) else max(0.0, low - fastest[1])
         return Bounds(low, max(low, high - min(fastest[0], LATER)))
 
-    def with_unknown(self, frames: float) -> LatencySpread:
-        """Return it with so many frames more, of which nothing is known."""
-        more = math.ceil(frames - 1e-9)
-        return LatencySpread(Counter(self.best) + Counter({0: more}), Counter(self.worst) + Counter({LOST: more}))
+    def with_lost(self, most: float, certain: float = 0.0) -> LatencySpread:
+        """Return it with frames more that may be lost: so many at most, and so many certainly."""
+        more, gone = math.ceil(most - 1e-9), math.floor(certain + 1e-9)
+        best = Counter(self.best) + Counter({0: more - gone, LOST: gone})
+        return LatencySpread(best, Counter(self.worst) + Counter({LOST: more}))
 
 
 def pooled(spreads: Sequence[LatencySpread], perfect: int = 0) -> LatencySpread:

@@ -44,8 +44,9 @@ class ForwardingRate(Quantity):
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return the promised rate in frames/s, of one direction or of all in total."""
-        # a mean of rates is rounded
-        return Limit(requirement.judged_pps(link_bps) * (1 - 1e-9), at_least=True)
+        # a trial has whole frames: one of each direction is rounding
+        rounded = (requirement.directions if requirement.in_total else 1) / goal.final_trial_duration
+        return Limit(requirement.judged_pps(link_bps) - rounded, at_least=True)
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the forwarding rate, with the frames that it might have forwarded of those that were not offered."""

@@ -12,13 +12,16 @@ from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.doubts import AT_THE_LOAD, Conditions, name, own_ceiling, own_delay, own_loss, ports
-from ...core.latency import Errors, LatencySpread, Statistic, pooled, time_words
+from ...core.latency import Errors, LatencyCount, LatencySpread, Statistic, pooled, time_words
 from ...core.phrases import mean_rate
 from ...core.quantity import Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Fault, Problem, Trial
 from ...core.units import Unit
 from ...units import si
+
+MOST_LOST = 100.0
+"""Lost frames for each probe frame that was sent, where hardly a frame came back."""
 
 READING_SECONDS = 1e-3
 """Seconds that two counters may be read apart."""
@@ -34,7 +37,7 @@ def overloaded(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 class Latency(Quantity):
-    """A statistic of the latency of each direction in µs. A lost probe frame is later than any limit."""
+    """A statistic of the latency of each direction in µs. A lost frame is later than any limit."""
 
     name = "latency"
     word = "latency"
@@ -51,14 +54,12 @@ class Latency(Quantity):
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the statistic of each direction in µs, of the probe frames of all *trials*."""
-        goal, statistic = promise.goal, promise.statistic or Statistic("max")
+        goal = promise.goal
         errors: Errors = (goal.risk / max(1, promise.soak),) * 2
         if len(trials) == 1 and not perfect and goal.good_share is not None and goal.bad_share is not None:
             errors = goal.good_share, 1 - goal.bad_share
         columns = zip(*(trial.outcome.directions for trial in trials), strict=True)
-        return tuple(
-            _statistic(list(zip(trials, column, strict=True)), statistic, errors, perfect) for column in columns
-        )
+        return tuple(_statistic(list(zip(trials, column, strict=True)), promise, errors, perfect) for column in columns)
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return the statistic of all probe frames, and what is known of them."""
@@ -113,21 +114,22 @@ def _share(promise: Promise) -> str:
     return {"min": "The fastest frame is", "mean": "On average a frame is"}.get(name, "Each measured frame is")
 
 
-def _statistic(
-    rows: Sequence[tuple[Trial, DirectionCount]], statistic: Statistic, errors: Errors, perfect: int
-) -> Bounds:
-    spreads = [_spread(trial, row) for trial, row in rows]
+def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, errors: Errors, perfect: int) -> Bounds:
+    spreads = [_spread(trial, row, promise.goal.forgiven) for trial, row in rows]
     known = [spread for spread in spreads if spread is not None]
     if len(known) < len(spreads):
         return UNKNOWN
-    found = pooled(known, perfect).bounds(statistic, errors)
+    found = pooled(known, perfect).bounds(promise.statistic or Statistic("max"), errors)
     delay = max(trial.delay(row) for trial, row in rows)
     hides_all = any(math.isinf(trial.hidden(row)) for trial, row in rows)
     return Bounds(max(0.0, found.low - delay), math.inf if hides_all else found.high)
 
 
-def _spread(trial: Trial, row: DirectionCount) -> LatencySpread | None:
-    """Return the latencies of the probe frames of a direction; None: nothing is known, or the counts contradict."""
+def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread | None:
+    """Return the latencies of the probe frames of a direction; None: nothing is known, or the counts contradict.
+
+    Of a load that loses more than is *forgiven*, as many are lost as of all frames.
+    """
     count = trial.probes(row)
     if count is None or not count.sent:
         return None
@@ -141,7 +143,16 @@ def _spread(trial: Trial, row: DirectionCount) -> LatencySpread | None:
     # Little's law: where frames wait much longer than probes, the probes are treated differently
     if math.isfinite(latest) and waiting > 2 * latest:
         return None
-    return spread if math.isinf(hidden) else spread.with_unknown(count.sent * hidden / offered)
+    most, certain = (_lost_beside(count, frames / offered, forgiven) for frames in (row.lost, row.lost - cost))
+    spread = spread.with_lost(most, min(certain, most))
+    return spread if math.isinf(hidden) else spread.with_lost(count.sent * hidden / offered)
+
+
+def _lost_beside(count: LatencyCount, loss_ratio: float, forgiven: float) -> float:
+    """Return how many lost frames *count* lacks, so that it shows the *loss_ratio* of all frames."""
+    if loss_ratio <= forgiven:
+        return 0.0
+    return min(MOST_LOST * count.sent, max(0.0, loss_ratio * count.sent - count.lost) / max(1e-9, 1 - loss_ratio))
 
 
 def _doubt_of_histogram(trial: Trial) -> str:
