@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from lineproof.core.trial import Trial
 from lineproof.core.rule import Ruling
+from lineproof.core.trial import Trial
 from lineproof.project import Project
 from lineproof.session.judging import Judge
 from lineproof.session.plan import Plan
