@@ -61,7 +61,7 @@ def test_judged_from_the_records_is_judged_live(shares, sentence):
 
 
 def conditions(on_trial) -> TrialConditions:
-    return TrialConditions(Tolerance(), 1.0, on_trial)
+    return TrialConditions(Tolerance(), 1.0, on_trial=on_trial)
 
 
 def promise_at(sentence="64b unidirectional ≥ 1 Mpps", goal=QUICK):

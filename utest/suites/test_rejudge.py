@@ -235,17 +235,16 @@ def test_frames_that_were_lost_and_their_counters_too(copy: Path):
     change_records(copy / "trials.jsonl", edit)
     found = rejudge(copy).sentences[KEPT]
     assert found.verdict is not None and found.verdict.ruling.value == "FAIL" and not found.same
-    assert "trial 1 was 'good', and is 'bad beyond what is forgiven' now" in found.notes
+    assert "trial 1 was 'keeps', and is 'misses' now" in found.notes
 
 
 @pytest.mark.parametrize(
     ("file", "place", "edit", "says"),
     [
-        ("trials.jsonl", KEPT, lambda row: row.update(duration=3.0), "and the recorded one took 3 s at 2 Mpps"),
-        ("trials.jsonl", RECOVERS, lambda row: row.pop("step_down"), "trial 1 has no counts of a change of load"),
+        ("trials.jsonl", KEPT, lambda row: row.update(duration=0.3), "and the recorded one took 0.3 s at 2 Mpps"),
         ("trials.jsonl", COSTS, lambda row: row.update(number=9), "and trials.jsonl has 9"),
         ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "the verdict names trials 1"),
-        ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "a verdict needs more than the 3 recorded"),
+        ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "a verdict needs more than the"),
         ("readings.jsonl", SOON, lambda row: row.update(requirement=77), "no reading of the router was recorded"),
     ],
 )
@@ -277,8 +276,8 @@ def test_another_goal_than_that_of_the_run(copy: Path):
 def test_a_breakdown_is_inconclusive_again_for_its_reason(run: Path):
     found = rejudge(run).sentences[BROKEN]
     assert found.same and found.verdict is not None and found.record.breakdown
-    assert found.record.breakdown in found.verdict.reason
-    assert "the testbed broke down after 1 trials" in found.verdict.reason
+    assert found.record.breakdown in found.verdict.reason.summary
+    assert "the testbed broke down after 1 trials" in found.verdict.reason.summary
 
 
 @pytest.mark.parametrize(
@@ -329,10 +328,10 @@ def test_what_was_sent_is_kept_once(run: Path):
     assert len(named) == 2  # with probe frames and without
 
 
-def test_each_trial_says_its_weight_and_why(run: Path):
+def test_each_trial_says_what_it_shows(run: Path):
     rows = [json.loads(line) for line in (run / "trials.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert all(bool(row["evidence"]) == bool(row["why"]) == bool(row["number"]) for row in rows)
-    assert first_trial(rows, KEPT)["why"] == "it keeps what the sentence asks; lost 0 of 2000000 frames"
+    assert all(bool(row["evidence"]) == bool(row["number"]) for row in rows)
+    assert first_trial(rows, KEPT)["evidence"] == "keeps"
     missed = first_trial(rows, MISSED)
-    assert missed["evidence"] == "bad beyond what is forgiven"
+    assert missed["evidence"] == "misses"
     assert set(missed["counters"]) == {"before", "ended", "after"}
