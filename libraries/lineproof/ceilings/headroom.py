@@ -129,16 +129,6 @@ class MeasuredLimits:
         """The ceiling measured for this profile, direction and *pairs*; None if there is none that applies."""
         return None if self.why_unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue, pairs)
 
-    def clock_text(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> str:
-        """The generator's own latency, measured without a router, in words; "" if it is not known."""
-        found = self.ceiling(profile, bidirectional, pairs)
-        if found is None or found.latency is None:
-            return ""
-        return (
-            f"with the router bypassed it measures {found.latency} at {si(found.latency.load_pps, 'pps')}"
-            f" ({self._calibrated(found)})"
-        )
-
     def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
         """:meth:`ceiling`, as a :class:`KnownCeiling`."""
         found = self.ceiling(profile, bidirectional, pairs)

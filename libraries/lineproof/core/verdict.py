@@ -103,7 +103,7 @@ class Verdict:
         whether the testbed is real.
         """
         requirement = self.requirement
-        if self.ruling is not Ruling.PASS or not self.goal.is_strict or requirement.quantity.name != "throughput":
+        if self.ruling is not Ruling.PASS or not self.goal.is_strict or not requirement.quantity.threshold_is_load:
             return False
         if self.rests_on_host_counts or any((self.router_drops or {}).values()) or len(requirement.profile.frames) > 1:
             return False

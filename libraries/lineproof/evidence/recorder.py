@@ -34,7 +34,6 @@ from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data, finite
 from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
-from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
 from .records import (
     INTERRUPTED,
@@ -314,7 +313,7 @@ class Recorder:
             ended=time.time(),
             demand=Demand.of(requirement, promise),
             extra={
-                "figures": {**rate_intervals(verdict), **verdict.figures},
+                "figures": dict(verdict.figures),
                 "time": self.seconds,
                 **({ABOUT: dict(self._about)} if self._about else {}),
                 "router_drops": dict(verdict.router_drops or {}),

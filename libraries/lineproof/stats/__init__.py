@@ -4,7 +4,7 @@ A sample is a sequence of measurements in one unit; results are in that unit unl
 imported on first use, because the import takes about a second and most runs do not need it.
 """
 
-from .comparison import Comparison, Method, RelativeChange, compare, more_often
+from .comparison import Comparison, Method, RelativeChange, compare
 from .dot_plot import dot_plot
 from .families import holm_levels
 from .intervals import (
@@ -32,6 +32,5 @@ __all__ = [
     "holm_levels",
     "interval",
     "mean_interval",
-    "more_often",
     "normality",
 ]

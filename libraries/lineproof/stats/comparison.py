@@ -161,15 +161,6 @@ def compare(
     )
 
 
-def more_often(k: int, n: int, other_k: int, other_n: int, confidence: float = 0.99) -> bool:
-    """Whether *k* of *n* is proven to be more often than *other_k* of *other_n* (Fisher's exact test, one-sided)."""
-    from scipy import stats
-
-    # of all k + other_k, those that fall among the n, if it made no difference
-    chance = stats.hypergeom.sf(k - 1, n + other_n, k + other_k, n)
-    return float(chance) <= 1 - confidence
-
-
 def _moments(sample: Sequence[float] | Moments, what: str) -> tuple[Moments, float]:
     """The sample's moments and its variance."""
     found = sample if isinstance(sample, Moments) else Summary.of(check_sample(sample, 2, what))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.bounds import Bounds, Limit
@@ -13,7 +14,6 @@ from ...core.requirement import Requirement
 from ...core.rule import Ruling
 from ...core.trial import Fault, Problem, Trial
 from ...core.units import RATE_UNITS
-from ...stats import interval
 from ...units import si
 from ..loss import in_unit
 
@@ -83,13 +83,12 @@ class ForwardingRate(Quantity):
         return Reason(words, tuple(details))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
-        """Return the smallest and largest rate of a trial, and the mean's interval."""
+        """Return the smallest and largest rate of a trial, and the bounds of the worst direction's, in frames/s."""
         rates = [mean_rate([trial], promise, "forwarded") for trial in trials]
         figures = {"forwarded_pps_min": min(rates), "forwarded_pps_max": max(rates)}
-        spread = interval(rates, promise.goal.confidence)
-        if spread.low is not None and spread.high is not None:
-            figures |= {"forwarded_pps_low": spread.low, "forwarded_pps_high": spread.high}
-        return figures
+        whole = promise.figures(trials)
+        ends = {"low": min(bounds.low for bounds in whole), "high": min(bounds.high for bounds in whole)}
+        return figures | {f"forwarded_pps_{end}": pps for end, pps in ends.items() if math.isfinite(pps)}
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return what is still delivered."""
