@@ -37,7 +37,7 @@ def test_it_has_a_title_and_an_example_that_is_its_sentence(quantity: Quantity) 
 
 @every
 def test_it_needs_what_the_product_can_give(quantity: Quantity) -> None:
-    assert quantity.needs <= set(get_args(Need)) and quantity.chart in ("bars", "range", "histogram")
+    assert quantity.needs <= set(get_args(Need)) and quantity.chart in ("rates", "range", "histogram")
     assert quantity.name == quantity.name.strip().lower() and " " not in quantity.word
     requirement = parse(f"64b unidirectional {quantity.example}", CATALOGUE)
     assert quantity.probes(requirement, 0.05) >= ("probes" in quantity.needs)
@@ -119,4 +119,4 @@ def test_its_load_and_seconds_are_positive(quantity: Quantity) -> None:
     for promise in promises_of(quantity):
         assert promise.load_pps > 0 and quantity.trial_seconds(promise) > 0
         assert 0 < quantity.gentle_load(Load(promise.load_pps)).pps <= promise.load_pps
-        assert quantity.plain("≤ 1", "at a load", "full")
+        assert quantity.plain(promise, "≤ 1", "at a load")

@@ -37,7 +37,7 @@ def _worse_way(way: Way, how: str, frames: int) -> Way:
         case "all later":
             return replace(way, slower=1)
         case "more probes lost":
-            return replace(way, probes_lost=way.probes_lost + min(5, max(0, 1000 - way.late - way.probes_lost)))
+            return replace(way, probes_lost=way.probes_lost + min(5, max(0, 999 - way.late - way.probes_lost)))
         case "more copies":
             return replace(way, copies=way.copies + more)
         case "more out of order":

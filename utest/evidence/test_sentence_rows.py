@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,7 +76,7 @@ def row(
         ("64b unidirectional loses ≤ 2 % at 1 Mpps", "≤ 2%", 1.0),
         ("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", "≤ 400 cycles/packet", 350.0),
         ("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", "≤ 20 µJ/packet", 1e6 * 19 / 990_000),
-        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", 20.7),
+        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", math.inf),
         ("64b unidirectional latency p50 ≤ 50 µs at 1 Mpps", "p50 ≤ 50 µs", 20.0),
         ("64b unidirectional recovers in ≤ 2 s", "≤ 2 s", 1.5),
         ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 0.0916),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .doubts import with_doubts
 from .quantity import Promise
@@ -129,10 +129,10 @@ def decide(
         trial = with_doubts(trial, promise.conditions, doubts)
         standing = asked.add(trial)
         conditions.on_trial(trial, standing)
-        if standing.rule.ruling is not None or (
-            standing.rule.cannot_pass and promise.soak and not conditions.whole_soak
-        ):
+        if standing.rule.ruling is not None:
             return asked.decision
+        if promise.soak and standing.rule.cannot_pass and not conditions.whole_soak:
+            return replace(asked.decision, ruling=Ruling.INCONCLUSIVE)
         plan.learn(trial)
 
 
