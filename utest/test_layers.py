@@ -202,3 +202,18 @@ def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
             slow = [root for root in roots if root.partition(".")[0] in SLOW_TO_IMPORT]
             found += [f"{name}: {root}" for root in slow if not name.startswith(SLOW_TO_IMPORT[root.partition(".")[0]])]
     assert found == []
+
+
+QUANTITY_NAMES = {"loses", "recovers", "pdv", "gathers", "reorders"}
+"""Names of quantities that are no other word of the product: no generator, study or report has them for itself."""
+
+
+def test_no_quantity_is_named_outside_of_its_folder() -> None:
+    named = [
+        f"{name}:{node.lineno} '{node.value}'"
+        for name, path in FILES.items()
+        if name.startswith(f"{PRODUCT}.") and not name.startswith((f"{PRODUCT}.quantities", f"{PRODUCT}.registry"))
+        for node in nodes_of(path)
+        if isinstance(node, ast.Constant) and node.value in QUANTITY_NAMES
+    ]
+    assert named == []

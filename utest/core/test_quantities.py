@@ -71,6 +71,27 @@ def test_a_sound_router_passes_and_figures_lie_between_two_ends(quantity: Quanti
                 assert len(figures) in (1, len(made.ways)) and all(one.low <= one.high for one in figures)
 
 
+UNREAD = {
+    "cycles": replace(GOOD, problems=((Fault.COUNTERS, None, (), 0.0),)),
+    "gathers": replace(GOOD, problems=((Fault.COUNTERS, None, (), 0.0),)),
+    "energy": replace(GOOD, watts=float("nan")),
+    "recovers": Made((Way(recovery=(float("nan"), 1.0)),)),
+}
+"""A trial whose figure was not read, of each quantity whose trials together have their median."""
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_one_of_nine_trials_that_was_not_read_costs_no_verdict(name: str) -> None:
+    unread, dear = UNREAD[name], replace(TWO, watts=60.0, cycles=900.0, vectors=20.0, ways=(Way(recovery=(5, 6)),))
+    for words in SENTENCES[name]:
+        promise = replace(promised(f"64b unidirectional {words}"), load_pps=FRAMES)
+        assert promise.figures([unread.trial()]) == (UNKNOWN,)
+        for kind, ruling in (GOOD, Ruling.PASS), (dear, Ruling.FAIL):
+            trials = [kind.trial(number) for number in range(1, 9)]
+            assert promise.figures([*trials, unread.trial(9)]) == promise.figures(trials)
+            assert ruling_of(promise, [kind, unread, *[kind] * 58]) is ruling
+
+
 @every
 def test_trials_that_are_alike_have_the_figure_of_one(quantity: Quantity) -> None:
     for promise in promises_of(quantity):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_high, median_low
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +47,13 @@ class Limit:
     def better_end(self, bounds: Bounds) -> float:
         """Return the end of *bounds* that is better for the router."""
         return bounds.high if self.at_least else bounds.low
+
+    def median(self, figures: Sequence[Bounds], perfect: int = 0) -> Bounds:
+        """Return the median of the *figures* of several trials, and of *perfect* trials more.
+
+        A trial of which nothing is known moves it by one place at most: one of nine costs no verdict. Even numbers of
+        trials have two medians, and it lies between them.
+        """
+        best = [math.inf if self.at_least else 0.0] * perfect
+        lows, highs = [item.low for item in figures] + best, [item.high for item in figures] + best
+        return Bounds(median_low(lows), median_high(highs))

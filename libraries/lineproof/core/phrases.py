@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from ..units import Rate, si
@@ -19,6 +20,21 @@ def percent(ratio: float) -> str:
 def percent_bounds(bounds: Bounds) -> str:
     """Return bounds of a ratio in words."""
     return percent(bounds.low) if bounds.is_exact else f"{100 * bounds.low:.3g} to {percent(bounds.high)}"
+
+
+def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> str:
+    """Return *bounds* in words, each end as *text* writes it: ``400``, ``400 to 410``, ``at most 410``."""
+    low, high = text(bounds.low), text(bounds.high)
+    if low == high:
+        return low
+    if math.isinf(bounds.high):
+        return f"at least {low}"
+    return f"{low} to {high}" if bounds.low else f"at most {high}"
+
+
+def median_words(trials: Sequence[Trial]) -> str:
+    """Return the words that follow a figure that is the median of several *trials*."""
+    return f" (median of {len(trials)} trials)" if len(trials) > 1 else ""
 
 
 def rate_words(pps: float, promise: Promise) -> str:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.packet_cost import PacketCost, cost_figures, cost_readings, packet_costs, read_costs, together
-from ...core.phrases import mean_rate
+from ...core.phrases import between, mean_rate, median_words
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.telemetry import Telemetry
@@ -59,26 +59,8 @@ class Cycles(Quantity):
     example = "costs ≤ 450 cycles/packet"
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
-        """Return the figure of all packets of all *trials*; open where a trial was not read, or sent too little.
-
-        At a lower load vectors are emptier and a packet costs more cycles; what the testbed lost changes no cost.
-        """
-        readings = [read_costs(trial.outcome.readings) for trial in trials]
-        if not all(readings) or any(_is_spoilt(trial) for trial in trials):
-            return (UNKNOWN,)
-        whole = together(cost for costs in readings for cost in costs)
-        value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
-        if value is None or not 0 <= value < math.inf:
-            return (UNKNOWN,)
-        worse = better = value
-        if any(is_below_load(trial, promise) for trial in trials):
-            if promise.names_load:
-                return (UNKNOWN,)
-            better = math.inf if self.at_least else 0.0
-        if perfect:
-            share = len(trials) / (len(trials) + perfect)
-            worse, better = (math.inf, math.inf) if self.at_least else (worse * share, better * share)
-        return (Bounds(min(worse, better), max(worse, better)),)
+        """Return the figure of all packets of a trial, of several the median; open where it is not known."""
+        return (promise.limit.median([_cost(promise, trial) for trial in trials], perfect),)
 
     def measure(self, instruments: Instruments, promise: Promise) -> Measure:
         """Return a trial that clears and reads the runtime counters while it sends."""
@@ -89,13 +71,19 @@ class Cycles(Quantity):
         readings = [costs for trial in trials if (costs := read_costs(trial.outcome.readings))]
         if not readings:
             return Reason("the router's runtime counters were not read")
-        summary, details = _costs_words(readings, promise.unit)
+        (whole,) = promise.figures(trials)
+        if whole == UNKNOWN:
+            return Reason("the cost of a packet at the load is not known")
+        summary, details = _costs_words(readings, promise.unit, whole, median_words(trials))
         offered, forwarded = (si(mean_rate(trials, promise, name), "pps") for name in ("offered", "forwarded"))
         return Reason(f"{summary} at {forwarded} forwarded, {offered} offered", details)
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
-        """Return the figures over all threads, and of each."""
-        return cost_figures([read_costs(trial.outcome.readings) for trial in trials])
+        """Return the judged figure at the end that is worse for the router, and others over all packets."""
+        figures = cost_figures([read_costs(trial.outcome.readings) for trial in trials])
+        judged, (whole,) = READING_OF[promise.unit], promise.figures(trials)
+        figures.pop(judged, None)
+        return figures if whole == UNKNOWN else {**figures, judged: promise.limit.worse_end(whole)}
 
     def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
         """Return the figure of all workers, and of each; of many workers the least and the greatest."""
@@ -127,6 +115,22 @@ class Gathering(Cycles):
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return how many frames are handled at once."""
         return f"The router's software takes {figure}: many at once are cheaper."
+
+
+def _cost(promise: Promise, trial: Trial) -> Bounds:
+    """Return the figure of all packets of *trial*.
+
+    At a lower load vectors are emptier and a packet costs more cycles; what the testbed lost changes no cost.
+    """
+    whole = together(read_costs(trial.outcome.readings))
+    value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
+    if value is None or not 0 <= value < math.inf or _is_spoilt(trial):
+        return UNKNOWN
+    if not is_below_load(trial, promise):
+        return Bounds(value, value)
+    if promise.names_load:
+        return UNKNOWN
+    return Bounds(value, math.inf) if promise.limit.at_least else Bounds(0.0, value)
 
 
 def _is_spoilt(trial: Trial) -> bool:
@@ -221,8 +225,10 @@ def _past_the_generator() -> Iterator[None]:
         raise _RouterFailed(error) from error
 
 
-def _costs_words(readings: Sequence[Sequence[PacketCost]], unit: Unit) -> tuple[str, tuple[str, ...]]:
-    """Return all *readings* in words, the figure of *unit* first: of all packets, then its spread and each thread."""
+def _costs_words(
+    readings: Sequence[Sequence[PacketCost]], unit: Unit, figure_of_all: Bounds, median: str
+) -> tuple[str, tuple[str, ...]]:
+    """Return *figure_of_all* in words, and lines: the other figures of *readings*, their spread and each thread."""
     rows = [row for costs in readings for row in costs]
     judged, whole = READING_OF[unit], together(rows)
     values = {} if whole is None else {name: _cycles(value) for name, value in whole.figures().items()}
@@ -244,7 +250,7 @@ def _costs_words(readings: Sequence[Sequence[PacketCost]], unit: Unit) -> tuple[
     threads = [(name, figure(row for row in rows if row.thread == name)) for name in names if len(names) > 1]
     details = [others, f"trials from {_cycles(min(each))} to {_cycles(max(each))}"]
     details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
-    return words[judged].format(values[judged]), tuple(filter(None, details))
+    return words[judged].format(between(figure_of_all, _cycles)) + median, tuple(filter(None, details))
 
 
 def _cycles(number: float) -> str:

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.doubts import OF_FRAMES
-from ...core.phrases import mean_rate
+from ...core.phrases import between, mean_rate, median_words
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Measure, Trial
@@ -33,22 +33,8 @@ class Energy(Quantity):
     example = "costs ≤ 2 µJ/packet"
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
-        """Return the energy per packet in µJ. A meter that shows no more under load than idle may stand still."""
-        power = [_watts(trial, promise.unit) for trial in trials]
-        if any(watts is None for watts in power):
-            return (UNKNOWN,)
-        known = [(trial, watts) for trial, watts in zip(trials, power, strict=True) if watts is not None]
-        least = sum(watts.low * trial.seconds.low for trial, watts in known)
-        most = sum(watts.high * trial.seconds.high for trial, watts in known)
-        parts = [trial.forwarded_frames(row) for trial in trials for row in trial.outcome.directions]
-        more = perfect * sum(trial.offered for trial in trials) / len(trials)
-        fewest, greatest = sum(part.low for part in parts) + more, sum(part.high for part in parts) + more
-        low = 1e6 * least / greatest if greatest else (math.inf if least else 0.0)
-        high = 1e6 * most / fewest if fewest else math.inf
-        if any(is_below_load(trial, promise) for trial in trials):
-            # at the load itself a packet takes less; where the sentence names it, it is that load's energy that counts
-            low, high = 0.0, math.inf if promise.names_load else high
-        return (Bounds(low, max(low, high)),)
+        """Return the energy per packet in µJ; of several trials their median."""
+        return (promise.limit.median([_energy(promise, trial) for trial in trials], perfect),)
 
     def needs_meter(self, unit: Unit) -> bool:
         """Return whether the power that the router draws idle must be known, which none declares."""
@@ -64,12 +50,12 @@ class Energy(Quantity):
         if POWER not in figures:
             return Reason("no power was measured")
         (whole,) = promise.figures(trials)
+        if whole == UNKNOWN:
+            return Reason("the energy of a packet at the load is not known")
         power = f"{figures[POWER]:.4g} W"
         power += f" ± {figures[UNCERTAINTY]:.2g} W" if figures.get(UNCERTAINTY) else ""
         power += f" ({figures[IDLE_POWER]:.4g} W idle)" if IDLE_POWER in figures else ""
-        words = f"{whole.low:.4g} {promise.unit.value}"
-        if not whole.is_exact:
-            words = f"{whole.low:.4g} to {whole.high:.4g} {promise.unit.value}"
+        words = f"{between(whole)} {promise.unit.value}{median_words(trials)}"
         rate = si(mean_rate(trials, promise, "forwarded"), "pps")
         return Reason(f"{words} at {rate} forwarded, {power}")
 
@@ -95,8 +81,27 @@ def is_below_load(trial: Trial, promise: Promise) -> bool:
     return any(row.offered + 1 < least for row in trial.outcome.directions)
 
 
+def _energy(promise: Promise, trial: Trial) -> Bounds:
+    """Return the energy per packet of *trial* in µJ."""
+    watts = _watts(trial, promise.unit)
+    if watts is None:
+        return UNKNOWN
+    least, most = watts.low * trial.seconds.low, watts.high * trial.seconds.high
+    parts = [trial.forwarded_frames(row) for row in trial.outcome.directions]
+    fewest, greatest = sum(part.low for part in parts), sum(part.high for part in parts)
+    low = 1e6 * least / greatest if greatest else (math.inf if least else 0.0)
+    high = 1e6 * most / fewest if fewest else math.inf
+    if is_below_load(trial, promise):
+        # at the load itself a packet takes less; where the sentence names it, it is that load's energy that counts
+        low, high = 0.0, math.inf if promise.names_load else high
+    return Bounds(low, max(low, high))
+
+
 def _watts(trial: Trial, unit: Unit) -> Bounds | None:
-    """Return the power that *unit* asks for; None where it is not known. Above idle it may have no upper end."""
+    """Return the power that *unit* asks for; None where it is not known.
+
+    A meter that shows no more under load than idle may stand still: there is no upper end.
+    """
     known = trial.outcome.readings
     watts, uncertainty = known.get(POWER, math.nan), known.get(UNCERTAINTY, 0.0)
     idle = known.get(IDLE_POWER)

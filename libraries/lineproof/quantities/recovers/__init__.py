@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median_high, median_low
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.doubts import USABLE_SHARE, own_loss
 from ...core.goal import Goal
-from ...core.phrases import percent
+from ...core.phrases import median_words, percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.step_down import OVERLOAD_LOSS_RATIO, RATE_TOLERANCE, REDUCED_LOAD_SHARE, StepDown, TimeBounds
@@ -81,15 +80,10 @@ class Recovery(Quantity):
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the time of the last lost frame of each direction in s; of several trials their median."""
-        result = []
-        for place in range(len(trials[0].outcome.directions)):
-            times = [_time(promise, trial, place) for trial in trials]
-            lows, highs = (
-                [item.low for item in times] + [0.0] * perfect,
-                [item.high for item in times] + [0.0] * perfect,
-            )
-            result.append(Bounds(median_low(lows), max(median_low(lows), median_high(highs))))
-        return tuple(result)
+        return tuple(
+            promise.limit.median([_time(promise, trial, place) for trial in trials], perfect)
+            for place in _places(trials[0])
+        )
 
     def measure(self, instruments: Instruments, promise: Promise) -> Measure:
         """Return a trial of both phases, whose readings say when the last frame of each direction was lost."""
@@ -124,7 +118,8 @@ class Recovery(Quantity):
         )
         doubts = list(dict.fromkeys(filter(None, (_why_unproven(promise, trial) for trial in trials))))
         time = TimeBounds(worst.low, worst.high)
-        return Reason(f"the last frame was lost {time} after the overload had ended", (*doubts[:2], loads))
+        words = f"the last frame was lost {time} after the overload had ended{median_words(trials)}"
+        return Reason(words, (*doubts[:2], loads))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return the bounds of the time in s, and the loss in the overload."""
