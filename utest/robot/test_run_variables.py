@@ -39,6 +39,7 @@ def test_they_are_those_of_the_resources():
         ("MARGIN", "", "'-v MARGIN:' is empty"),
         ("MARGIN_DEADLINE", "soon", "'-v MARGIN_DEADLINE:soon': expected a time"),
         ("MARGIN_DEADLINE", 0, "expected a time"),
+        ("SOAK", "all", "'-v SOAK:all': expected part or whole"),
         ("RESUME", "../x", "expected the name of a run's folder"),
         ("RESUME", "**/*", "expected the name of a run's folder"),
         ("RESUME", "/etc", "expected the name of a run's folder"),

@@ -92,7 +92,7 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
 
     def more_at_each_reading(line: str) -> str:
         at = next(readings)
-        return counters(line, at * 10**7, at * 10**7, at * 1000)
+        return counters(line, at * 10**7, at * 1000, at * 1000)
 
     cli.answers["show interfaces "] = more_at_each_reading
     with served(tmp_path, "--clock-speed", "1") as bench:
@@ -159,8 +159,7 @@ def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: 
     (left,) = (tmp_path / "results").iterdir()
     (record,) = read_run(left).requirements
     assert record.verdict == "PASS", found.console
-    assert "probe frames in a further trial came twice" in record.message
-    assert "uncounted.yaml describes no 'counters'" in record.message
+    assert record.extra["figures"]["probe_frames_again"] == 0 < record.extra["figures"]["probe_frames"]
     assert set(cli.typed) == {"show version"}
 
 
@@ -175,7 +174,6 @@ def test_a_black_box_is_judged_from_outside(tmp_path: Path) -> None:
     records = {record.sentence: record for record in read_run(left).requirements}
     assert [records[name].verdict for name in sentences] == ["PASS", "PASS", "FAIL"], found.console
     forgiven = records[sentences[1]]
-    assert "probe frames in a further trial came twice" in forgiven.message
     assert forgiven.extra["figures"]["probe_frames_again"] == 0 < forgiven.extra["figures"]["probe_frames"]
     assert "whose own counts are not read" in records[sentences[2]].message
 

@@ -234,10 +234,11 @@ class AcceptanceKeywords(Component):
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
 
     @keyword(tags=["trials"])
-    def run_trials_until_decided(self, requirement: Requirement) -> Verdict:
+    def run_trials_until_decided(self, requirement: Requirement, soak: str = "part") -> Verdict:
         """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
         Each trial is on the disk before the next begins. Never fails: a testbed that breaks down gives INCONCLUSIVE.
+        *soak*: ``whole`` goes on with a soak that can no longer pass, and has not failed; ``part`` ends it.
         Example:
         | ${verdict} =    Run Trials Until Decided    ${requirement}
         """
@@ -254,7 +255,8 @@ class AcceptanceKeywords(Component):
                     logger.info(str(sizes))
 
         listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
-        return Judge(session, *listeners).judge(requirement, self._warm_up)
+        whole = soak.strip().lower() == "whole"
+        return Judge(session, *listeners, whole_soak=whole).judge(requirement, self._warm_up)
 
     @keyword(tags=["sentences"])
     def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:

@@ -26,6 +26,7 @@ NAMES = (
     "SEARCH_DEADLINE",
     "MARGIN",
     "MARGIN_DEADLINE",
+    "SOAK",
     "CALIBRATIONS",
     "REPEATS",
     "RESUME",
@@ -39,6 +40,9 @@ WHEN = ("never", "on failure", "always")
 
 SWITCHES = ("on", "off", "true", "false")
 """Values of MARGIN; the last two are what a YAML file makes of the first."""
+
+SOAKS = ("part", "whole")
+"""Values of SOAK."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
 """Those whose default is empty, or is taken for an empty value."""
@@ -95,6 +99,9 @@ def check_values(values: Mapping[str, Any]) -> None:
     margin = values.get("MARGIN")
     if margin is not None and _word(margin) not in SWITCHES:
         raise _wrong("MARGIN", margin, "expected on or off")
+    soak = values.get("SOAK")
+    if soak is not None and _word(soak) not in SOAKS:
+        raise _wrong("SOAK", soak, f"expected {' or '.join(SOAKS)}")
     for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
         deadline = values.get(name)
         if deadline is not None and _word(deadline) != "none":

@@ -23,6 +23,7 @@ DEFAULTS: Mapping[str, str] = {
     "SEARCH_DEADLINE": "300",
     "MARGIN": "off",
     "MARGIN_DEADLINE": "60",
+    "SOAK": "part",
     "CALIBRATIONS": "",
     "REPEATS": "None",
     "PROJECT": "",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..core.doubts import OwnPart
+from ..core.duplicates import SLACK_FRAMES, SLACK_RATIO
 from ..core.ledger import Ledger
 from ..core.pause_names import pause_seconds
 from ..core.telemetry import Telemetry
@@ -72,7 +73,12 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
         return
     for ledger in ledgers:
         for row in ledger.directions:
-            if row.router_tx is not None and (after := row.router_tx - row.forwarded) > 0:
+            if row.router_tx is None:
+                continue
+            # a control, or what else was sent beside the trials, passes the router without being a trial's
+            beside = -(row.unexplained_before_rx or 0)
+            beside = beside if beside > SLACK_FRAMES + SLACK_RATIO * row.offered else 0
+            if (after := min(row.lost, row.router_tx - row.forwarded - beside)) > 0:
                 words = f"port {row.tx_port} to {row.rx_port}: {after} of {row.lost}; look at cables and the generator"
                 trials = range(ledger.first_trial, ledger.last_trial + 1)
                 yield trials, Problem(Fault.AFTER_ROUTER, words, after, ((row.tx_port, row.rx_port),))

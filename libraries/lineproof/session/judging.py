@@ -36,6 +36,7 @@ class Judge:
 
     ``on_reading`` gets what every reading of the router comes to, ``on_step_down`` each repetition of an overload
     before its trial: with the trials, all that the verdict rests on. ``wait``: for counters that lag, s.
+    ``whole_soak``: a soak that can no longer pass, and has not failed, goes on all the same.
     """
 
     session: Session
@@ -44,6 +45,7 @@ class Judge:
     on_reading: Callable[[Reading], None] = lambda reading: None
     on_step_down: Callable[[StepDown], None] = lambda found: None
     wait: Callable[[float], None] = time.sleep
+    whole_soak: bool = False
 
     def judge(self, requirement: Requirement, warm_up: Trial | None = None) -> Verdict:
         """Return the verdict on *requirement*. What is known of the testbed afterwards weighs the same trials again.
@@ -82,7 +84,7 @@ class Judge:
             self.on_trial(trial, standing)
             book.add_trial(trial, standing)
 
-        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, on_trial=on_trial)
+        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, self.whole_soak, on_trial)
         measure = book.reading_after_bad_trials(self.measure_of(promise))
         line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
         try:
