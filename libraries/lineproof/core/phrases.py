@@ -14,12 +14,12 @@ from .trial import DirectionCount, Trial
 
 def percent(ratio: float) -> str:
     """Return a ratio as per cent with three digits; a small loss is never shown as 0."""
-    return f"{100 * ratio:.3g} %"
+    return f"{_digits(100 * ratio)} %"
 
 
 def percent_bounds(bounds: Bounds) -> str:
     """Return bounds of a ratio in words."""
-    return percent(bounds.low) if bounds.is_exact else f"{100 * bounds.low:.3g} to {percent(bounds.high)}"
+    return percent(bounds.low) if bounds.is_exact else f"{_digits(100 * bounds.low)} to {percent(bounds.high)}"
 
 
 def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> str:
@@ -35,6 +35,12 @@ def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> s
 def median_words(trials: Sequence[Trial]) -> str:
     """Return the words that follow a figure that is the median of several *trials*."""
     return f" (median of {len(trials)} trials)" if len(trials) > 1 else ""
+
+
+def _digits(number: float) -> str:
+    """Return three digits of *number*, without an exponent."""
+    short = f"{number:.3g}"
+    return f"{number:.9f}".rstrip("0") if "e-" in short else short
 
 
 def rate_words(pps: float, promise: Promise) -> str:

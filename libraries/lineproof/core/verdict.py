@@ -123,7 +123,7 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     ruling, trials, rule = decision.ruling or Ruling.INCONCLUSIVE, decision.trials, decision.rule
     reason = promise.quantity.reason(promise, ruling, trials)
     if ruling is Ruling.INCONCLUSIVE:
-        reason = Reason(_open_words(rule, trials), (reason.summary, *reason.details))
+        reason = Reason(reason.summary, (_open_words(rule, trials), *reason.details))
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
@@ -151,9 +151,9 @@ def widened_by(trials: Sequence[Trial], ruling: Ruling) -> list[str]:
     for fault, (count, cost, hidden) in sorted(causes.items(), key=lambda row: -max(row[1][1:])):
         if (ruling is Ruling.PASS and not hidden) or (ruling is Ruling.FAIL and not cost):
             continue
-        effects = [f"lost up to {cost:.0f} frames"] * (cost > 0) + [f"hidden up to {hidden:.0f}"] * (hidden > 0)
-        may = f"; may have {' and '.join(effects)}" if effects else ""
-        lines.append(f"{count:.0f} of {len(trials)} trials: {fault.value}: {details[fault]}{may}")
+        effects = [f"lost up to {cost:.0f} frames"] * (cost > 0) + [f"hidden up to {hidden:.0f} frames"] * (hidden > 0)
+        may = f" may have {' and '.join(effects)}" if effects else ""
+        lines.append(f"in {count:.0f} of {len(trials)} trials {fault.value}{',' * bool(may)}{may}: {details[fault]}")
     return lines[:MOST_DOUBTS]
 
 
@@ -161,9 +161,9 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best = rule.worse.answer, rule.better.answer
     if best is None and rule.worse.shares.soak:
-        return "ended early, because it can no longer pass, and has not failed; '-v SOAK:whole' goes on all the same"
+        return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if any(problem.fault.generator_too_slow for trial in trials for problem in trial.problems):
-        return "the testbed could not prove either; use a faster generator, or state a load that it can send"
+        return "the testbed could not prove either: use a faster generator, or state a load that it can send"
     if best is Ruling.PASS or worst is Ruling.FAIL:
         return "the testbed could not prove either: PASS at the better ends of its figures, FAIL at the worse ends"
     return "the budget did not suffice: the router is too close to the limit"
