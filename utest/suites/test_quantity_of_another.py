@@ -1,0 +1,80 @@
+"""A quantity of another distribution, one file: judged, recorded, drawn, compared and judged again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import robot_run
+from support.command_line import PROGRAM, environment
+
+DUPLICATES = '''
+"""``duplicates ≤ 0.01% at 1 Mpps``: the share of frames that came twice (RFC 5560)."""
+
+from lineproof.core.binomial import highest_share
+from lineproof.core.bounds import UNKNOWN, Bounds, Limit
+from lineproof.core.quantity import Quantity, Reason
+from lineproof.core.units import Unit
+
+
+class Duplicates(Quantity):
+    name = word = "duplicates"
+    units = (Unit.PERCENT,)
+    needs = frozenset({"load", "probes"})
+    doubts = ()
+    example = "duplicates ≤ 0.01% at 1 Mpps"
+
+    def limit(self, requirement, goal, link_bps):
+        return Limit(requirement.threshold.number / 100)
+
+    def figures(self, promise, trials, perfect=0):
+        shares = []
+        for column in zip(*(trial.outcome.directions for trial in trials)):
+            counts = [trial.probes(row) for trial, row in zip(trials, column)]
+            if None in counts or not all(count.sent for count in counts):
+                shares.append(UNKNOWN)
+                continue
+            sent = round(sum(count.sent for count in counts) * (1 + perfect / len(trials)))
+            twice = sum(count.duplicates for count in counts)
+            shares.append(Bounds(twice / sent, max(twice / sent, highest_share(twice, sent, 0.6))))
+        return tuple(shares)
+
+    def reason(self, promise, ruling, trials):
+        twice = sum(count.duplicates for trial in trials for count in trial.outcome.latency)
+        return Reason(f"{twice} probe frames came twice")
+
+
+DUPLICATES = Duplicates()
+'''
+SENTENCE = "64b unidirectional duplicates ≤ 1% at 1 Mpps"
+
+
+@pytest.mark.slow
+def test_one_file_of_another_distribution_adds_a_quantity(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    info = site / "lineproof_duplicates-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "lineproof_duplicates.py").write_text(DUPLICATES, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lineproof_duplicates\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[lineproof.quantities]\nduplicates = lineproof_duplicates:DUPLICATES\n")
+    known = {**environment(tmp_path), "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(words, env=known, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    suite = robot_run.write_suite(tmp_path, SENTENCE)
+    console = run(*robot_run.command(tmp_path, suite, "-v", "GOAL:quick"))
+    assert f"PASS: {SENTENCE}: 0 probe frames came twice" in console
+    (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
+    record = json.loads((folder / "requirements.jsonl").read_text(encoding="utf-8"))
+    assert (record["verdict"], record["demand"]["quantity"]) == ("PASS", "duplicates")
+    assert any("duplicates" in path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*.svg"))
+    assert SENTENCE in run(*PROGRAM, "summary", str(folder))
+    assert "same" in run(*PROGRAM, "rejudge", str(folder))
+    assert run(*PROGRAM, "compare", str(folder), str(folder))
