@@ -72,7 +72,7 @@ OTHERS = {
     "generator loses a burst each 3 s": Bed(own=3.0),
     "generator not watched": Bed(watched=0),
 }
-"""Testbeds on which a sound router may well be INCONCLUSIVE: nothing is claimed of them but that no verdict is wrong."""
+"""Testbeds on which a sound router may be INCONCLUSIVE: nothing is claimed of them but that no verdict is wrong."""
 
 RATIOS = (0.99, 1.01, 1.05)
 MOST_WRONG = 0.01
