@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lineproof.commands.main import main as lineproof
+from lineproof.core.bounds import Bounds
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.demand import Demand
@@ -57,10 +58,9 @@ def trial_data(name: str, sentence: int, number: int, forwarded: int) -> dict[st
     words = f"64b {sentence}-flow bidirectional forwards ≥ 5 Mpps each way"
     record = TrialRecord(
         *(name, False, sentence, "Suite.Test", words, "64b", 64.0, 10e9),
-        Trial(number, outcome, (), 1.0, 1.0012),
+        Trial(number, outcome, (), Bounds(1.0, 1.0012)),
         streams="streams/0123456789abcdef.json.gz",
-        evidence="good",
-        why="it says what the router forwards",
+        evidence="keeps",
     )
     return record.to_json()
 
@@ -85,7 +85,7 @@ def write_run(results: Path, number: int) -> Path:
     chain, records = first_link(name), []
     for sentence in range(1, SENTENCES + 1):
         words = f"64b {sentence}-flow bidirectional forwards ≥ 5 Mpps each way"
-        demand = Demand("forwards", "64b bidirectional", True, 5e6, "pps", "each way", 2, 5e6)
+        demand = Demand("forwards", "64b bidirectional", True, 5e6, "pps", 5e6, 1e7, "each way", 2, pps=5e6)
         terms = {"final_trial_duration": 1.0, "confidence": 0.95}
         record = RequirementRecord(
             *(name, False, sentence, "Suite.Test", words, "PASS", "PASS", "standard", terms, "64b", 64.0, 10e9),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,11 @@ from lineproof.ceilings.cards import (
 )
 from lineproof.ceilings.published_limits import PublishedLimits
 from lineproof.core.rule import Ruling
-from lineproof.errors import ConfigError
+from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from support.ceilings import FAILING, FILES, LINE, LINK, ceiling, measured_limits, ports, promise, ruled
+from support.ceilings import CATALOGUE, FAILING, FILES, LINE, LINK, ceiling, measured_limits, ports, promise, ruled
 from support.paths import ROOT
 
 SOURCE = {"title": "a page", "url": "https://example.org/", "says": "it says so", "seen": "2026-11-21"}
@@ -247,3 +248,102 @@ def test_measured_ceiling_comes_before_a_published_one():
     assert "router bypassed" in promise(FAILING, measured_limits(ceiling(lossless=LINE / 2)), slow).own.words
     # another profile was measured, this one not
     assert "this card" in promise(FAILING, measured_limits(ceiling("imix")), slow).own.words
+
+
+# -- what is refused before traffic
+
+
+def test_latency_that_a_card_cannot_measure_is_refused():
+    choice = choose_card(FILES, ports("net_ice", 100))
+    card = PublishedLimits.of(choice, ports("net_ice", 100), 100e9, "v3.03")
+    profile = CATALOGUE.profile(["64b"])
+    with pytest.raises(
+        TestbedError, match=r"'64b' was not sent: .*Intel E810 .*not to measure the latency under v3\.03 .*--sof"
+    ):
+        card.check_sendable(profile, probes=True)
+    card.check_sendable(profile, probes=False)
+    replace(card, server="v3.08").check_sendable(profile, probes=True)
+    software = choose_card(FILES, ports("net_ice", 100), "intel_e810_software")
+    PublishedLimits.of(software, ports("net_ice", 100), 100e9, "v3.03").check_sendable(profile, probes=True)
+
+
+def test_frames_that_a_card_cannot_send_are_refused():
+    card = published_limits(frame_sizes=[{"largest": 512, "source": SOURCE}])
+    card.check_sendable(CATALOGUE.profile(["512b"]), probes=False)
+    with pytest.raises(TestbedError, match="known not to send frames of 1518 bytes"):
+        card.check_sendable(CATALOGUE.profile(["1514b"]), probes=False)
+
+
+def test_record_has_file_and_reason():
+    card = published_limits(limits=[limit(pps_per_port=7e6)])
+    assert (card.record()["card"], card.record()["file"], card.record()["one_card"]) == ("box", "box.yaml", True)
+    assert str(card) == "Box (by its driver): 7 Mpps per port (box.yaml)"
+    unknown = PublishedLimits(choose_card(FILES, ports("net_new")), LINK)
+    assert unknown.record() == {"card": None, "why": "no file in variables/generators knows net_new"}
+    assert unknown.known_ceiling(CATALOGUE.profile(["64b"]), True) is None
+
+
+# -- what is known of cards
+
+
+@pytest.mark.parametrize(
+    ("card", "firmware", "server", "words"),
+    [
+        ("intel_x710", "4.26 0x8000143f 0.0.0", "v3.08", ["too old"]),
+        ("intel_x710", "5.05 0x80002899 1.1568.0", "v3.08", []),
+        ("intel_x710", "6.01 0x80003493 1.1747.0", "v2.60", ["27 Mpps"]),
+        ("intel_x710", "6.01 0x80003493 1.1747.0", "v3.08", []),
+        ("intel_x710", "9.20 0x8000d95e 22.0.9", "v3.08", ["low-latency queue"]),
+        ("intel_xxv710", "9.50 0x8000f251 1.3682.0", "v3.08", ["low-latency queue", "receive errors"]),
+        ("intel_x710", "9.20 0x8000d95e 22.0.9", None, []),
+        ("intel_x710", "N/A", "v3.08", []),
+        ("mellanox_connectx5", "16.24.1000 (MT_0000000080)", "v3.08", ["older than what TRex's manual"]),
+        ("mellanox_connectx5", "16.35.2000 (MT_0000000080)", "v3.08", []),
+    ],
+)
+def test_firmware_is_compared_by_its_numbers_and_trexs_version(
+    card: str, firmware: str, server: str | None, words: list[str]
+):
+    (file,) = [file for file in FILES if file.card.card == card]
+    found = [fact.problem for fact in file.card.firmware_facts(firmware, server)]
+    assert len(found) == len(words) and all(word in text for word, text in zip(words, found, strict=True)), found
+
+
+@pytest.mark.parametrize(
+    ("card", "words", "server", "refused"),
+    [
+        ("intel_x710", "128b vlan", "v3.08", False),
+        ("intel_82599", "128b vlan", "v3.08", True),
+        ("intel_e810_100g", "128b", "v3.06", True),
+        ("mellanox_connectx5", "128b ipv6", "v3.08", False),
+    ],
+)
+def test_what_hardware_filters_cannot_measure_software_can(card: str, words: str, server: str, refused: bool):
+    (file,) = [file for file in FILES if file.card.card == card]
+    profile = CATALOGUE.profile(words.split())
+    for software, expected in ((False, refused), (True, False)):
+        measures = frozenset({"flow_stats", "latency"} | ({"tpg"} if software else set()))
+        own = [replace(port, measures=measures) for port in ports(file.card.drivers[0])]
+        limits = PublishedLimits.of(CardChoice(file, ""), own, 10e9, server)
+        limits.check_sendable(profile, probes=False)
+        if expected:
+            with pytest.raises(TestbedError, match=r"known not to measure the latency .*start TRex with '--software'"):
+                limits.check_sendable(profile, probes=True)
+        else:
+            limits.check_sendable(profile, probes=True)
+
+
+BROKEN = "received frames are counted as errors", {"v3.03": False, "v3.04": True, "v3.05": False}
+
+
+@pytest.mark.parametrize(
+    ("card", "part", "servers"),
+    [
+        *((f"mellanox_connectx{number}", *BROKEN) for number in (4, 5, 6)),
+        ("virtual", "are in no counter", {"v2.87": True, "v3.08": True}),
+    ],
+)
+def test_facts_of_some_versions_and_cards_are_there(card: str, part: str, servers: dict[str, bool]):
+    (file,) = [file for file in FILES if file.card.card == card]
+    (quirk,) = [quirk for quirk in file.card.quirks if part in quirk.quirk]
+    assert {server: quirk.servers.include(server) for server in servers} == servers

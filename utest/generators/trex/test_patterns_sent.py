@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.core.trial import Load, Tolerance, assess_trial
+from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import burst_streams, profile_streams
@@ -103,7 +103,7 @@ def test_a_trial_of_a_pattern_has_the_load_asked_for(
 ) -> None:
     sender.prepare(own.profile(ours(body)), (AHEAD, BACK))
     for load in LOADS[body]:
-        trial = assess_trial(1, sender.measure(Load(load), 1.0), Tolerance())
+        trial = read_trial(1, sender.measure(Load(load), 1.0), Tolerance())
         assert [row.offered for row in trial.outcome.directions] == pytest.approx([load, load], rel=0.005)
         assert trial.intended == pytest.approx(2 * load, rel=0.002)
         assert {problem.fault.name for problem in trial.problems} <= {"STRETCHED"}  # on a busy machine
@@ -144,7 +144,7 @@ def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, body:
         session.generator.connect(real_trex.generator)
         session.traffic.put(found, bidirectional=False)
         for load in (6000.0, 3000.0):
-            trial = assess_trial(1, session.traffic.measure(Load(load), 2.0), session.plan.testbed.tolerances())
+            trial = read_trial(1, session.traffic.measure(Load(load), 2.0), session.plan.testbed.tolerances())
             (direction,) = trial.outcome.directions
             assert direction.offered == pytest.approx(2 * load, rel=0.005)
             assert direction.intended == pytest.approx(2 * load, rel=0.002)
