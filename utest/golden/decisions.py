@@ -18,9 +18,20 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
-from lineproof.core.trial import DirectionCount, During, Fault, Load, Measure, Outcome, Problem
+from lineproof.core.trial import (
+    ABOVE_IDLE_UNCERTAINTY,
+    IDLE_POWER,
+    POWER,
+    UNCERTAINTY,
+    DirectionCount,
+    During,
+    Fault,
+    Load,
+    Measure,
+    Outcome,
+    Problem,
+)
 from lineproof.quantities import cycles
-from lineproof.quantities.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 

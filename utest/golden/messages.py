@@ -24,7 +24,19 @@ from lineproof.core.router_facts import Placement
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import StepDown
 from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
-from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Problem, Tolerance
+from lineproof.core.trial import (
+    ABOVE_IDLE_UNCERTAINTY,
+    HOST_COUNTS,
+    IDLE_POWER,
+    POWER,
+    UNCERTAINTY,
+    DirectionCount,
+    Fault,
+    Load,
+    Outcome,
+    Problem,
+    Tolerance,
+)
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
@@ -34,7 +46,6 @@ from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from lineproof.quantities import cycles as cycles_quantity
-from lineproof.quantities.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY
 from lineproof.routers.explain import explain
 from lineproof.routers.explain_workers import BRIDGE, IDENT
 from lineproof.routers.linux_load import THROTTLED
