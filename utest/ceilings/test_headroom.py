@@ -253,7 +253,8 @@ def test_a_ceiling_only_changes_fail_to_inconclusive(sentence: str, offered: flo
     known = measured_limits(ceiling(lossless=lossless * LINE))
     alone, found = (ruled(promise(sentence, *sources), offered * LINE, lost) for sources in ((), (known,)))
     assert found is alone or (alone, found) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
-    if sentence == FAILING and lost > 0.01 and lossless < 0.99:
+    # else frames sent beyond the load may be the lost ones
+    if alone is Ruling.FAIL and sentence == FAILING and lost > 0.01 and lossless < 0.99:
         assert (found is Ruling.FAIL) == (round(offered * LINE) <= USABLE_SHARE * lossless * LINE)
 
 
