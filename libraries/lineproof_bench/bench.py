@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -40,6 +41,7 @@ class EmbeddedBench:
         self._habits = [Habit.model_validate(row) for row in self._specification.get("habits") or ()]
         self._clock = Clock(float(self._specification.get("clock_speed") or 1.0))
         self._model: FaultyBackend | None = None
+        self._stopped = asyncio.Event()
         self._backend, self._now = self._open()
         self._rpc_port = int(self._specification.get("rpc_port", 0))
         self._pub_port = int(self._specification.get("pub_port", 0))
@@ -101,7 +103,10 @@ class EmbeddedBench:
                 say({"ended": "server", "again": restarts})
                 if not restarts:
                     return
-                await asyncio.sleep(action.after)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), action.after)
+                if self._stopped.is_set():
+                    return
                 self._backend, self._now = self._open(action)
                 self._server = self._listen()
                 say({"again": "server"})
@@ -109,7 +114,8 @@ class EmbeddedBench:
             self._backend.close()
 
     def stop(self) -> None:
-        """Let :meth:`serve` end soon."""
+        """Let :meth:`serve` end soon, also while no server is there."""
+        self._stopped.set()
         self._server.stop()
 
     def cause(self, fault: Any) -> None:

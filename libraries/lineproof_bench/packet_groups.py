@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -49,15 +49,10 @@ def bucket_bounds(least: float, most: float) -> list[float]:
 class _Group:
     sent: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     received: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
-    histogram: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-    carries: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
-    frames: int = 0
-    total: float = 0.0
-    wait: float = 0.0
-    least: float = 0.0
-    most: float = 0.0
-    recent: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Where the present window began, its maximum, and that of the one before."""
+    delays: defaultdict[Delay, int] = field(default_factory=lambda: defaultdict(int))
+    """Frames of each delay: whatever is told of them follows from their sums alone, however often it is asked for."""
+    last: tuple[Delay, float] | None = None
+    """The latest delay, and the frames/s that are sent."""
     missing: int = 0
     lost: int = 0
 
@@ -70,7 +65,6 @@ class PacketGroups:
 
     def record(
         self,
-        now: float,
         port: int,
         traffic: StreamTraffic,
         size: int,
@@ -95,7 +89,8 @@ class PacketGroups:
             if arrived:
                 # a gap in the sequence is seen when the next frame arrives
                 group.lost, group.missing = group.lost + group.missing, 0
-                _add_latencies(group, now, arrived, delay)
+                group.delays[delay] += arrived
+                group.last = delay, traffic.pps
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of *group*."""
@@ -108,14 +103,20 @@ class PacketGroups:
     def latency_counters(self, group: int) -> LatencyCounters:
         """Latency of *group*."""
         found = self._groups.get(group, _Group())
+        histogram, total, frames, most = Counter[int](), 0.0, 0, 0.0
+        for delay, count in found.delays.items():
+            highest = _highest(delay, count)
+            histogram.update(_histogram(delay, count, highest))
+            total += count * min(delay.least + _wait(delay), highest)
+            frames, most = frames + count, max(most, highest)
         return LatencyCounters(
-            average=found.total / found.frames if found.frames else 0.0,
+            average=total / frames if frames else 0.0,
             # the mean difference of two draws of an exponential distribution is its mean
-            jitter=found.wait,
-            total_min=found.least,
-            total_max=found.most,
-            last_max=max(found.recent[1:]),
-            histogram={key: count for key, count in sorted(found.histogram.items()) if count},
+            jitter=_wait(found.last[0]) if found.last else 0.0,
+            total_min=min((delay.least for delay in found.delays), default=0.0),
+            total_max=most,
+            last_max=_highest(found.last[0], round(found.last[1] * WINDOW)) if found.last else 0.0,
+            histogram={key: count for key, count in sorted(histogram.items()) if count},
             lost=found.lost,
         )
 
@@ -129,30 +130,23 @@ def _add_frames(row: list[int], frames: int, size: int) -> None:
     row[1] += frames * size
 
 
-def _add_latencies(group: _Group, now: float, frames: int, delay: Delay) -> None:
-    wait = max(delay.wait, 1e-3)
-    # the expected largest of so many draws
-    highest = min(delay.most, delay.least + wait * math.log(1 + group.frames + frames))
-    largest = min(delay.most, delay.least + wait * math.log(1 + frames))
-    left = frames
+def _wait(delay: Delay) -> float:
+    return max(delay.wait, 1e-3)
+
+
+def _highest(delay: Delay, frames: int) -> float:
+    """The expected largest of so many draws."""
+    return min(delay.most, delay.least + _wait(delay) * math.log(1 + frames))
+
+
+def _histogram(delay: Delay, frames: int, highest: float) -> dict[int, int]:
+    """So many frames in TRex's buckets."""
     bounds = [delay.least, *bucket_bounds(delay.least, highest), highest]
-    shares = [math.exp(-(bound - delay.least) / wait) for bound in bounds]
+    shares = [math.exp(-(bound - delay.least) / _wait(delay)) for bound in bounds]
+    found: dict[int, int] = {}
     for low, above, below in zip(bounds, shares, shares[1:], strict=False):
         key = bucket_of(low)
-        exact = group.carries[key] + frames * (above - below)
-        taken = min(left, math.floor(exact))
-        group.carries[key] = exact - taken
-        group.histogram[key] += taken
-        left -= taken
+        found[key] = found.get(key, 0) + math.floor(frames * (above - below))
     # the remainder of rounding down goes to the bucket with most frames
-    group.histogram[max(group.histogram, key=lambda key: group.histogram[key], default=bucket_of(delay.least))] += left
-    mean = min(delay.least + wait, highest)
-    group.total += frames * mean
-    group.frames += frames
-    group.wait = wait
-    group.least = delay.least if not group.least else min(group.least, delay.least)
-    group.most = max(group.most, largest, highest if group.wait == wait else 0.0)
-    began, present, before = group.recent
-    if now - began > WINDOW:
-        began, present, before = now, largest, present if now - began < 2 * WINDOW else 0.0
-    group.recent = began, max(present, largest), before
+    found[max(found, key=lambda key: found[key])] += frames - sum(found.values())
+    return found

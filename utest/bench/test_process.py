@@ -130,6 +130,18 @@ def test_a_server_that_a_fault_ends_returns_on_the_same_ports() -> None:
         socket.create_connection(("127.0.0.1", first["rpc_port"]), 2).close()
 
 
+def test_it_ends_with_its_folder_also_while_its_server_is_away(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    with process(**MODEL, folder=str(folder)) as ran:
+        said(ran)
+        tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 2000}})
+        assert said(ran) == {"ok": True}
+        assert said(ran) == {"ended": "server", "again": True}
+        ran.send_signal(signal.SIGTERM)
+        assert ran.wait(30) == 0 and not folder.exists(), "its watchdog would end it with status 1"
+
+
 def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         before = len(list(Path("/proc/self/fd").iterdir()))

@@ -82,6 +82,7 @@ class ModelBackend:
         self._entering: dict[Sending, int] = {}
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
+        self._change: float | None = None
         self._used, self._was_above, self._above_ceiling = (self._begin, [0] * len(self._ports)), False, False
 
     @property
@@ -276,7 +277,10 @@ class ModelBackend:
     def _next_event(self) -> float:
         begin = self._later[0][0] if self._later else math.inf
         end = min((sending.over for sending in self._sending), default=math.inf)
-        return min(end, begin, self._last + min(self._noise.next_change(self._offered), self._rings.next_change()))
+        if self._change is None:
+            # once after each change: a reading meanwhile moves no moment
+            self._change = self._last + min(self._noise.next_change(self._offered), self._rings.next_change())
+        return min(end, begin, self._change)
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])
@@ -313,7 +317,7 @@ class ModelBackend:
             delay = self._delay(sending)
             lost = new.offered - new.held - new.forwarded
             exits = {direction: frames for direction, frames in new.exits if self._takes(sending, direction)}
-            self._groups.record(self._last, sending.port, sending.traffic, size, new.offered, exits, delay, lost)
+            self._groups.record(sending.port, sending.traffic, size, new.offered, exits, delay, lost)
         self._ports[sending.port].enter(new, size, unsent)
         for direction, frames in new.exits:
             self._ports[direction].leave(frames, size, self._takes(sending, direction))
@@ -326,7 +330,7 @@ class ModelBackend:
             return
         exits = {row.exit: row.frames} if self._takes(sending, row.exit) else {}
         late = delay_of_released(self._noiseless, row)
-        self._groups.record(self._last, sending.port, sending.traffic, sending.size, 0, exits, late, 0)
+        self._groups.record(sending.port, sending.traffic, sending.size, 0, exits, late, 0)
         self._ports[row.exit].leave(row.frames, sending.size, bool(exits))
         self._capture(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
 
@@ -349,6 +353,7 @@ class ModelBackend:
 
     def _settle(self, now: float) -> None:
         """Compute what is sent and forwarded from *now* on."""
+        self._change = None
         limit, asked = self._noiseless.ceiling * self._noiseless.link_bps, [0.0] * len(self._ports)
         for sending in self._sending:
             asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)

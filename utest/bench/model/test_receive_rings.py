@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
+from lineproof.simulation.noise import Noise, WarmUp
 from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.forwarding import Fate
@@ -181,3 +183,23 @@ def test_a_ring_is_predicted_by_what_comes_when_most_is_lost(share: float) -> No
     clock.time = 2.0
     assert backend.counters(1).opackets == 14_000_000
     assert backend.events < 60
+
+
+@pytest.mark.parametrize("noise", [None, Noise(warm_up=WarmUp(dip=0.1, seconds=1.3))])
+@pytest.mark.parametrize("pps", [5.6e6, 12.9e6, 14.2e6])
+def test_counts_do_not_depend_on_when_somebody_asked(pps: float, noise: Noise | None) -> None:
+    def counts(readings: int) -> object:
+        backend, clock = configured_model(noise=noise, seed=7)
+        rows = {0: traffic("64b", pps), 1: traffic("64b", pps, swapped=True)}
+        probes = replace(rows[0][0], stream_id=9, pps=1000.0, flow_stats={"stream_id": 9, "rule_type": "latency"})
+        backend.start({**rows, 0: (*rows[0], probes)}, 1.0)
+        chance = random.Random(readings)
+        for moment in sorted(chance.uniform(0, 1) for _ in range(readings)):
+            clock.time = moment
+            backend.state()
+        clock.time = 2.0
+        latency = backend.latency_counters(9).histogram if readings < 100 else None
+        return [backend.counters(0), backend.counters(1), backend.state().interfaces, backend.flow_counters(9)], latency
+
+    assert counts(20) == counts(0)
+    assert counts(300)[0] == counts(0)[0]

@@ -100,8 +100,8 @@ def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:
             *MACS,
         ),
     )
-    groups.record(0.0, 0, traffic, 64, 10, {}, Delay(10, 5))
+    groups.record(0, traffic, 64, 10, {}, Delay(10, 5))
     assert groups.latency_counters(1).lost == 0
-    groups.record(1.0, 0, traffic, 64, 10, {1: 8}, Delay(10, 5))
+    groups.record(0, traffic, 64, 10, {1: 8}, Delay(10, 5))
     assert groups.latency_counters(1).lost == 12
     assert sum(groups.latency_counters(1).histogram.values()) == 8
