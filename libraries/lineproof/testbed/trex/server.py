@@ -100,7 +100,8 @@ class ServerOrder:
                 children.python("lineproof.testbed.trex"),
                 log_path(belongings.folder),
                 {**self.to_json(), "folder": str(belongings.folder)},
-                more=self.login.environment() if self.login else {},
+                # what a killed script leaves goes with the testbed's folder
+                more=self.login.environment() if self.login else {"TMPDIR": str(belongings.folder)},
                 limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
                 grace=self.grace + 2 * HOLDER_MARGIN,
             )

@@ -27,7 +27,8 @@ program=./t-rex-64
 # the outer program prepares cards and memory, which Linux's own interfaces need not
 if [ "$kind" = linux ] && [ -x ./_t-rex-64 ]; then program=./_t-rex-64; fi
 [ -f "$program" ] && [ -x "$program" ] || fail 91 "there is no TRex in '$home': the program t-rex-64 is missing"
-folder=$(mktemp -d /tmp/lineproof-trex.XXXXXX) || fail 93 "no temporary folder can be made in /tmp"
+tmp=${TMPDIR:-/tmp}
+folder=$(mktemp -d "$tmp/lineproof-trex.XXXXXX") || fail 93 "no temporary folder can be made in $tmp"
 clear() {
   rm -rf -- "$folder"
   [ -z "$prefix" ] || rm -rf -- "/var/run/dpdk/$prefix"
