@@ -73,7 +73,7 @@ class PacketGroups:
         delay: Delay,
         lost: int | None = None,
     ) -> None:
-        """*sent* frames of *size* bytes with FCS left by *port*, and *exits* came back, {port: frames}.
+        """Count *sent* frames of *size* bytes with FCS that left by *port*, and *exits* that came back, {port: frames}.
 
         *lost*: frames that will never come; None: all that did not come back.
         """
@@ -93,18 +93,18 @@ class PacketGroups:
                 group.last = delay, traffic.pps
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Frames and bytes of *group*."""
-        found = self._groups.get(group, _Group())
+        """Return the frames and bytes of *group*."""
+        counted = self._groups.get(group, _Group())
         return FlowCounters(
-            {port: (row[0], row[1]) for port, row in found.sent.items()},
-            {port: (row[0], row[1]) for port, row in found.received.items()},
+            {port: (row[0], row[1]) for port, row in counted.sent.items()},
+            {port: (row[0], row[1]) for port, row in counted.received.items()},
         )
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of *group*."""
-        found = self._groups.get(group, _Group())
+        """Return the latency of *group*, which follows from the frames of each delay alone."""
+        counted = self._groups.get(group, _Group())
         histogram, total, frames, most = Counter[int](), 0.0, 0, 0.0
-        for delay, count in found.delays.items():
+        for delay, count in counted.delays.items():
             highest = _highest(delay, count)
             histogram.update(_histogram(delay, count, highest))
             total += count * min(delay.least + _wait(delay), highest)
@@ -112,12 +112,12 @@ class PacketGroups:
         return LatencyCounters(
             average=total / frames if frames else 0.0,
             # the mean difference of two draws of an exponential distribution is its mean
-            jitter=_wait(found.last[0]) if found.last else 0.0,
-            total_min=min((delay.least for delay in found.delays), default=0.0),
+            jitter=_wait(counted.last[0]) if counted.last else 0.0,
+            total_min=min((delay.least for delay in counted.delays), default=0.0),
             total_max=most,
-            last_max=_highest(found.last[0], round(found.last[1] * WINDOW)) if found.last else 0.0,
+            last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
             histogram={key: count for key, count in sorted(histogram.items()) if count},
-            lost=found.lost,
+            lost=counted.lost,
         )
 
     def forget(self, group: int) -> None:
@@ -135,18 +135,18 @@ def _wait(delay: Delay) -> float:
 
 
 def _highest(delay: Delay, frames: int) -> float:
-    """The expected largest of so many draws."""
+    """Return the expected largest of so many draws."""
     return min(delay.most, delay.least + _wait(delay) * math.log(1 + frames))
 
 
 def _histogram(delay: Delay, frames: int, highest: float) -> dict[int, int]:
-    """So many frames in TRex's buckets."""
+    """Return so many frames in TRex's buckets."""
     bounds = [delay.least, *bucket_bounds(delay.least, highest), highest]
     shares = [math.exp(-(bound - delay.least) / _wait(delay)) for bound in bounds]
-    found: dict[int, int] = {}
+    buckets: dict[int, int] = {}
     for low, above, below in zip(bounds, shares, shares[1:], strict=False):
         key = bucket_of(low)
-        found[key] = found.get(key, 0) + math.floor(frames * (above - below))
+        buckets[key] = buckets.get(key, 0) + math.floor(frames * (above - below))
     # the remainder of rounding down goes to the bucket with most frames
-    found[max(found, key=lambda key: found[key])] += frames - sum(found.values())
-    return found
+    buckets[max(buckets, key=lambda key: buckets[key])] += frames - sum(buckets.values())
+    return buckets

@@ -75,7 +75,9 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
             where: dict[str, object] = {"interface": own.port, "router_mac": other.port_mac}
             # a testbed's file tells a namespace by its name
             names.append(f"lr-test-{uuid.uuid4().hex[:6]}")
-            subprocess.run(["ip", "netns", "attach", names[-1], own.namespace.split("/")[2]], check=True)
+            subprocess.run(
+                ["ip", "netns", "attach", names[-1], Path(own.namespace).parents[1].readlink().name], check=True
+            )
             stack.callback(subprocess.run, ["ip", "netns", "del", names[-1]], check=False)
             ports.append({**where, "namespace": names[-1]})
             server = sshd.prepare(folder / f"ssh{own.index}", own.namespace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -49,9 +50,14 @@ def owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
     return process, paths
 
 
+def holder_of(path: str) -> int:
+    """The process that holds the namespace *path*."""
+    return int(Path(path).parents[1].readlink().name)
+
+
 def bound_to(path: str) -> list[psutil.Process]:
     """The processes that have to end with the namespace *path*, its holder first."""
-    holder, found = int(path.split("/")[2]), []
+    holder, found = holder_of(path), []
     space = Path(f"/proc/{holder}/ns/pid").readlink()
     for process in psutil.process_iter():
         with contextlib.suppress(OSError):
@@ -65,7 +71,7 @@ def test_a_killed_owner_leaves_no_process_no_namespace_and_no_folder(tmp_path: P
     process.kill()
     process.wait(10)
     wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path), 10)
-    assert list(tmp_path.iterdir()) == [] and not any(Path(path).exists() for path in paths)
+    assert list(tmp_path.iterdir()) == [] and not any(os.access(path, os.F_OK) for path in paths)
 
 
 @pytest.mark.netns
@@ -75,7 +81,7 @@ def test_a_killed_holder_leaves_no_program_and_no_interface(tmp_path: Path, oute
     bound = bound_to(generator)
     assert [program.name() for program in bound].count("sleep") >= 2
     (bound[0].parent() if outer else bound[0]).kill()
-    assert psutil.wait_procs(bound, 10)[1] == [] and not Path(generator).exists()
+    assert psutil.wait_procs(bound, 10)[1] == [] and not os.access(generator, os.F_OK)
     shown = (*inside(router), "ls", "/sys/class/net")
     wait_until(lambda: subprocess.run(shown, capture_output=True, check=True).stdout == b"lo\n", "no cable", 10)
     process.kill()
@@ -89,7 +95,7 @@ def test_its_end_in_order_ends_what_is_bound_and_keeps_the_folder(tmp_path: Path
     bound = subprocess.Popen((*inside(namespace.path, bound=True), "sleep", "300"))
     namespace.close()
     namespace.close()
-    assert bound.wait(10) and not Path(namespace.path).exists() and tmp_path.exists()
+    assert bound.wait(10) and not os.access(namespace.path, os.F_OK) and tmp_path.exists()
 
 
 @pytest.mark.netns
@@ -132,3 +138,24 @@ def test_a_namespace_that_is_not_made_in_time_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(network_namespace, "LIMIT", 0.2)
     with pytest.raises(TestbedError, match=r"nothing happened within 0\.2 s"):
         Namespace.start()
+
+
+@pytest.mark.netns
+def test_a_number_that_another_process_has_now_leads_nowhere() -> None:
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    with closing(Namespace.start()) as namespace:
+        holder = holder_of(namespace.path)
+        os.kill(holder, signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(holder), "the holder's end")
+        for _ in range(50):
+            last.write_text(str(holder - 1))
+            other = subprocess.Popen(["sleep", "60"])
+            try:
+                if other.pid == holder:
+                    with pytest.raises(TestbedError):
+                        configure(namespace.path, "link show lo")
+                    return
+            finally:
+                other.kill()
+                other.wait()
+        pytest.skip("no process got the holder's number here")

@@ -1,8 +1,5 @@
 """Robot Framework's side: one keyword library, thin. The only room that imports Robot, but for Allure's listener."""
 
-from ..system.bulk_import import bulk_import
-
-with bulk_import():
-    from .library import Lineproof
+from .library import Lineproof
 
 __all__ = ["Lineproof"]

@@ -1,7 +1,7 @@
 """Network namespaces: making one that ends with its owner, entering one, running a command inside one.
 
-A namespace is told by a path, ``/proc/PID/ns/net``, of the process that holds it. It has no name, so nothing has to
-be remembered to remove it.
+A namespace is told by a path below ``/proc``, of the process that holds it. It has no name, so nothing has to be
+remembered to remove it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,12 @@ class Namespace:
     that have to end with it.
     """
 
-    def __init__(self, holder: children.Child[bytes], path: str) -> None:
-        self._holder, self.path = holder, path
+    def __init__(self, holder: children.Child[bytes], pid: str) -> None:
+        self._holder, self._descriptor = holder, -1
+        if pid.isdigit():
+            # the folder of this process alone: its number may be another's later
+            self._descriptor = os.open(f"/proc/{pid}", os.O_PATH | os.O_CLOEXEC)
+        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}/ns/net"
 
     @classmethod
     def start(cls, folder: Path | None = None) -> Namespace:
@@ -75,7 +79,7 @@ class Namespace:
         output = children.pipes(holder)[1]
         told = select.select([output], [], [], LIMIT)[0]
         pid = output.readline().decode().strip() if told else f"nothing happened within {LIMIT:g} s"
-        namespace = cls(holder, f"/proc/{pid}/ns/net")
+        namespace = cls(holder, pid)
         if not pid.isdigit():
             namespace.close()
             raise TestbedError(
@@ -95,6 +99,9 @@ class Namespace:
         except children.TimeoutExpired:
             self._holder.kill()
             self._holder.wait()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def inside(namespace: str | None, *, bound: bool = False) -> tuple[str, ...]:

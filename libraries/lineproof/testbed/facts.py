@@ -41,6 +41,6 @@ class TestbedFacts:
     simulated: bool = False
     runtime: Path | None = None
     namespaces: tuple[str, ...] = ()
-    """Network namespaces of this machine, as /proc/<pid>/ns/net: the generator's first, the router's last."""
+    """Network namespaces of this machine, as paths below /proc: the generator's first, the router's last."""
     sender: int | None = None
     """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""

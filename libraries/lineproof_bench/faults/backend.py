@@ -58,7 +58,7 @@ class FaultyBackend:
         router: RouterState | None = None,
         habits: RouterHabits | None = None,
     ) -> None:
-        self._source, self._clock, self._speed = source, FreezableClock(source), speed
+        self._source, self._clock, self._speed = source, FreezableClock(source()), speed
         self._model = make_model(self._clock)
         self._schedule = FaultSchedule()
         self._actions: list[ServerAction] = []
@@ -144,6 +144,7 @@ class FaultyBackend:
                     self._begin(due[1]) if due[2] else self._end(due[1])
                 else:
                     self._settle_links(moment)
+        self._clock.reach(now)
 
     def _settle_links(self, moment: float) -> None:
         self._links.settle(moment)

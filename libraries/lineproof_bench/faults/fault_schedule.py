@@ -5,27 +5,29 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from lineproof.simulation.faults import InjectedFault
 
 
 class FreezableClock:
-    """The bench's clock, *source* in s. It can be frozen at an earlier moment while what was due then is done.
+    """The bench's clock in s, as far as it has been *reached*: what was due by then is done.
 
-    Its readings never go back: the time in between has not been asked for yet.
+    It can be frozen at an earlier moment, while that is being done. Its readings never go back.
     """
 
-    def __init__(self, source: Callable[[], float]) -> None:
-        self._source = source
+    def __init__(self, now: float) -> None:
         self._frozen: float | None = None
-        self._last = source()
+        self._reached = self._last = now
+
+    def reach(self, moment: float) -> None:
+        """Go on to *moment*, by which all that was due is done."""
+        self._reached = moment
 
     def now(self) -> float:
-        """Seconds."""
-        found = self._source() if self._frozen is None else self._frozen
-        self._last = max(self._last, found)
+        """Return the seconds."""
+        self._last = max(self._last, self._reached if self._frozen is None else self._frozen)
         return self._last
 
     @contextmanager

@@ -260,7 +260,7 @@ def _count(name: str, counters: Mapping[str, Any]) -> int:
 
 
 def _library() -> ClientLibrary:
-    """The client of the folder that this process is given, or PyPI's. Only one of them is imported."""
+    """Return the client of the folder that this process is given, or PyPI's. Only one of them is imported."""
     if sys.argv[1:]:
         from .official import OfficialLibrary
 
