@@ -243,6 +243,14 @@ def test_a_queue_and_a_clock_make_trials_longer_and_the_load_a_little_greater() 
     assert latency.ruling is PASS and latency.trials[0].outcome.load.pps < 1.001 * PPS
 
 
+@pytest.mark.parametrize("sentence", ["forwards ≥ 5 Mpps at 5 Mpps", "forwards ≥ 100% line rate"])
+def test_a_clock_that_is_not_exact_leaves_no_promised_rate_open(sentence: str) -> None:
+    sound = decided(promised(f"64b unidirectional {sentence}"), router(clock=0.001), warm_up=True)
+    assert sound.ruling is PASS
+    line = promised(f"64b unidirectional {sentence}").load_pps
+    assert all(trial.outcome.load.pps <= 1.002 * line for trial in sound.trials)
+
+
 def test_w6_only_idle_polling_of_a_thread_may_be_left_out() -> None:
     def node(thread: str, name: str, state: str, packets: int, clocks: float) -> NodeRuntime:
         return NodeRuntime(thread, name, state, max(1, packets // 64), packets, 0, clocks, 64.0)

@@ -16,6 +16,9 @@ MOST_UNCERTAIN = 0.003
 MOST_EXTRA = 0.01
 """The most that is asked for beyond the load, as a share of it."""
 
+FINEST = 1e-4
+"""The smallest share of a rate for which trials grow: 1 ms in the longest trial of the shipped goals."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -160,16 +163,23 @@ class _Plan:
         asked = trial.outcome.load.pps
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
-        is_exact, is_full = promise.quantity.is_of_exact_load, promise.load_pps * (1 + self._extra) >= self._line
+        is_exact = promise.quantity.is_of_exact_load
         time = trial.seconds.low if is_exact else (trial.seconds.low + trial.seconds.high) / 2
         late = max(0.0, asked * time / max(1, sent) - 1)
-        most = goal.resolution if is_exact or is_full else MOST_UNCERTAIN
+        is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
+        slack, needs_more = goal.resolution, promise.needs_full_load
+        if promise.limits_rate:
+            # a rate is seconds below: what a clock leaves open of them has to be sent beyond it
+            least = promise.limit.value / (len(rows) if promise.in_total else 1)
+            spare = (self._line if is_full else promise.load_pps) / least - 1
+            slack, needs_more = min(slack, max(spare, FINEST)), needs_more or spare < width
+        most = slack if is_exact or is_full else MOST_UNCERTAIN
         seconds = self.seconds
-        if width > most and promise.needs_full_load:
+        if width > most and needs_more:
             longer = min(longest, trial.outcome.duration * width / most)
             width, seconds = width * trial.outcome.duration / longer, max(seconds, longer)
-        if promise.needs_full_load and late <= MOST_EXTRA:
-            self._extra = min(MOST_EXTRA, max(self._extra, late + 1.25 * width - goal.resolution))
+        if needs_more and late <= MOST_EXTRA:
+            self._extra = min(MOST_EXTRA, max(self._extra, late + 1.25 * width - slack))
         share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / goal.resolution
         if share > 1:
             seconds = max(seconds, trial.outcome.duration * share * 1.25)

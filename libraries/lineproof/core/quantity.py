@@ -19,7 +19,7 @@ from .rule import Ruling
 from .step_down import StepDown
 from .telemetry import Telemetry
 from .trial import During, Load, Measure, Outcome, Trial
-from .units import Unit
+from .units import RATE_UNITS, Unit
 
 if TYPE_CHECKING:
     from .requirement import Requirement
@@ -113,6 +113,11 @@ class Promise:
     def needs_full_load(self) -> bool:
         """Whether a trial must certainly have offered the load, and may be asked for a little more."""
         return sent_less in self.quantity.doubts or (self.names_load and "changing load" not in self.quantity.needs)
+
+    @property
+    def limits_rate(self) -> bool:
+        """Whether its limit is a rate in frames/s, which a trial's figure is a count per second of."""
+        return self.unit in RATE_UNITS and not self.quantity.threshold_is_load
 
     @property
     def forgiven(self) -> Limit:

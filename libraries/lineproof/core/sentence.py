@@ -23,9 +23,6 @@ from .quantity import Quantity
 from .requirement import Requirement, Scope, TrafficWords
 from .units import RATE_UNITS, Unit, Value
 
-THROUGHPUT = "throughput"
-"""The quantity of a sentence that has no word for one."""
-
 LONGEST = 300
 """Characters of a sentence: then no expression below takes long, whatever the words are."""
 
@@ -65,6 +62,11 @@ _SCOPES = {None: Scope.ONE, "each way": Scope.EACH_WAY, "in total": Scope.IN_TOT
 _PREFIX_FACTOR = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "64b bidirectional ≥ 80% line rate in total")
+
+
+def _wordless() -> Quantity:
+    """Return the quantity of a sentence that has no word for one."""
+    return next(quantity for quantity in built_in_quantities().values() if not quantity.word)
 
 
 def is_sentence(text: str) -> bool:
@@ -179,7 +181,7 @@ def _parse_left_side(
     traffic: list[str] = []
     statistic: Statistic | None = None
     bidirectional: bool | None = None
-    quantity = built_in_quantities()[THROUGHPUT]
+    quantity = _wordless()
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -350,13 +352,12 @@ def _parse_load(text: str | None, traffic: TrafficWords, quantity: Quantity) -> 
                 f"'{quantity.word}' needs a load; expected for example 'at 5 Mpps{scope}' or 'at 50% line rate{scope}'"
             )
         return None, Scope.ONE
-    throughput = built_in_quantities()[THROUGHPUT]
-    if quantity is throughput:
+    if quantity.threshold_is_load:
         raise SentenceError("throughput takes no 'at': the threshold is the load that is offered")
     found = _LOAD.match(text)
     if not found:
         raise SentenceError(f"'at {text}' is not a load; expected for example 'at 5 Mpps' or 'at 50% line rate'")
-    value, _ = _threshold(found["number"], found["unit"], throughput)
+    value, _ = _threshold(found["number"], found["unit"], _wordless())
     if value.unit is Unit.PPS_PER_CORE:
         raise SentenceError(f"'at {text}': a load is offered to ports, not to cores; expected for example 'at 5 Mpps'")
-    return value, _parse_scope(found["scope"], traffic, value, throughput)
+    return value, _parse_scope(found["scope"], traffic, value, _wordless())

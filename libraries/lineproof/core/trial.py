@@ -196,10 +196,6 @@ ABOVE_IDLE_UNCERTAINTY = "power_above_idle_uncertainty_watts"
 """Readings of a trial: the mean power while frames flowed, that before the sentence's first trial, and by how much both
 may be wrong by the meter's own statement."""
 
-APART = "apart"
-"""The reading of a trial that says how many seconds apart its directions began, at least. A trial without it: not
-known to have begun apart."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ...core.trial import APART, DirectionCount, Fault, Load, Outcome, Problem
+from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction
 from .counters import Span
 
@@ -29,16 +29,18 @@ class Sent:
     cores: int = 1
 
 
-def _together(sent: Collection[Sent]) -> tuple[float, float, float]:
-    """The least and the most seconds from the first frame of any direction to the last of any, and how many seconds
-    apart the directions certainly began: a router has less to do while one of them does not send."""
+def _together(sent: Collection[Sent]) -> tuple[float, float]:
+    """Return the least and the most seconds from the first frame of any direction to the last of any.
+
+    A router has less to do while one of them does not send.
+    """
     least, most = max(row.least for row in sent), max(row.most for row in sent)
     spans = [row.span for row in sent if row.span is not None]
     if len(spans) < 2:
-        return least, most, 0.0
+        return least, most
     least = max(least, max(span.last[0] for span in spans) - min(span.first[1] for span in spans))
     most = max(most, max(span.last[1] for span in spans) - min(span.first[0] for span in spans))
-    return least, most, max(0.0, max(span.first[0] for span in spans) - min(span.first[1] for span in spans))
+    return least, most
 
 
 def flat(counts: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
@@ -118,7 +120,7 @@ def outcome_of(
             words = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
             # they may be lost in the place of others, and come back in the place of others
             problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
-    least, most, apart = _together(sent.values())
+    least, most = _together(sent.values())
     elapsed = (least + most) / 2
-    readings = {"elapsed_uncertainty": (most - least) / 2, **({APART: apart} if apart else {})}
+    readings = {"elapsed_uncertainty": (most - least) / 2}
     return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings)
