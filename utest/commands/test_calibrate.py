@@ -63,23 +63,22 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
     found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
     messages = {name: message for name, (_, message) in found.tests.items()}
-    assert messages["Above"].startswith(
-        "INCONCLUSIVE: 64b bidirectional ≥ 96.5% line rate each way: loss this close to the"
-    )
+    assert messages["Above"].startswith("INCONCLUSIVE: ")
     assert "calibrated on 20" in messages["Above"]
     assert messages["Below"].startswith("FAIL: ")
     assert messages["Not Calibrated"].startswith("FAIL: ")
     assert "calibrated" not in messages["Below"] + messages["Not Calibrated"]
-    assert messages["Forwards"].startswith("INCONCLUSIVE: ")
+    # the generator alone receives 97 % of line rate: a router that forwards 42 % gets no excuse from it
+    assert messages["Forwards"].startswith("FAIL: ")
     assert found.tests["Kept"][0] == "PASS"
 
     (run,) = (tmp_path / "results").iterdir()
     noted = json.loads((run / "environment.json").read_text())["extra"]["calibration"]
     assert (noted["sha256"], noted["used"], noted["stale"]) == (known.sha256, True, "")
     records = [json.loads(line) for line in (run / "requirements.jsonl").read_text().splitlines()]
-    applied = {record["test"]: record["extra"].get("generator_ceiling") for record in records}
+    applied = {record["test"]: record["extra"]["own_part"]["evidence"] for record in records}
     assert applied["Above"]["lossless_pps"] == known.content.ceilings[0].lossless_pps
-    assert applied["Below"] is None
+    assert not applied["Not Calibrated"]
     assert "calibration simulated-netgate6100.yaml of 20" in (tmp_path / "out" / "output.xml").read_text()
     assert robot_run.processes_of(tmp_path) == []
 
