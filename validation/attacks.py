@@ -387,6 +387,12 @@ def of_other_quantities() -> list[Case]:
         Case("forwards, four trials at zero", "F", FORWARDS, then((1, ABOVE), (4, router(1.0)), (1, ABOVE))),
         Case("forwards a little more", "P", FORWARDS, ABOVE),
         Case("forwards 2 % less", "F", FORWARDS, router(1 - 4.9 / 14.88)),
+        Case(
+            "forwards a little more than promised, at line rate, the first trial 2 % less",
+            "P",
+            "64b unidirectional forwards ≥ 5 Mpps",
+            then((1, router(1 - 4.9 / 14.88)), (1, router(1 - 5.05 / 14.88))),
+        ),
         Case("forwards with a third of the load offered, none lost", "I", FORWARDS, router(sent=0.35)),
         Case("the same, 5 % lost", "I", FORWARDS, router(0.05, sent=0.35)),
         Case(

@@ -148,6 +148,12 @@ def test_w16_a_forwarding_rate_is_one_figure_for_message_and_rule() -> None:
     assert all(promise.limit.keeps(one.high) for one in promise.figures(trials))
 
 
+@pytest.mark.parametrize("load", ["", " at 14.88 Mpps"])
+def test_one_trial_below_a_forwarding_rate_is_no_fail_yet(load: str) -> None:
+    first, later = router(1 - 4.9 / 14.88), router(1 - 5.05 / 14.88)
+    assert ruling(then((1, first), (1, later)), f"64b unidirectional forwards ≥ 5 Mpps{load}") is PASS
+
+
 def test_w17_frames_that_failed_to_be_sent_excuse_no_loss() -> None:
     unsent = fault(Fault.UNSENT, 5000, 0)
     assert lost(router(1e-3, problems=(unsent,))) == Bounds(5000, 5000)

@@ -18,7 +18,9 @@ from xml.etree import ElementTree
 
 from golden import studies
 from golden.runs import run_of, scratch
+from lineproof.core.sentence import parse
 from support import history_runs, made_runs, signoff_runs
+from support.catalogue import CATALOGUE
 from support.command_line import lineproof as command
 from support.paths import ROOT
 
@@ -160,12 +162,7 @@ def _of_suites() -> Iterator[tuple[str, str]]:
 def _of_made_runs() -> Iterator[tuple[str, str]]:
     made, store = scratch() / "made", str(scratch() / "made.db")
     for number, (name, mean) in enumerate((("before", 1.0), ("after", 0.95))):
-        sentences = [
-            made_runs.Sentence(
-                sentence, made_runs.around(demand.number * (mean if demand.at_least else 1 / mean), number)
-            )
-            for sentence, demand in made_runs.DEMANDS.items()
-        ]
+        sentences = [made_runs.Sentence(words, _figures(words, mean, number)) for words in made_runs.EACH_KIND]
         made_runs.made_run(made, name, *sentences)
     yield "compare-made.txt", _printed("compare", made / "before", made / "after", "--ministat")
     runs = history_runs.two_releases(scratch() / "releases")
@@ -177,6 +174,12 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     waiver = signoff_runs.waivers(scratch(), signoff_runs.waiver(signoff_runs.LOSES))
     told = _printed("signoff", run, "--html-only", "--waivers", waiver, "--output", made)
     yield "signoff-made.txt", f"{told}\n{_file(made / 'signoff.html')}"
+
+
+def _figures(words: str, mean: float, seed: int) -> list[float]:
+    """Return figures about a share *mean* of what a sentence asks for, or where less is better its inverse."""
+    requirement = parse(words, CATALOGUE)
+    return made_runs.around(requirement.threshold.number * (mean if requirement.at_least else 1 / mean), seed)
 
 
 def _of_project() -> Iterator[tuple[str, str]]:

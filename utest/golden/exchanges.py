@@ -17,7 +17,7 @@ from lineproof.generators.base import Probe, directions_of
 from lineproof.generators.trex.client_folders import client_folder
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof_bench.server.rpc import Dispatcher, is_zipped, unzip_message
-from support.known_router import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.server_support import Client, FakeBackend, serving
 
 HANDLES = {"api_h", "handler"}

@@ -1,7 +1,4 @@
-"""Whole runs in a lab that labgrid lends: every verdict is right, and no bench is used by two runs at once.
-
-``python -m validation.lab`` does it with eight benches and 24 suites, and measures the time.
-"""
+"""Whole runs in a lab that labgrid lends: every verdict is right, and no bench is used by two runs at once."""
 
 from __future__ import annotations
 

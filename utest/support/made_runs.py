@@ -25,6 +25,7 @@ VARIATION = "64b unidirectional pdv mean ≤ 5 µs at 1 Mpps"
 COSTS = "64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps"
 RECOVERS = "64b unidirectional recovers in ≤ 2 s"
 LOSES = "64b unidirectional loses ≤ 2 % at 1 Mpps"
+EACH_KIND = (LOAD, FORWARDS, LATENCY, VARIATION, COSTS, RECOVERS, LOSES)
 
 FRAMES = 10_000_000
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ..core.quantity import Promise
 
 WALL_SECONDS_PER_TRIAL = 0.1
-"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and what ``validation.overhead``
-measures; 1.2 to 2 s more if frames are missing."""
+"""Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client;
+1.2 to 2 s more if frames are missing."""
 
 
 @dataclass(frozen=True, slots=True)

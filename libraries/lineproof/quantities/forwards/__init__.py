@@ -56,9 +56,7 @@ class ForwardingRate(Quantity):
         rates = []
         for group in [places] if promise.in_total else [range(place, place + 1) for place in places]:
             frames = [_forwarded(promise, trial, group) for trial in trials]
-            best = perfect * max(
-                max(item.high, _wanted(promise, trial, len(group))) for item, trial in zip(frames, trials, strict=True)
-            )
+            best = perfect * max(_most(promise, trial, group) for trial in trials)
             low = (sum(item.low for item in frames) + best) / (longest * more)
             high = (sum(item.high for item in frames) + best) / (max(least, 1e-9) * more)
             rates.append(Bounds(low, max(low, high)))
@@ -98,6 +96,12 @@ class ForwardingRate(Quantity):
 def _wanted(promise: Promise, trial: Trial, directions: int) -> float:
     """Return the frames that *trial* had to offer: of the named load, or of the promised rate."""
     return trial.seconds.high * (promise.load_pps * directions if promise.names_load else promise.limit.value)
+
+
+def _most(promise: Promise, trial: Trial, group: range) -> float:
+    """Return the frames of some directions that come back in a perfect trial like *trial*: all that are offered."""
+    offered = sum(trial.outcome.directions[place].offered for place in group)
+    return max(offered, _wanted(promise, trial, len(group)))
 
 
 def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
