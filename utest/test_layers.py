@@ -212,7 +212,7 @@ def test_no_quantity_is_named_outside_of_its_folder() -> None:
     named = [
         f"{name}:{node.lineno} '{node.value}'"
         for name, path in FILES.items()
-        if name.startswith(f"{PRODUCT}.") and not name.startswith((f"{PRODUCT}.quantities", f"{PRODUCT}.registry"))
+        if name.startswith(f"{PRODUCT}.") and not name.startswith((f"{PRODUCT}.quantities", f"{PRODUCT}.core.registry"))
         for node in nodes_of(path)
         if isinstance(node, ast.Constant) and node.value in QUANTITY_NAMES
     ]

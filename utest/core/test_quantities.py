@@ -9,10 +9,10 @@ import pytest
 
 from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.quantity import Need, Promise, Quantity
+from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.registry import quantities
 from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of

@@ -13,6 +13,7 @@ from lineproof.core.bounds import Bounds
 from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.frame_sizes import FrameSizes, frame_sizes
 from lineproof.core.latency import LatencyCount
+from lineproof.core.registry import built_in_quantities
 from lineproof.core.requirement import Scope
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
@@ -25,7 +26,6 @@ from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.record_schemas import why_unfit
 from lineproof.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from lineproof.evidence.why_record import recorded_facts
-from lineproof.registry import built_in_quantities
 from lineproof.routers.host_reading import read_host
 from lineproof.session.router_watch import Reading
 from support.evidence_builders import requirement_record, trial_record, written

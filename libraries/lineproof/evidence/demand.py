@@ -8,10 +8,10 @@ from ..core.bounds import UNKNOWN, Limit
 from ..core.doubts import OwnPart
 from ..core.goal import Goal
 from ..core.quantity import Promise, Quantity
+from ..core.registry import quantity_named
 from ..core.requirement import Requirement, Scope
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS, Unit, Value
-from ..registry import quantity_named
 from .rates import is_set_aside
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING
 
-from .errors import BREAKDOWN_ERRORS, ConfigError
-
-if TYPE_CHECKING:
-    from .core.quantity import Quantity
+from ..errors import BREAKDOWN_ERRORS, ConfigError
+from .quantity import Quantity
 
 QUANTITIES = "lineproof.quantities"
-"""The group of entry points of quantities: each is an object of a subclass of :class:`.core.quantity.Quantity`."""
+"""The group of entry points of quantities: each is an object of a subclass of :class:`.quantity.Quantity`."""
 
 BUILT_IN = {
     QUANTITIES: (
@@ -58,8 +55,6 @@ def quantity_named(name: str) -> Quantity:
 
 
 def _load(entry: EntryPoint) -> Quantity:
-    from .core.quantity import Quantity  # core asks for quantities, and quantities are made of core
-
     where = f"the quantity '{entry.name}' ({entry.value}"
     where += f" of {entry.dist.name})" if entry.dist is not None else ")"
     try:
