@@ -126,5 +126,4 @@ def test_hellos_on_the_simulated_testbed(tmp_path: Path, monkeypatch: pytest.Mon
         session.traffic.put_for(requirement)
         found = Judge(session).judge(requirement)
         assert found.ruling is Ruling.PASS, found.message
-        # so few are no doubt, but they are in the record
         assert any(row.foreign for trial in found.trials for row in trial.outcome.directions)

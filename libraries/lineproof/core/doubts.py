@@ -89,7 +89,7 @@ def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that frames of other origin may have come in the place of lost ones; very few are no doubt."""
+    """Yield that frames of other origin may have come in the place of lost ones, more than the goal leaves unseen."""
     for row in trial.outcome.directions:
         # of those that came beside all frames sent, none is in the place of a lost one
         foreign = row.foreign - max(0, row.forwarded - row.offered)

@@ -130,6 +130,10 @@ class LatencySpread:
         best = Counter(self.best) + Counter({0: more - gone, LOST: gone})
         return LatencySpread(best, Counter(self.worst) + Counter({LOST: more}))
 
+    def with_later_frames(self) -> LatencySpread:
+        """Return it where frames without a probe are later, nobody knows by how much: only the fastest has two ends."""
+        return LatencySpread(self.best, Counter({min(self.worst): 1}) + Counter({LOST: sum(self.worst.values()) - 1}))
+
 
 def pooled(spreads: Sequence[LatencySpread], perfect: int = 0) -> LatencySpread:
     """Return the probe frames of one direction in all trials together, with so many *perfect* ones more."""

@@ -78,6 +78,7 @@ class Judge:
             return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
         self.on_telemetry("before", before)
         promise, book, trials = self.promise(requirement), self._book(before), list[Trial]()
+        restarts = watch.restarts
 
         def on_trial(trial: Trial, standing: Standing) -> None:
             trials.append(trial)
@@ -98,6 +99,9 @@ class Judge:
             return replace(verdict, ledgers=tuple(book.ledgers))
         after, problems = self._reading_afterwards(watch, decision.trials, book)
         figures: dict[str, float] = {}
+        if after is not None and watch.restarts > restarts:
+            # a link was down too, so the router was configured again before the next trial
+            problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
         if after is not None:
             problems += self._known_afterwards(promise, requirement, decision.trials, before, after)
         if self.session.plan.uncounted and decision.ruling is Ruling.PASS and any(map(_lost, decision.trials)):

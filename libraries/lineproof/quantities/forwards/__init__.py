@@ -99,9 +99,9 @@ def _wanted(promise: Promise, trial: Trial, directions: int) -> float:
 
 
 def _most(promise: Promise, trial: Trial, group: range) -> float:
-    """Return the frames of some directions that come back in a perfect trial like *trial*: all that are offered."""
-    offered = sum(trial.outcome.directions[place].offered for place in group)
-    return max(offered, _wanted(promise, trial, len(group)))
+    """Return the frames of some directions that come back in a perfect trial like *trial*: the whole load."""
+    rows = [trial.outcome.directions[place] for place in group]
+    return max(sum(max(row.offered, row.intended) for row in rows), _wanted(promise, trial, len(group)))
 
 
 def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:

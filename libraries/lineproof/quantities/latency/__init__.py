@@ -142,7 +142,7 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     waiting = 1e6 * ((row.backlog or 0) / offered * trial.seconds.low - READING_SECONDS)
     # Little's law: where frames wait much longer than probes, the probes are treated differently
     if math.isfinite(latest) and waiting > 2 * latest:
-        return None
+        spread = spread.with_later_frames()
     most, certain = (_lost_beside(count, frames / offered, forgiven) for frames in (row.lost, row.lost - cost))
     spread = spread.with_lost(most, min(certain, most))
     return spread if math.isinf(hidden) else spread.with_lost(count.sent * hidden / offered)
