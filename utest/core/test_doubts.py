@@ -76,6 +76,8 @@ def test_less_than_the_load_moves_the_worse_end_only() -> None:
     assert lost(router(0.1, sent=0.99)) == Bounds(495_000, 495_000 + 49_999)
     assert lost(router(0.1, sent=0.5)) == Bounds(250_000, PPS)
     assert lost(router(0.1, sent=0.9995)) == Bounds(499_750, 499_750)
+    # no share is more than all
+    assert promised(RATE).figures([doubted(router(0.1, sent=0.5))]) == (Bounds(0.1, 1.0),)
 
 
 def test_w4_the_generators_own_delay_moves_the_better_end() -> None:

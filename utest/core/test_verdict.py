@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import HOST_COUNTS, Fault
@@ -70,5 +71,8 @@ def test_a_verdict_names_what_widened_it_where_that_matters() -> None:
     named = Fault.LINK_DOWN.value
     assert named not in verdict_on(RATE, router(problems=(down,))).message
     assert named in verdict_on(RATE, router(0.01, problems=(down,))).message
+    # where no frame is missing, none can be the generator's own loss
+    unwatched = verdict_on(RATE, router(foreign=5000), own=OwnPart())
+    assert Fault.FOREIGN.value in unwatched.message and Fault.UNWATCHED.value not in unwatched.message
     verdict = verdict_on(RATE, router(0.01))
     assert verdict.evidence is not None and verdict.evidence[0] >= verdict.evidence[1] == pytest.approx(20)

@@ -28,6 +28,7 @@ LOSES = "64b unidirectional loses ≤ 2 % at 1 Mpps"
 EACH_KIND = (LOAD, FORWARDS, LATENCY, VARIATION, COSTS, RECOVERS, LOSES)
 
 FRAMES = 10_000_000
+PROBES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,11 @@ def _trial(place: int, words: str, figure: float) -> Trial:
         offered = frames if words == LOAD else FRAMES
     if words == LOSES:
         frames = round(FRAMES * (1 - figure / 100))
-    mean, slow = (figure, 0) if words == LATENCY else (20.0, round(figure * 1000) if words == VARIATION else 0)
-    probe = LatencyCount(0, 1, 10_000, 10_000, mean, 2 * mean, histogram={10: 10_000 - slow, 900_000: slow})
-    counts = (DirectionCount(0, 1, offered, offered, frames),)
     late = words in (LATENCY, VARIATION)
+    # the mean is that of the buckets' ends: 20 and 1000 µs
+    slow = late * round(PROBES * ((figure - 20) / 980 if words == LATENCY else figure / 10))
+    histogram = {10: PROBES - slow, 900 if words == LATENCY else 900_000: slow}
+    probe = LatencyCount(0, 1, PROBES, PROBES, 20.0, 40.0, histogram=histogram)
+    counts = (DirectionCount(0, 1, offered, offered, frames),)
     outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=(probe,) if late else ())
     return Trial(place, outcome, (), Bounds(1.0, 1.0))

@@ -141,9 +141,8 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
             words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost}"
             yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
         else:
-            yield Problem(
-                Fault.UNWATCHED, f"{name(row)}: up to {frames:.0f} lost frames may be its own", frames, ports(row)
-            )
+            words = f"it was for {own.trials:g} trials, expected {1 / conditions.risk - 2:.0f}; calibrate it"
+            yield Problem(Fault.UNWATCHED, words, frames, ports(row))
 
 
 def own_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]:

@@ -87,7 +87,7 @@ class Statistic:
 def time_words(bounds: Bounds) -> str:
     """Return bounds of a time in µs in words; infinite: later than any limit."""
     if math.isinf(bounds.low):
-        return "beyond any limit, because of lost probe frames"
+        return "beyond any limit, because of lost frames"
     if math.isinf(bounds.high):
         return f"at least {bounds.low:.4g} µs, with no upper bound"
     if bounds.high - bounds.low <= 1e-6 * max(1.0, bounds.high):

@@ -7,14 +7,21 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from ..units import Rate, si
-from .bounds import Bounds
+from .bounds import Bounds, Limit
 from .quantity import Promise
+from .rule import Ruling
 from .trial import DirectionCount, Trial
 
 
 def percent(ratio: float) -> str:
     """Return a ratio as per cent with three digits; a small loss is never shown as 0."""
     return f"{_digits(100 * ratio)} %"
+
+
+def part(ratio: float) -> str:
+    """Return a part of a whole as per cent with three digits, or with so many that it is not shown as all of it."""
+    text = f"{100 * ratio:.3g}"
+    return f"{100 - float(_digits(100 - 100 * ratio)):.14g} %" if text == "100" and ratio < 1 else f"{text} %"
 
 
 def percent_bounds(bounds: Bounds) -> str:
@@ -32,6 +39,23 @@ def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> s
     return f"{low} to {high}" if bounds.low else f"at most {high}"
 
 
+def proven(
+    bounds: Bounds,
+    ruling: Ruling,
+    limit: Limit,
+    text: Callable[[float], str],
+    both: Callable[[Bounds], str] | None = None,
+) -> str:
+    """Return the end of *bounds* that *ruling* rests on in words, ``at most 0.1 %``; *both* ends if it is open."""
+    if bounds.is_exact:
+        return text(bounds.low)
+    if ruling is Ruling.INCONCLUSIVE:
+        return between(bounds, text) if both is None else both(bounds)
+    if limit.at_least is (ruling is Ruling.PASS):
+        return f"at least {text(bounds.low)}"
+    return f"at most {text(bounds.high)}"
+
+
 def median_words(trials: Sequence[Trial]) -> str:
     """Return the words that follow a figure that is the median of several *trials*."""
     return f" (median of {len(trials)} trials)" if len(trials) > 1 else ""
@@ -40,7 +64,7 @@ def median_words(trials: Sequence[Trial]) -> str:
 def _digits(number: float) -> str:
     """Return three digits of *number*, without an exponent."""
     short = f"{number:.3g}"
-    return f"{number:.9f}".rstrip("0") if "e-" in short else short
+    return f"{float(short):.14f}".rstrip("0") if "e-" in short else short
 
 
 def rate_words(pps: float, promise: Promise) -> str:

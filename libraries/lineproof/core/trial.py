@@ -85,7 +85,7 @@ class Fault(Enum):
     OWN_DELAY = "the generator delays frames itself"
     SURPLUS = "more frames came back than were sent"
     FOREIGN = "frames of other origin came in"
-    COPIES = "frames came back twice"
+    COPIES = "frames may have come back twice"
     LOST_PROBES = "more probe frames were lost than frames are missing"
     LINK_DOWN = "a link was down"
     QUEUES = "frames were still under way when sending ended"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..units import counted
+from .bounds import Bounds, Limit
 from .deciding import Decision
 from .explanation import Why
 from .goal import Goal
 from .ledger import Ledger
 from .ledger_phrases import trials_text, where_lost
-from .quantity import Promise, Reason
+from .quantity import Promise, Quantity, Reason
 from .requirement import Requirement
 from .rule import Rule, Ruling
-from .trial import HOST_COUNTS, Fault, Trial
+from .trial import HOST_COUNTS, Fault, Problem, Trial
 
 RFC2544_GOAL = "rfc2544"
 """The goal whose messages point to the declared deviations from RFC 2544."""
@@ -80,8 +81,13 @@ class Verdict:
             lines.append(str(self.why))
         lines.append(self.requirement.clocks_text(self.link_bps))
         odds = ""
-        if self.evidence is not None and self.ruling is not Ruling.INCONCLUSIVE:
-            odds = f", evidence {_odds(self.evidence[0])} to 1, needed {self.evidence[1]:.3g} to 1"
+        # where no further trials could make up for it, the evidence need not suffice
+        if (
+            self.evidence is not None
+            and self.ruling is not Ruling.INCONCLUSIVE
+            and self.evidence[0] >= self.evidence[1]
+        ):
+            odds = f", evidence {_odds(self.evidence[0])} to 1, needed {_odds(self.evidence[1])} to 1"
         lines.append(f"goal '{self.goal.goal}', {counted(len(self.trials), 'trial')}{odds}")
         if self.goal.goal == RFC2544_GOAL and self.deviations:
             lines.append("deviations from RFC 2544 section 23 and RFC 9971 are declared in its record")
@@ -128,33 +134,64 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
         reason = reason.with_details(_strain(trials))
-    reason = reason.with_details(*widened_by(trials, ruling))
+    reason = reason.with_details(*widened_by(promise, trials, ruling))
     asking = rule.better if ruling is Ruling.FAIL else rule.worse
     evidence = asking.odds, asking.needed_odds(ruling)
     found = Verdict(requirement, promise.goal, ruling, reason, trials, promise.link_bps, figures, evidence)
     return replace(found, promise=promise)
 
 
-def widened_by(trials: Sequence[Trial], ruling: Ruling) -> list[str]:
-    """Return a line for each thing that widened an interval so that it matters to *ruling*, the most frames first."""
-    causes: dict[Fault, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
-    details: dict[Fault, str] = {}
+def widened_by(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> list[str]:
+    """Return a line for each thing that moved the end of a figure which matters to *ruling*, the most frames first."""
+    weights: dict[Fault, list[float]] = defaultdict(list)
+    lines: dict[Fault, str] = {}
+    counts = Counter(fault for trial in trials for fault in {problem.fault for problem in trial.problems})
     for trial in trials:
-        for fault in {problem.fault for problem in trial.problems}:
-            causes[fault][0] += 1
-        for problem in trial.problems:
-            details.setdefault(problem.fault, problem.detail)
-            frames = min(problem.most_frames, trial.intended)
-            causes[problem.fault][1] += frames * problem.fault.may_cost
-            causes[problem.fault][2] += frames * problem.fault.may_hide
-    lines = []
-    for fault, (count, cost, hidden) in sorted(causes.items(), key=lambda row: -max(row[1][1:])):
-        if (ruling is Ruling.PASS and not hidden) or (ruling is Ruling.FAIL and not cost):
-            continue
-        effects = [f"lost up to {cost:.0f} frames"] * (cost > 0) + [f"hidden up to {hidden:.0f} frames"] * (hidden > 0)
-        may = f" may have {' and '.join(effects)}" if effects else ""
-        lines.append(f"in {count:.0f} of {len(trials)} trials {fault.value}{',' * bool(may)}{may}: {details[fault]}")
-    return lines[:MOST_DOUBTS]
+        exact = promise.figures([replace(trial, problems=())])
+        for fault in dict.fromkeys(problem.fault for problem in trial.problems):
+            problems = tuple(problem for problem in trial.problems if problem.fault is fault)
+            moved = _moved(promise.limit, exact, promise.figures([replace(trial, problems=problems)]))
+            # what was not read has no figure, so there is none that it could widen
+            if (moved or fault is Fault.READING) and (ruling is Ruling.INCONCLUSIVE or _ASKED[ruling] in moved):
+                frames = max(problem.most_frames for problem in problems)
+                if frames > max(weights[fault], default=-1.0):
+                    lines[fault] = _effect(promise.quantity, trial, problems, moved, counts[fault] > 1)
+                weights[fault].append(frames)
+    most = sorted(lines, key=lambda fault: -sum(weights[fault]))
+    several = len(trials) > 1
+    return [
+        f"in {f'{counts[fault]} of {len(trials)} trials' if several else 'the trial'} {lines[fault]}"
+        for fault in most[:MOST_DOUBTS]
+    ]
+
+
+_ASKED = {Ruling.PASS: "worse", Ruling.FAIL: "better"}
+"""The ends that a ruling rests on."""
+
+
+def _moved(limit: Limit, exact: Sequence[Bounds], wide: Sequence[Bounds]) -> set[str]:
+    """Return which ends differ: ``better``, ``worse``."""
+    ends = {"better": limit.better_end, "worse": limit.worse_end}
+    pairs = list(zip(exact, wide, strict=True))
+    return {name for name, end in ends.items() if any(end(one) != end(other) for one, other in pairs)}
+
+
+def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved: set[str], is_of_several: bool) -> str:
+    """Return what *problems* of one fault may have done to *trial*, with the details of the one of most frames."""
+    most = max(problems, key=lambda problem: problem.most_frames)
+    ends = {"explain": (most.fault.may_cost, "better"), "hide": (most.fault.may_hide, "worse")}
+    effects = [effect for effect, (may, end) in ends.items() if may and end in moved and most.frames != 0]
+    if not effects or not quantity.counts_frames:
+        return f"{most.fault.value}: {most.detail}"
+    several = most.most_frames < trial.intended
+    noun = "lost or late frame" if "probes" in quantity.needs else "lost frame"
+    frames = f"up to {counted(round(most.most_frames), noun)}" if several else f"any {noun}"
+    where = " of its direction" if most.directions and len(trial.outcome.directions) > 1 else ""
+    each = " in each" if several and is_of_several else ""
+    return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{each}: {most.detail}"
+
+
+_UNDECIDED = "undecided"
 
 
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
@@ -164,8 +201,11 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if any(problem.fault.generator_too_slow for trial in trials for problem in trial.problems):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
-    if best is Ruling.PASS or worst is Ruling.FAIL:
-        return "the testbed could not prove either: PASS at the better ends of its figures, FAIL at the worse ends"
+    better, worse = (_UNDECIDED if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
+    if better != worse:
+        return (
+            f"the testbed could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
+        )
     return "the budget did not suffice: the router is too close to the limit"
 
 
@@ -175,4 +215,4 @@ def _strain(trials: Sequence[Trial]) -> str:
 
 
 def _odds(odds: float) -> str:
-    return f"{odds:.3g}" if odds < 1e6 else "more than a million"
+    return f"{float(f'{odds:.3g}'):g}" if odds < 1e6 else "more than a million"

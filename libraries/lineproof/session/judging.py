@@ -17,10 +17,11 @@ from ..core.requirement import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import Fault, Load, Measure, Problem, Trial
+from ..core.trial import POWER, Fault, Load, Measure, Problem, Trial
 from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
+from ..units import counted
 from .afterwards import damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of, widened
 from .bookkeeping import Bookkeeper
 from .router_watch import Reading, RouterRestarted, RouterWatch
@@ -94,7 +95,7 @@ class Judge:
             words = in_words(error)
             words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
             book.close_without_reading(words)
-            reason = f"the testbed broke down after {len(trials)} trials: {words}"
+            reason = f"the testbed broke down after {counted(len(trials), 'trial')}: {words}"
             verdict = replace(self.inconclusive(requirement, reason, trials), breakdown=words, promise=promise)
             return replace(verdict, ledgers=tuple(book.ledgers))
         after, problems = self._reading_afterwards(watch, decision.trials, book)
@@ -113,7 +114,7 @@ class Judge:
             **promise.quantity.named_figures(promise, decision.trials),
         }
         verdict = replace(verdict_of(decision, promise, requirement, figures), ledgers=ledgers)
-        if "power" in promise.quantity.needs:
+        if POWER in figures:
             verdict = replace(verdict, reason=verdict.reason.with_details(self.session.power.text))
         if after is None:
             return verdict

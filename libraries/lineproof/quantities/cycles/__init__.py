@@ -248,7 +248,9 @@ def _costs_words(
     each = [value for costs in readings if (value := figure(costs)) is not None]
     names = list(dict.fromkeys(row.thread for row in rows))
     threads = [(name, figure(row for row in rows if row.thread == name)) for name in names if len(names) > 1]
-    details = [others, f"trials from {_cycles(min(each))} to {_cycles(max(each))}"]
+    least, most = _cycles(min(each)), _cycles(max(each))
+    together_words = "of all trials together: " if len(readings) > 1 else ""
+    details = [f"{together_words}{others}" if others else "", f"trials from {least} to {most}" if least != most else ""]
     details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
     return words[judged].format(between(figure_of_all, _cycles)) + median, tuple(filter(None, details))
 

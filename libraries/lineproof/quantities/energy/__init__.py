@@ -50,14 +50,15 @@ class Energy(Quantity):
         if POWER not in figures:
             return Reason("no power was measured")
         (whole,) = promise.figures(trials)
-        if whole == UNKNOWN:
-            return Reason("the energy of a packet at the load is not known")
         power = f"{figures[POWER]:.4g} W"
         power += f" ± {figures[UNCERTAINTY]:.2g} W" if figures.get(UNCERTAINTY) else ""
         power += f" ({figures[IDLE_POWER]:.4g} W idle)" if IDLE_POWER in figures else ""
-        words = f"{between(whole)} {promise.unit.value}{median_words(trials)}"
+        words = f"{between(whole)} {promise.unit.value}{median_words(trials)} at"
+        words = "the energy of a packet is not known:" if whole == UNKNOWN else words
         rate = si(mean_rate(trials, promise, "forwarded"), "pps")
-        return Reason(f"{words} at {rate} forwarded, {power}")
+        still = "the meter shows no more under load than idle, within its uncertainty; does it measure this router?"
+        details = (still,) if any(_stands_still(trial) for trial in trials) else ()
+        return Reason(f"{words} {rate} forwarded, {power}", details)
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return mean powers in W, and the bounds of the energy in µJ."""
@@ -109,9 +110,16 @@ def _watts(trial: Trial, unit: Unit) -> Bounds | None:
         watts, uncertainty = watts - (math.nan if idle is None else idle), known.get(ABOVE_IDLE_UNCERTAINTY, 0.0)
     if not math.isfinite(watts) or not 0 <= uncertainty < math.inf:
         return None
-    stands_still = idle is not None and known[POWER] <= idle + known.get(ABOVE_IDLE_UNCERTAINTY, 0.0)
     low = max(0.0, watts - uncertainty)
-    return Bounds(low, math.inf if stands_still else max(low, watts + uncertainty))
+    return Bounds(low, math.inf if _stands_still(trial) else max(low, watts + uncertainty))
+
+
+def _stands_still(trial: Trial) -> bool:
+    """Return whether the meter shows no more under load than idle."""
+    known = trial.outcome.readings
+    if POWER not in known or IDLE_POWER not in known:
+        return False
+    return known[POWER] <= known[IDLE_POWER] + known.get(ABOVE_IDLE_UNCERTAINTY, 0.0)
 
 
 ENERGY = Energy()

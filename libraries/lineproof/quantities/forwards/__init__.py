@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...core.bounds import Bounds, Limit
 from ...core.doubts import GENTLE, OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
 from ...core.goal import Goal
-from ...core.phrases import direction_lines, mean_rate, pair_lines, rate_words
+from ...core.phrases import between, direction_lines, mean_rate, pair_lines, proven, rate_words
 from ...core.quantity import Promise, Quantity, Reason
 from ...core.requirement import Requirement
 from ...core.rule import Ruling
@@ -71,10 +71,16 @@ class ForwardingRate(Quantity):
         """Return the mean rate, and how far it is from the promise."""
         figures = promise.figures(trials)
         worst = Bounds(min(item.low for item in figures), min(item.high for item in figures))
-        rate = worst.low if ruling is Ruling.PASS else worst.high
         offered = mean_rate(trials, promise, "offered")
-        against = 100 * (rate / promise.limit.value - 1)
-        words = f"forwarded {rate_words(rate, promise)} of {si(offered, 'pps')} offered, {against:+.2f} %"
+        if ruling is Ruling.INCONCLUSIVE:
+            # what was not offered might have come back, but did not
+            most = max(worst.low, min(worst.high, offered))
+            rate, against = between(Bounds(worst.low, most), lambda pps: si(pps, "pps", 5)), ""
+        else:
+            rate = proven(worst, ruling, promise.limit, lambda pps: rate_words(pps, promise))
+            end = worst.low if ruling is Ruling.PASS else worst.high
+            against = f", {100 * (end / promise.limit.value - 1):+.2f} % against the promise"
+        words = f"forwarded {rate} of {si(offered, 'pps')} offered{against}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if offered < promise.limit.value:
             details.insert(0, "the generator offered less than is to be forwarded; use a faster one")

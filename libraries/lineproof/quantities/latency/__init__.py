@@ -18,7 +18,7 @@ from ...core.quantity import Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Fault, Problem, Trial
 from ...core.units import Unit
-from ...units import si
+from ...units import counted, si
 
 MOST_LOST = 100.0
 """Lost frames for each probe frame that was sent, where hardly a frame came back."""
@@ -67,8 +67,13 @@ class Latency(Quantity):
         counts = [count for trial in trials for count in trial.outcome.latency]
         received, lost = sum(count.received for count in counts), sum(count.lost for count in counts)
         offered = si(mean_rate(trials, promise, "offered"), "pps")
-        words = f"{promise.statistic or 'max'} {time_words(worst)} of {received} probe frames at {offered} offered"
+        time = "is not known" if worst == UNKNOWN else time_words(worst)
+        words = f"{promise.statistic or 'max'} {time} ({counted(received, 'probe frame')}) at {offered} offered"
         details = [f"{lost} of {received + lost} probe frames did not come back"] if lost else []
+        if promise.statistic is not None and promise.goal.bad_share is not None and ruling is Ruling.INCONCLUSIVE:
+            needed = promise.statistic.frames_needed(1 - promise.goal.bad_share)
+            if 0 < (fewest := min((count.sent for count in counts), default=0)) < needed:
+                details.append(f"a trial had {counted(fewest, 'probe frame')}, too few: expected at least {needed}")
         doubts = [doubt for trial in trials if (doubt := _doubt_of_histogram(trial))]
         return Reason(words, (*details, *doubts[:1]))
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ...core.bounds import Bounds, Limit
 from ...core.doubts import AT_THE_LOAD, OF_FRAMES, own_ceiling, queues
 from ...core.goal import Goal
-from ...core.phrases import direction_lines, mean_rate, pair_lines, percent, percent_bounds, rate_words
+from ...core.phrases import direction_lines, mean_rate, pair_lines, part, percent, percent_bounds, proven, rate_words
 from ...core.quantity import Need, Promise, Quantity, Reason
 from ...core.requirement import Requirement
 from ...core.rule import Ruling
@@ -57,7 +57,8 @@ class Loss(Quantity):
         figures = promise.figures(trials)
         worst = Bounds(max(item.low for item in figures), max(item.high for item in figures))
         load = rate_words(mean_rate(trials, promise, "offered"), promise)
-        words = f"lost {percent_bounds(worst)} ({lost} of {offered} frames) at {load}"
+        counts = f"{lost} of {offered} frames{' of all directions' * (len(trials[0].outcome.directions) > 1)}"
+        words = f"lost {proven(worst, ruling, promise.limit, percent, percent_bounds)} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
@@ -126,7 +127,7 @@ class Throughput(Loss):
         carried = mean_rate(trials, promise, "forwarded")
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
         words = f"forwarded {rate_words(carried, promise)}"
-        return Reason(f"carries {percent(carried / asked)} of it", (reason.summary, words, *reason.details))
+        return Reason(f"carries {part(carried / asked)} of it", (reason.summary, words, *reason.details))
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
@@ -146,7 +147,9 @@ def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCou
     lost = [trial.lost_frames(row) for trial, row in rows]
     offered = sum(max(1, row.offered) for _, row in rows)
     whole = offered * (1 + perfect / len(trials))
-    return Bounds(sum(item.low for item in lost) / whole, sum(item.high for item in lost) / whole)
+    # frames that were not offered may be lost, too, but no ratio is more than all
+    low, high = (sum(ends) / whole for ends in zip(*((item.low, item.high) for item in lost), strict=True))
+    return Bounds(min(1.0, low), min(1.0, high))
 
 
 THROUGHPUT = Throughput()

@@ -9,7 +9,7 @@ from ...core.binomial import highest_share
 from ...core.bounds import UNKNOWN, Bounds, Limit
 from ...core.doubts import AT_THE_LOAD
 from ...core.goal import Goal
-from ...core.phrases import percent_bounds
+from ...core.phrases import percent, percent_bounds, proven
 from ...core.quantity import Promise, Quantity, Reason
 from ...core.requirement import Requirement
 from ...core.rule import Ruling
@@ -75,7 +75,8 @@ class Reordering(Quantity):
         worst = Bounds(max(item.low for item in figures), max(item.high for item in figures))
         counts = [count for trial in trials for count in trial.outcome.latency]
         late, sent = sum(count.out_of_order for count in counts), sum(count.sent for count in counts)
-        return Reason(f"{percent_bounds(worst)} out of order: {late} of {sent} probe frames came behind a later one")
+        share = proven(worst, ruling, promise.limit, percent, percent_bounds)
+        return Reason(f"{share} out of order: {late} of {sent} probe frames came behind a later one")
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return how many frames change places."""
