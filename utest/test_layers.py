@@ -118,9 +118,9 @@ OF_FEW = {
     "allure_robotframework": {"lineproof.evidence.allure"},
     "allure_commons": {"lineproof.evidence.allure"},
     # for a process of its own
-    "labgrid": {"lineproof.testbed.lab.coordinator"},
-    "grpc": {"lineproof.testbed.lab.coordinator"},
-    "lineproof.testbed.lab.coordinator": {"lineproof.testbed.lab.holder"},
+    "labgrid": {"lineproof.testbed.lab.holder"},
+    "grpc": {"lineproof.testbed.lab.holder"},
+    "lineproof.testbed.lab.holder": set(),
 }
 """Packages and modules, and those that alone may import them."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,19 @@ from lineproof.platforms import RouterSetup
 from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Habit, RouterHabits
 from lineproof.simulation.noise import Noise
+from lineproof.units import l2_bits
 
 from .backend import Backend
 from .clock import Clock, ClockReader
 from .faults.backend import FaultyBackend
-from .model.direct_cable import DirectCableModel
+from .model.counting import Sending
+from .model.flows import frame_of
+from .model.forwarding import Fate
 from .model.injected_loss import LossyModel
+from .model.latency import FIXED_LATENCY
+from .model.ports import ModelPort
 from .model.schema import load_platform
+from .packet_groups import Delay
 from .process import say
 from .server.habits import ServerHabits
 from .server.loop import TrexServer
@@ -157,3 +163,21 @@ def with_nic(specification: Mapping[str, Any]) -> tuple[Mapping[str, Any], Serve
     file, nic = read_nic_file(str(specification["nic"]))
     given = {key: value for key, value in specification.items() if value is not None and value not in ([], {})}
     return {**file.server, **given}, nic
+
+
+class DirectCableModel(LossyModel):
+    """Every frame comes back unchanged at the other port of the pair.
+
+    Only the generator is modelled: its ceiling, and its half of the time that two cards take.
+    """
+
+    def _settle(self, now: float) -> None:
+        super()._settle(now)
+        for sending in self._sending:
+            sending.fate(Fate(0.0, 0.0, 0.0, {sending.port ^ 1: 1.0}))
+
+    def _delay(self, sending: Sending) -> Delay:
+        return Delay(FIXED_LATENCY / 2 + l2_bits(sending.size) / self.model.link_bps * 1e6, 0.0)
+
+    def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
+        return (frame_of(sending.traffic, number) for number in numbers[:most])

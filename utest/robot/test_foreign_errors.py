@@ -12,7 +12,7 @@ from robot.errors import RobotError
 
 from lineproof.errors import SlaFailure, TestbedError
 from lineproof.robot import Lineproof
-from lineproof.robot.foreign_errors import CalmListener
+from lineproof.robot.library import CalmListener
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), RecursionError(), MemoryError(), OSError(5, "I/O error", "/x")])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.under_load import CpuLoad, QueueLoad, RouterLoad
-from lineproof.routers import RouterKind, freebsd_load, freebsd_top, linux_load, make_router, vpp_load
+from lineproof.routers import RouterKind, freebsd_load, linux_load, make_router, vpp_load
 from lineproof.routers.base import Result
 from lineproof.routers.vpp_output import parse_runtime
 from support.fake_router import sample, shell_of, simulated
@@ -99,24 +99,24 @@ def test_each_driver_has_its_own_names(interface: str, row: str, is_counted: boo
 def test_of_two_displays_the_last_counts() -> None:
     text = sample("freebsd/top-CHIPS.cxgbe.txt")
     both = text + text.replace("CPU1    1  13:14 100.00%", "CPU6    6  13:14  42.00%")
-    assert freebsd_top.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd_top.parse_top(both)
-    assert len(freebsd_top.parse_top(both)) == len(freebsd_top.parse_top(text))
-    assert freebsd_top.parse_top("") == freebsd_top.parse_top("last pid: 3\ntop: sysctl failed\n") == ()
+    assert freebsd_load.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd_load.parse_top(both)
+    assert len(freebsd_load.parse_top(both)) == len(freebsd_load.parse_top(text))
+    assert freebsd_load.parse_top("") == freebsd_load.parse_top("last pid: 3\ntop: sysctl failed\n") == ()
 
 
 def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
     # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
     def cpus(kind: str, names: str) -> dict[str, int]:
-        threads = freebsd_top.parse_top(sample(f"freebsd/{kind}"))
-        return freebsd_top.interrupt_cpus(threads, freebsd_load.interrupts(sample(f"freebsd/{names}")))
+        threads = freebsd_load.parse_top(sample(f"freebsd/{kind}"))
+        return freebsd_load.interrupt_cpus(threads, freebsd_load.interrupts(sample(f"freebsd/{names}")))
 
-    assert freebsd_top.queue_cpus("ix", {}, cpus("top-CHSI.ix.txt", "vmstat-i.ix.txt")) == {}
+    assert freebsd_load.queue_cpus("ix", {}, cpus("top-CHSI.ix.txt", "vmstat-i.ix.txt")) == {}
     # synthetic: the names that sysctl has for the card and its port (cxgbe(4): t4_main.c, t4_child_location_str)
     port = {"%parent": "t5nex0", "%location": "port=0"}
     chelsio = cpus("top-CHIPS.cxgbe.txt", "vmstat-i.cxgbe.txt")
-    assert freebsd_top.queue_cpus("cxl0", port, chelsio) == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
-    assert freebsd_top.queue_cpus("cxl0", {**port, "%parent": "t5nex1"}, chelsio) == {}
-    assert freebsd_top.queue_cpus("cxl0", {}, chelsio) == {}
+    assert freebsd_load.queue_cpus("cxl0", port, chelsio) == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
+    assert freebsd_load.queue_cpus("cxl0", {**port, "%parent": "t5nex1"}, chelsio) == {}
+    assert freebsd_load.queue_cpus("cxl0", {}, chelsio) == {}
 
 
 def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:

@@ -14,8 +14,8 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.generators.site import GeneratorEndpoint
 from lineproof.project import Project
-from lineproof.robot.faults import FaultKeywords
 from lineproof.robot.shared import Shared
+from lineproof.robot.testbed import FaultKeywords
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.testbed.facts import NO_ROUTER, TestbedFacts

@@ -14,7 +14,7 @@ from typing import Any
 
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.login import Login
-from lineproof.testbed.keys import make_key, write_known_hosts
+from lineproof.testbed.simulated import make_key, write_known_hosts
 from lineproof_bench.shells.ssh_library import asyncssh
 
 GREETING = b"SSH-2.0-hostile\r\n"

@@ -69,12 +69,6 @@ class Lab:
         found = _awaited(log, rb"listening on \S+:(\d+)")
         self.port = int(found)
 
-    def kill_coordinator(self) -> None:
-        """End it with SIGKILL."""
-        if self.coordinator is not None:
-            self.coordinator.kill()
-            self.coordinator.wait(10)
-
     def start_exporter(self, resources: str) -> None:
         """Export *resources*, YAML."""
         (self.folder / "exporter.yaml").write_text(resources, encoding="utf-8")
@@ -134,12 +128,11 @@ def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab
         found.close()
 
 
-def bench_project(folder: Path, names: Sequence[str], more: str = "", clock_speed: float = 50) -> Path:
+def bench_project(folder: Path, names: Sequence[str], more: str = "") -> Path:
     """A project whose testbeds *names* are simulated, each a bench of its own; *more*: a line for each, with {name}."""
     home = folder / "project"
     shutil.copytree(ROOT / "variables", home / "variables")
     text = (home / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
-    text = text.replace("clock_speed: 50\n", f"clock_speed: {clock_speed:g}\n")
     for name in names:
         one = text.replace("testbed: simulated\n", f"testbed: {name}\n") + more.format(name=name)
         (home / "variables" / "testbeds" / f"{name}.yaml").write_text(one, encoding="utf-8")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Processes that load profiles, forked from one that has imported trex-stl-lib, which takes a second of each.
 
-A forked process runs the program that :mod:`lineproof.generators.trex.profile_process` starts, to its end. Suites with
+A forked process runs the program that :mod:`lineproof.generators.trex.profile_loader` starts, to its end. Suites with
 such traffic, and clients that TRex ships, have it started as users do.
 """
 

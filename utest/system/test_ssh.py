@@ -19,7 +19,7 @@ from lineproof.routers.ssh_shell import SshShell
 from lineproof.system import ssh
 from lineproof.system.login import Login
 from lineproof.system.ssh import connect
-from lineproof.testbed.keys import make_key, write_known_hosts
+from lineproof.testbed.simulated import make_key, write_known_hosts
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server

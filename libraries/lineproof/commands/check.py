@@ -20,17 +20,16 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import KINDS, Project, listed
 from ..routers.command_file import read_command_file
-from ..session.plan import replaced_files
+from ..session.plan import misfits_of, replaced_files
 from ..studies.preparing import check_study
 from ..system import children
 from ..system.bench_command import bench_command
 from ..system.login_settings import logins_in
 from ..system.private_key import too_open
-from ..testbed.files import read_testbed_or_pool
+from ..testbed.files import read_testbed, read_testbed_or_pool
 from ..traffic.catalogue import Catalogue
 from ..units import counted
 from ..visible import shortened
-from .address_checks import address_findings
 from .arguments import add_json, add_variables, print_json
 
 _NAMES_A_FILE = re.compile(r"/.*?: ")
@@ -311,3 +310,17 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
     for message in tree.iterfind("./errors/msg"):
         if message.get("level") == "ERROR":
             yield message.text or ""
+
+
+def address_findings(project: Project, testbeds: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What is wrong with addresses in *testbeds*, and warnings; files that cannot be read are problems elsewhere."""
+    problems: list[str] = []
+    warnings: list[str] = []
+    with contextlib.suppress(LineproofError):
+        catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
+        for name in testbeds:
+            with contextlib.suppress(LineproofError):
+                for misfit in misfits_of(read_testbed(project.testbeds, name), catalogue):
+                    words = str(misfit.located(project.testbeds, name))
+                    (problems if misfit.certain else warnings).append(words)
+    return problems, warnings

@@ -10,7 +10,7 @@ from ..routers.change_journal import ChangeJournal, Leftover
 from ..session.leftovers import leftover_text
 from ..session.plan import Plan
 from ..session.session import Session
-from ..testbed.lab.place import LabPlace, return_left_places
+from ..testbed.lab.place import LabPlace
 from .arguments import add_json, add_plan_arguments, print_json, say
 from .calibrate import GOAL
 
@@ -31,9 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was undone. Returns 0, or 1 where there was something in a dry run. Raises LineproofError."""
     plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
     lab = plan.testbed.lab
-    returned = () if lab is None or arguments.dry_run else return_left_places(lab)
-    if not arguments.json:
-        print("".join(f"{words}\n" for words in returned), end="", flush=True)
     with ExitStack() as stack:
         session = stack.enter_context(closing(Session.of_router(plan)))
         name = session.router.journal_name
@@ -54,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
                 ChangeJournal.claim(router, host_key=key).close()
     if arguments.json:
         undos = [change.undo_text for change in reversed(changes)]
-        more = {} if lab is None else {"given_back": list(returned)}
-        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text, **more})
+        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
     else:
         print(text, flush=True)
     return 1 if changes and arguments.dry_run else 0

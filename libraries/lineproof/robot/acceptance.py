@@ -35,7 +35,7 @@ from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
 from ..system.cpu_steal import cpu_times, steal_percent
-from ..testbed.lab.place import LABGRID, lab_record
+from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import counted, si
 from . import suite_sentences
@@ -109,7 +109,7 @@ class AcceptanceKeywords(Component):
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
                 STARTED_AS: started_as(self.shared.suite, plan.testbed.testbed).record(),
                 **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
-                **({LABGRID: lab_record(session.testbed.lab)} if session.testbed.lab else {}),
+                **({LABGRID: session.testbed.lab.record()} if session.testbed.lab else {}),
             },
         )
         if self._resumption is not None:

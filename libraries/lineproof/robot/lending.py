@@ -54,30 +54,16 @@ class LendingKeywords(Component):
         return name
 
     @keyword(tags=["testbed"])
-    def revive_router_if_it_hangs(self) -> None:
-        """Switch the router off and on, once, if it does not answer and ``lab: {power: …}`` of its testbed says so.
-
-        Then it is configured again, and slow traffic must come through it. Fails if it does not come back. Example:
-        | Revive Router If It Hangs
-        """
-        revival = self.shared.session.revival
-        try:
-            revival.before()
-        finally:
-            if revival.note:
-                logger.warn(revival.note)
-
-    @keyword(tags=["testbed"])
     def revive_router_after(self, verdict: Verdict) -> bool:
         """Whether the router hung when *verdict* was INCONCLUSIVE, and answers again after it was switched off and on.
 
-        Only where `Revive Router If It Hangs` would do that, and once for each sentence. Example:
+        Only if ``lab: {power: …}`` of its testbed says so, and once for each sentence. Then it is configured again,
+        and slow traffic must come through it. Example:
         | ${again} =    Revive Router After    ${verdict}
         """
         revival = self.shared.session.revival
-        before = revival.note
         again = revival.after(verdict)
-        if revival.note and revival.note != before:
+        if revival.note:
             logger.warn(revival.note)
         if again:
             BuiltIn().log(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")

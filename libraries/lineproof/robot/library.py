@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import re
 import signal
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from robot.api import logger
+from robot.errors import RobotError
 from robotlibcore import DynamicCore
 
 from .. import __version__
-from ..errors import BREAKDOWN_ERRORS, in_words
+from ..errors import BREAKDOWN_ERRORS, LineproofError, SlaFailure, TestbedError, in_words
 from ..evidence import allure
 from ..files import is_folder
 from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
-from .faults import FaultKeywords
-from .foreign_errors import CalmListener, one_paragraph
 from .forwarded_frames import FrameKeywords
 from .lending import LendingKeywords
-from .router import RouterKeywords
+from .router import RouterKeywords, TelemetryKeywords
 from .sentence_check import SuiteListener
 from .shared import Shared
 from .studies import StudyKeywords
-from .telemetry import TelemetryKeywords
-from .testbed import TestbedKeywords
+from .testbed import FaultKeywords, TestbedKeywords
 from .traffic_generator import GeneratorKeywords
-from .verdict_tags import VerdictTags
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
 NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"
@@ -147,3 +147,65 @@ class _EndOfExecution:
 
     def __init__(self, library: Lineproof) -> None:
         self.close = library.close
+
+
+VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
+"""How a failed sentence's message begins; Robot numbers several in one test."""
+
+
+class VerdictTags:
+    """Robot listener: adds ``verdict:fail`` and ``verdict:inconclusive`` to a failed test."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def end_test(self, data: Any, result: Any) -> None:
+        """Add the tags."""
+        if result.failed:
+            result.tags.add(f"verdict:{word.lower()}" for word in VERDICT.findall(result.message))
+
+
+@contextmanager
+def one_paragraph() -> Iterator[None]:
+    """Within it, raise TestbedError in place of an error that is neither Lineproof's nor Robot's own.
+
+    An ``AssertionError`` that is no SlaFailure is not the router's fault either.
+    """
+    try:
+        yield
+    except (LineproofError, SlaFailure, RobotError):
+        raise
+    except Exception as error:  # whatever a library raises is no fault of the router
+        if hasattr(error, "ROBOT_CONTINUE_ON_FAILURE") or hasattr(error, "ROBOT_SKIP_EXECUTION"):  # of Robot's API
+            raise
+        raise TestbedError(in_words(error)) from error
+
+
+class CalmListener:
+    """*listener*, whose errors are warnings, each kind once: what it writes follows from the records.
+
+    *what*: what its errors mean, in words; *tidy*: removes what it left half written.
+    """
+
+    def __init__(self, listener: Any, what: str | Callable[[], str], tidy: Callable[[], None] = lambda: None) -> None:
+        self.ROBOT_LISTENER_API_VERSION = listener.ROBOT_LISTENER_API_VERSION
+        self._listener, self._what, self._tidy = listener, what, tidy
+        self._warned: set[tuple[type, int | None]] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._listener, name)
+        if name.startswith("_") or not callable(found):
+            return found
+
+        def call(*arguments: Any) -> None:
+            try:
+                found(*arguments)
+            except RobotError:
+                raise
+            except Exception as error:  # what keeps a listener from writing must not end the run
+                self._tidy()
+                kind = type(error), getattr(error, "errno", None)
+                if kind not in self._warned:
+                    self._warned.add(kind)
+                    logger.warn(f"{self._what if isinstance(self._what, str) else self._what()}: {in_words(error)}")
+
+        return call

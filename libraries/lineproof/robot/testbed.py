@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from robot.api import TestSuite, logger
 from robot.api.deco import keyword
@@ -16,6 +17,7 @@ from ..errors import ConfigError
 from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
+from ..simulation.faults import parse_fault
 from ..testbed.lab.place import LabPlace
 from ..units import counted
 from . import suite_sentences
@@ -152,3 +154,20 @@ def _margin_words(requirements: list[Requirement]) -> str:
 
 def _is_keyword(name: str) -> bool:
     return bool(BuiltIn().run_keyword_and_return_status("Keyword Should Exist", name))
+
+
+class FaultKeywords(Component):
+    """Causes faults, to see how a procedure handles them. On a simulated testbed only."""
+
+    @keyword(tags=["faults"])
+    def cause_fault(self, kind: str, **details: Any) -> None:
+        """Cause the fault *kind*.
+
+        *details* are the keys of a testbed file's ``faults:`` (see docs/faults.md): ``start``: after which start of
+        traffic from now on (default 1, the next; 0: at once); ``at``: how many seconds of the testbed's clock later;
+        ``every=True``: after each later start again. Fails if the testbed is not simulated. Example:
+        | Cause Fault    link flap    at=0.5    for=0.2
+        """
+        fault = parse_fault(kind, **details)
+        self.shared.session.cause_fault(fault)
+        logger.info(f"asked for: {fault.model_dump(by_alias=True, exclude_none=True)}")

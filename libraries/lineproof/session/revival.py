@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from ..core.rule import Ruling
 from ..core.verdict import Verdict
 from ..errors import TestbedError
-from ..testbed.lab.settings import PowerCycleSettings
 from ..testbed.opening import OpenTestbed
 from .plan import Plan
 from .router import RouterConnection
@@ -33,40 +32,18 @@ class Revival:
     traffic: Traffic
     note: str = field(default="", init=False)
 
-    def before(self) -> None:
-        """As a sentence begins: revive a router that hangs. Raises TestbedError if it does not come back."""
-        self.note = ""
-        self._revive_if_hung()
-
     def after(self, verdict: Verdict) -> bool:
-        """After its trials: whether the router hung and was revived, so that the sentence is to be tried again.
+        """Return whether the router hung and was revived, so that the sentence of *verdict* is to be tried again.
 
-        Once for each sentence, and only if the trials proved nothing.
+        Only if its trials proved nothing. To be asked once for each sentence.
         """
-        if verdict.ruling is not Ruling.INCONCLUSIVE or self.note or self.testbed.problems():
+        self.note = ""
+        settings, lab = self.plan.testbed.lab, self.testbed.lab
+        power = settings.power if settings is not None else None
+        if verdict.ruling is not Ruling.INCONCLUSIVE or power is None or lab is None or self.testbed.problems():
             return False
-        try:
-            return self._revive_if_hung()
-        except TestbedError as error:
-            self.note = str(error)
+        if not self.router.connected or self.router.is_black_box or not (why := self._why_unread()):
             return False
-
-    @property
-    def _power(self) -> PowerCycleSettings | None:
-        """How the router is switched; None if it is not to be."""
-        lab = self.plan.testbed.lab
-        usable = self.testbed.lab is not None and self.router.connected and not self.router.is_black_box
-        return lab.power if usable and lab is not None else None
-
-    def _revive_if_hung(self) -> bool:
-        power, lab = self._power, self.testbed.lab
-        if power is None or lab is None:
-            return False
-        why = self._why_unread()
-        if not why:
-            return False
-        if problems := self.testbed.problems():
-            raise TestbedError("; ".join(problems))
         self.note = f"the router did not answer ({why})"
         try:
             self.note += f"; {lab.power_cycle(power)}"
@@ -77,7 +54,8 @@ class Revival:
             self.traffic.forget()
             self.traffic.check_reachability()
         except TestbedError as error:
-            raise TestbedError(f"{self.note}, and then: {error}") from error
+            self.note += f", and then: {error}"
+            return False
         return True
 
     def _why_unread(self) -> str:

@@ -9,7 +9,7 @@ from ..core.trial import Tolerance
 from ..errors import TestbedError
 from ..simulation.faults import InjectedFault
 from ..testbed.hardware import hardware_facts
-from ..testbed.held import HeldTestbed
+from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LabPlace
 from ..testbed.opening import OpenTestbed, open_testbed
 from ..testbed.settings import HardwareSettings

@@ -181,3 +181,19 @@ def _welch_freedom(a: float, n_a: int, b: float, n_b: int) -> float:
         return float(n_a + n_b - 2)
     a, b = a / largest, b / largest
     return (a + b) ** 2 / (a**2 / (n_a - 1) + b**2 / (n_b - 1))
+
+
+def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
+    """The level at which each of the hypotheses with these *p_values* is tested (Holm 1979); in their order.
+
+    One is rejected where its p is at most its level. The probability that any true one is rejected is at most *alpha*,
+    however the tests depend on each other. An interval of confidence 1 - level says the same as the test.
+    """
+    levels = [alpha] * len(p_values)
+    going, level = True, alpha
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
+        if going:
+            level = alpha / (len(p_values) - rank)
+            going = p_values[place] <= level
+        levels[place] = level
+    return levels

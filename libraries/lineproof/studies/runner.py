@@ -26,8 +26,8 @@ from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_steal import cpu_times, steal_percent
-from ..testbed.held import HeldTestbed
-from ..testbed.lab.place import LABGRID, lab_record
+from ..testbed.in_use import HeldTestbed
+from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .history import history_words
 from .measuring import Listeners, Measured, measure_row, words_of
@@ -277,19 +277,14 @@ class StudyRun:
             self._held[name] = held = HeldTestbed.take(plan.testbed, self.say)
             recorder = self._recorder
             if held.lab and LABGRID not in recorder.environment.extra:
-                extra = {**recorder.environment.extra, LABGRID: lab_record(held.lab)}
+                extra = {**recorder.environment.extra, LABGRID: held.lab.record()}
                 recorder.environment = replace(recorder.environment, extra=extra)
         return self._held[name]
 
     def _give_back(self) -> None:
         with contextlib.ExitStack() as stack:
             for held in self._held.values():
-                stack.callback(self._keep_story, held)
                 stack.callback(held.close)
-
-    def _keep_story(self, held: HeldTestbed) -> None:
-        if story := held.story():
-            self._recorder.folder.add_telemetry(0, "labgrid log", story)
 
     def _note(self, session: Session) -> None:
         """Keep versions and configuration: of the first session as a run's, of each in the list of them.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import dataclass, field
 
 from ..core.router_facts import RouterFacts
 from ..errors import TestbedError
+from ..routers.base import Result
 from ..routers.host_reading import read_host
-from ..routers.local_shell import local_shell
+from ..routers.shell_output import plain_text
 from ..routers.ssh_shell import SshShell
+from ..system import children
 from ..system.login import Login
+from ..visible import visible
 from .trex.settings import TrexGeneratorSettings
 
 ROLE = "the generator's host"
@@ -37,3 +41,16 @@ def read_generator_host(generator: TrexGeneratorSettings, login: Login | None) -
             return GeneratorHost(read_host(shell))
     except TestbedError as error:
         return GeneratorHost(problem=str(error))
+
+
+def local_shell(command: str, limit: float) -> Result:
+    """A :data:`~lineproof.routers.base.Shell` on this machine. Raises TestbedError after *limit* s."""
+    began = time.monotonic()
+    try:
+        found = children.run(("/bin/sh", "-c", command), limit)
+    except children.TimeoutExpired:
+        raise TestbedError(f"'{command}' did not end within {limit:g} s on this machine") from None
+    except OSError as error:
+        raise TestbedError(f"no command runs on this machine: /bin/sh: {error.strerror}") from None
+    stdout, stderr = (visible(plain_text(text)) for text in (found.stdout, found.stderr))
+    return Result(stdout, stderr, found.returncode, time.monotonic() - began)

@@ -1,11 +1,13 @@
-"""Which testbeds of hardware runs of this user have in use on this machine: a lock for each of the generator's ports.
+"""A testbed that is had: nobody else gets it until it is given back.
 
-A lock ends with its process, however that ends. Runs elsewhere are seen by the ports that they own (``session``), or by
-labgrid, which lends testbeds to a whole lab.
+A run of hardware has a lock for each of the generator's ports, for others of its user on this machine; a lock ends with
+its process, however that ends. Runs elsewhere are seen by the ports that they own (``session``), or by labgrid, which
+lends testbeds to a whole lab.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -17,7 +19,8 @@ from ..files import not_written
 from ..system.file_lock import is_at, lock_within, remove_and_close
 from ..system.identity import ELSEWHERE, runtime_folder
 from ..visible import shortened
-from .settings import HardwareSettings
+from .lab.place import LabPlace
+from .settings import HardwareSettings, Testbed
 from .waiting_time import Say, WaitProgress, in_units, silent
 
 IN_USE = ".in-use"
@@ -98,3 +101,42 @@ class InUse:
 
 def _names(testbed: HardwareSettings) -> list[str]:
     return list(testbed.generator.claimed)
+
+
+class HeldTestbed:
+    """labgrid's place that a testbed is, and the locks of hardware. Made by :meth:`take`; :meth:`close` gives it back.
+
+    Each session has its own, or several have one, one after another. ``lab``: None where labgrid does not lend it.
+    """
+
+    def __init__(self, lab: LabPlace | None = None, in_use: InUse | None = None) -> None:
+        self.lab = lab
+        self._in_use = in_use
+
+    @classmethod
+    def take(cls, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> HeldTestbed:
+        """Wait until *testbed* is free, and have it. *lab*: its place, where a pool has acquired it.
+
+        Raises TestbedError, with everything given back.
+        """
+        if lab is None and testbed.lab is not None:
+            lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
+        try:
+            return cls(lab, InUse.mark(testbed, say) if isinstance(testbed, HardwareSettings) else None)
+        except BaseException:
+            if lab is not None:
+                lab.close()
+            raise
+
+    def check(self) -> None:
+        """Raise TestbedError where it is no longer ours: nothing may be started on it."""
+        if self.lab and (problems := self.lab.problems()):
+            raise TestbedError("; ".join(problems))
+
+    def close(self) -> None:
+        """Give it back. Harmless when repeated."""
+        with contextlib.ExitStack() as stack:
+            if self.lab:
+                stack.callback(self.lab.close)
+            if self._in_use:
+                stack.callback(self._in_use.close)

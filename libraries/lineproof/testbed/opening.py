@@ -15,7 +15,7 @@ from .belongings import Belongings
 from .facts import TestbedFacts
 from .generator_host import GeneratorHost, read_generator_host
 from .hardware import hardware_facts, start_hardware
-from .held import HeldTestbed
+from .in_use import HeldTestbed
 from .kept_logs import read_log
 from .lab.place import LabPlace
 from .process import TestbedProcess
@@ -87,15 +87,10 @@ class OpenTestbed:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""
         with contextlib.ExitStack() as stack:
             if self._held:
-                stack.callback(self._give_back, self._held)
+                stack.callback(self._held.close)
             if self._belongings:
                 self.logs = self.logs or self._read_logs()
                 self.failures += self._belongings.close()
-
-    def _give_back(self, held: HeldTestbed) -> None:
-        held.close()
-        if story := held.story():
-            self.logs["labgrid"] = story
 
     def _read_logs(self) -> dict[str, str]:
         paths = [] if self.facts.runtime is None else sorted(self.facts.runtime.glob("*.log"))

@@ -8,17 +8,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import zmq
 
 from ..backend import Backend, SimulatedBackend
-from ..server_actions import ServerAction
+from ..server_actions import THIEF, ServerAction
 from .connections import Connections
-from .fault_actions import carry_out
 from .habits import ServerHabits
 from .nic import ServerCard
 from .places import Places
-from .publisher import Publisher
+from .publisher import Event, Publisher
 from .request_socket import Request, RequestSocket, bind, limit_messages
 from .rpc import LARGEST_REQUEST, Dispatcher
 from .service import ServerMethods
@@ -167,3 +167,26 @@ class TrexServer:
 def is_readable(socket: zmq.Socket[bytes]) -> bool:
     """Return whether a message can be read from *socket*."""
     return bool(int(socket.getsockopt(zmq.EVENTS)) & READABLE)
+
+
+THIEF_SESSION = 2**32
+"""The thief's session: no client has it, since clients' sessions fit into 32 bits."""
+
+
+def carry_out(faults: SimulatedBackend, service: ServerMethods, publisher: Publisher) -> ServerAction | None:
+    """Carry out the actions that are due. Returns the one that ends the server."""
+    for action in faults.server_actions():
+        if action.what in ("end", "restart"):
+            return action
+        port = service.ports[action.port]
+        data: dict[str, Any] = {"port_id": port.index}
+        if action.what == "link":
+            publisher.event(Event.ATTRIBUTES, data | {"attr": port.attributes_json(action.up)})
+        elif action.what == "free":
+            if port.owner == THIEF:
+                port.release()
+                publisher.event(Event.RELEASED, data | {"who": THIEF, "session_id": THIEF_SESSION})
+        else:
+            port.acquire(THIEF, THIEF_SESSION, force=True)
+            publisher.event(Event.ACQUIRED, data | {"who": THIEF, "session_id": THIEF_SESSION, "force": True})
+    return None

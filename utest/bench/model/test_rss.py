@@ -6,7 +6,7 @@ import pytest
 
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import spread
-from lineproof_bench.model.rss import Toeplitz, queue_of
+from lineproof_bench.model.forwarding import Toeplitz, queue_of
 from lineproof_bench.model.schema import Rss
 from support.model_bench import address, traffic
 

@@ -11,7 +11,7 @@ import pytest
 from lineproof.generators.trex.next_hops import Question, link_local
 from lineproof.simulation.habits import Habit
 from lineproof_bench.server.habits import ServerHabits
-from lineproof_bench.server.replies import reply_to
+from lineproof_bench.server.packet_push import reply_to
 from support.server_support import MACS, PEERS, Client, FakeBackend, serving
 
 HOPS = [("100.65.1.2", "100.65.1.1"), ("100.65.2.2", "100.65.2.1")]

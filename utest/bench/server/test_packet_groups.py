@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof_bench.server.filters import filter_of
+from lineproof_bench.server.packet_push import reply_to
 from lineproof_bench.server.params import RpcError
-from lineproof_bench.server.replies import reply_to
 from support.server_support import MACS, PEERS, Client, FakeBackend, serving, stream
 
 OWN, ROUTER = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from lineproof.errors import ConfigError
-from lineproof.generators.trex import profile_process
+from lineproof.generators.trex import profile_loader
 from lineproof.system.children import environment
 from support.patience import wait_until
 from support.trex_profile_support import Own, ours
@@ -37,8 +37,8 @@ def refused(own: Own, body: str, limit: float = 0.5) -> str:
 )
 def test_a_profile_that_cannot_be_interrupted_is_killed(own: Own, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own.profile(ours("return stream(64, direction)"))  # the server's libraries are imported after it
-    monkeypatch.setattr(profile_process, "IMPORT_LIMIT", 1.0)
-    monkeypatch.setattr(profile_process, "GRACE", 0.5)
+    monkeypatch.setattr(profile_loader, "IMPORT_LIMIT", 1.0)
+    monkeypatch.setattr(profile_loader, "GRACE", 0.5)
     began = time.monotonic()
     assert "did not end within 3 s, and its process was ended" in refused(own, body)
     assert time.monotonic() - began < 30  # without a limit it runs for ever; a busy machine takes its time
@@ -65,7 +65,7 @@ def test_it_knows_no_secret(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
 
 STARTER = """\
 import os, pathlib, sys
-from lineproof.generators.trex.profile_process import ask_profile
+from lineproof.generators.trex.profile_loader import ask_profile
 request = {"file": sys.argv[1], "tunables": [], "named": {}, "limit": 60}
 ask_profile(request, None, pathlib.Path("/"), os.environ)
 """

@@ -1,7 +1,10 @@
-"""A place of a real labgrid coordinator: acquired, waited for, kept, and given back on every way out."""
+"""A place of a real labgrid coordinator: waited for, acquired, watched, and given back on every way out."""
 
 from __future__ import annotations
 
+import contextlib
+import http.server
+import importlib.util
 import os
 import re
 import signal
@@ -14,31 +17,43 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.lab import holder
-from lineproof.testbed.lab.place import LabPlace, return_left_places
-from lineproof.testbed.lab.settings import LabSettings
-from support import robot_run
-from support.command_line import lineproof
+from lineproof.testbed.lab.place import LabPlace
+from lineproof.testbed.lab.settings import LabSettings, PowerCycleSettings
 from support.lab_rig import Lab, client, lab
 from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
+HAD = {"bench1": "here/alice"}
+
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with lab(tmp_path_factory.mktemp("lab"), ["bench1", "bench2"]) as found:
-        yield found
+def outlet() -> Iterator[tuple[int, list[str]]]:
+    """The port of a switch of power for labgrid's ``model: rest``, and what it is told."""
+    told: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            told.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], told
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory, outlet: tuple[int, list[str]]) -> Iterator[Lab]:
+    power = f"{{model: rest, host: 'http://127.0.0.1:{outlet[0]}/{{index}}', index: 1}}"
+    with lab(tmp_path_factory.mktemp("lab"), ["bench1", "bench2"], f"bench2:\n  NetworkPowerPort: {power}\n") as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    as_user(monkeypatch, "alice")
-
-
-def as_user(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv("LG_USERNAME", name)
+def _alice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LG_USERNAME", "alice")
     monkeypatch.setenv("LG_HOSTNAME", "here")
 
 
@@ -46,58 +61,44 @@ def settings(rig: Lab, **keys: object) -> LabSettings:
     return LabSettings.model_validate({"coordinator": rig.address, **keys})
 
 
-def notes(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "state" / "lineproof" / "lab").glob("*"))
-
-
-def test_it_is_acquired_and_given_back(rig: Lab, tmp_path: Path) -> None:
+def test_it_is_acquired_and_given_back(rig: Lab) -> None:
     place = LabPlace.acquire(settings(rig), "bench1")
-    assert place.name == "bench1" and place.problems() == ()
-    assert rig.holders() == {"bench1": "here/alice"} and len(notes(tmp_path)) == 1
+    assert (place.record(), place.problems()) == (
+        {"coordinator": rig.address, "place": "bench1", "owner": "here/alice"},
+        (),
+    )
+    assert rig.holders() == HAD
     place.close()
     place.close()
-    assert rig.holders() == {} and notes(tmp_path) == []
-    assert client(rig.address, "reservations").strip() == ""
-    assert [line.split(" ", 1)[1] for line in place.story] == [
-        f"labgrid's place 'bench1' at {rig.address} acquired",
-        "labgrid's place 'bench1' given back",
-    ]
+    assert rig.holders() == {} and client(rig.address, "reservations").strip() == ""
 
 
 def test_who_waits_is_told_for_whom_and_gets_it_then(rig: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     first, lines = LabPlace.acquire(settings(rig), "bench1"), list[str]()
-    as_user(monkeypatch, "bob")
+    monkeypatch.setenv("LG_USERNAME", "bob")
 
     def say(line: str) -> None:
         lines.append(line)
         threading.Thread(target=first.close).start()
 
-    second = LabPlace.acquire(settings(rig, wait="1 min"), "bench1", say)
-    try:
-        assert rig.holders() == {"bench1": "here/bob"}
-        assert re.sub(r"\d+ s of at", "at", lines[0]) == (
-            "waiting for testbed 'bench1', at most 1 min: labgrid's place with name=bench1 (bench1 is had by"
-            " here/alice)"
-        )
-        assert re.fullmatch(rf"labgrid's place 'bench1' at {rig.address} acquired after \d+ s", lines[-1])
-    finally:
-        second.close()
+    with contextlib.closing(LabPlace.acquire(settings(rig, wait="1 min"), "bench1", say)):
+        assert rig.holders() == {"bench1": "here/bob"} and "bench1 is had by here/alice" in lines[0]
 
 
-def test_the_wait_has_a_limit_and_leaves_nothing(rig: Lab, tmp_path: Path) -> None:
-    place = LabPlace.acquire(settings(rig), "bench1")
-    for wait, words in ((0, "and 'wait' is 0"), (1, "after 1 s")):
-        with pytest.raises(TestbedError, match=rf"'bench1' is not free {words}: .*had by here/alice"):
-            LabPlace.acquire(settings(rig, wait=wait), "bench1")
-    assert client(rig.address, "reservations").count("owner: ") == 1 == len(notes(tmp_path))
-    place.close()
+def test_the_wait_has_a_limit_and_leaves_nothing(rig: Lab) -> None:
+    with contextlib.closing(LabPlace.acquire(settings(rig), "bench1")):
+        for wait, words in ((0, "and 'wait' is 0"), (1, "after 1 s")):
+            with pytest.raises(TestbedError, match=rf"'bench1' is not free {words}: .*had by here/alice"):
+                LabPlace.acquire(settings(rig, wait=wait), "bench1")
+        assert client(rig.address, "reservations").strip() == ""
 
 
 def test_tags_get_any_place_that_has_them(rig: Lab) -> None:
-    places = [LabPlace.acquire(settings(rig, tags={"kind": "bench"}), "pool") for _ in range(2)]
-    assert sorted(place.name for place in places) == ["bench1", "bench2"]
-    for place in places:
-        place.close()
+    with contextlib.ExitStack() as stack:
+        places = [LabPlace.acquire(settings(rig, tags={"kind": "bench"}), "pool") for _ in range(2)]
+        for place in places:
+            stack.callback(place.close)
+        assert sorted(place.name for place in places) == ["bench1", "bench2"]
 
 
 @pytest.mark.parametrize("keys", [{"place": "bench9"}, {"tags": {"kind": "none"}}])
@@ -106,107 +107,67 @@ def test_what_no_place_is_like_is_not_waited_for(rig: Lab, keys: dict[str, objec
         LabPlace.acquire(settings(rig, wait="1 h", **keys), "lab")
 
 
-def test_a_coordinator_that_is_not_there_is_named() -> None:
-    with pytest.raises(TestbedError, match=r"no labgrid coordinator answers at 127\.0\.0\.1:1; is it started"):
+def test_a_lab_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TestbedError, match=r"no labgrid coordinator answers at 127\.0\.0\.1:1"):
+        LabPlace.acquire(LabSettings(coordinator="127.0.0.1:1"), "bench1")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(TestbedError, match=r"labgrid is not installed here; expected: pip install .*\[lab\]"):
         LabPlace.acquire(LabSettings(coordinator="127.0.0.1:1"), "bench1")
 
 
-def test_without_labgrid_the_message_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "labgrid.py").write_text("raise ImportError('none')\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "lineproof.testbed.lab.holder"],
-        input=b'{"coordinator": "a:1", "owner": "a/b", "filters": {}, "folder": "/nowhere"}\n',
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    assert holder.MISSING.encode() in done.stdout
-
-
-HOLD = (
-    "import sys, time\nfrom lineproof.testbed.lab.place import *\n"
-    "place = LabPlace.acquire(LabSettings(coordinator=sys.argv[1]), 'bench1')\n"
-    "print(place._process.pid, flush=True)\ntime.sleep(60)\n"
+HAS_IT = (
+    "import sys, time, contextlib\nfrom lineproof.testbed.lab.place import *\n"
+    "with contextlib.closing(LabPlace.acquire(LabSettings(coordinator=sys.argv[1]), 'bench1')):\n"
+    "    print('has it', flush=True)\n    time.sleep(60)\n"
 )
 
 
-@pytest.mark.parametrize("holder_too", [False, True])
-def test_a_run_that_was_killed_has_it_given_back(rig: Lab, tmp_path: Path, holder_too: bool) -> None:
-    path = os.pathsep.join(filter(None, sys.path))
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_has_it_no_more(rig: Lab, ending: signal.Signals) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", HAS_IT, rig.address]
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, rig.address], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, start_new_session=True
     ) as run:
-        assert run.stdout is not None
-        pid = int(run.stdout.readline())
-        if holder_too:
-            os.kill(pid, signal.SIGKILL)
-        run.kill()
-    if holder_too:
-        # nobody is left to do it: the next run does, or 'lineproof restore'
-        assert rig.holders() == {"bench1": "here/alice"}
-        assert return_left_places(settings(rig)) == ("gave back the place 'bench1', left by a run that was killed",)
-    wait_until(lambda: rig.holders() == {}, limit=holder.KILLED_GRACE + 10)
-    wait_until(lambda: notes(tmp_path) == [], limit=5)
-    assert return_left_places(settings(rig)) == ()
+        assert run.stdout is not None and run.stdout.readline() == b"has it\n" and rig.holders() == HAD
+        # as a terminal does it: the whole group hears it
+        os.killpg(run.pid, ending)
+    wait_until(lambda: rig.holders() == {}, limit=20)
 
 
-def test_a_place_that_is_taken_away_is_not_used_any_more(rig: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = LabPlace.acquire(settings(rig), "bench1")
-    client(rig.address, "-p", "bench1", "release", "--kick", user="admin")
-    wait_until(lambda: place.problems() != (), limit=10)
-    assert place.problems() == ("labgrid's place 'bench1' was taken from this run: it was released now",)
-    client(rig.address, "-p", "bench1", "acquire", "--allow-unmatched", user="alice")
-    place.close()
+def test_a_place_that_is_taken_away_is_not_used_any_more(rig: Lab) -> None:
+    with contextlib.closing(LabPlace.acquire(settings(rig), "bench1")) as place:
+        client(rig.address, "-p", "bench1", "release", "--kick", user="admin")
+        wait_until(lambda: place.problems() != (), limit=10)
+        assert place.problems() == ("labgrid's place 'bench1' was taken from this run: it was released now",)
+        client(rig.address, "-p", "bench1", "acquire", "--allow-unmatched", user="alice")
     # what the same user has acquired by hand is not this run's to give back
-    assert rig.holders() == {"bench1": "here/alice"}
+    assert rig.holders() == HAD
     client(rig.address, "-p", "bench1", "release", user="alice")
 
 
-def test_a_coordinator_that_dies_is_outlived_and_one_that_is_started_again_has_the_place(tmp_path: Path) -> None:
-    with lab(tmp_path / "lab", ["bench1"]) as rig:
-        said = list[str]()
-        place = LabPlace.acquire(settings(rig), "bench1", said.append)
-        rig.kill_coordinator()
-        wait_until(lambda: any("no longer answers" in line for line in said), limit=15)
-        assert place.problems() == ()
-        assert place.news()[-1].endswith("no longer answers; the run goes on with the place 'bench1'")
-        rig.start_coordinator()
-        wait_until(lambda: any("answers again" in line for line in said), limit=30)
-        assert rig.holders() == {"bench1": "here/alice"} and place.problems() == ()
-        rig.kill_coordinator()
-        place.close()
-        assert "could not be given back" in place.story[-1] and "'lineproof restore'" in place.story[-1]
-
-
-def test_a_coordinator_that_hangs_for_a_while_is_outlived(rig: Lab) -> None:
+@pytest.mark.parametrize("death", [True, False])
+def test_a_coordinator_that_is_away_for_a_while_is_outlived(tmp_path: Path, death: bool) -> None:
+    """One that dies forgets who had what, one that hangs does not."""
     said = list[str]()
-    place = LabPlace.acquire(settings(rig), "bench1", said.append)
-    assert rig.coordinator is not None
-    rig.coordinator.send_signal(signal.SIGSTOP)
-    wait_until(lambda: any("no longer answers" in line for line in said), limit=40)
-    rig.coordinator.send_signal(signal.SIGCONT)
-    wait_until(lambda: any("answers again" in line for line in said), limit=40)
-    assert place.problems() == () and rig.holders() == {"bench1": "here/alice"}
-    place.close()
-    assert rig.holders() == {}
+    with (
+        lab(tmp_path / "lab", ["bench1"]) as rig,
+        contextlib.closing(LabPlace.acquire(settings(rig), "bench1", said.append)) as place,
+    ):
+        assert rig.coordinator is not None
+        rig.coordinator.send_signal(signal.SIGKILL if death else signal.SIGSTOP)
+        wait_until(lambda: "no longer answers" in said[-1], limit=40)
+        assert place.problems() == () and place.news() == (said[-1],)
+        rig.start_coordinator() if death else rig.coordinator.send_signal(signal.SIGCONT)
+        wait_until(lambda: "answers again" in said[-1], limit=40)
+        assert rig.holders() == HAD and place.problems() == ()
 
 
-def test_restore_gives_back_what_a_killed_run_has_left(rig: Lab, tmp_path: Path) -> None:
-    home = robot_run.project(tmp_path)
-    text = (home / "variables" / "testbeds" / "lab-example.yaml").read_text(encoding="utf-8")
-    text = text.replace("testbed: lab-example", "testbed: bench1") + f'\nlab: {{coordinator: "{rig.address}"}}\n'
-    (home / "variables" / "testbeds" / "bench1.yaml").write_text(text, encoding="utf-8")
-    words = ("restore", "bench1", "--platform", "netgate6100", "--software", "vpp")
-    variables = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "LG_USERNAME": "alice", "LG_HOSTNAME": "here"}
-    place = LabPlace.acquire(settings(rig), "bench1")
-    place._process.kill()
-    place._process.wait()
-    assert place.problems() == ("the process that holds labgrid's place 'bench1' ended with -9",)
-    dry = lineproof(tmp_path, *words, "--dry-run", cwd=home, variables=variables)
-    assert "gave back" not in dry.stdout and rig.holders() == {"bench1": "here/alice"}
-    done = lineproof(tmp_path, *words, cwd=home, variables=variables)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "gave back the place 'bench1', left by a run that was killed"
-    assert rig.holders() == {} and notes(tmp_path) == []
-    place.close()
+def test_its_power_is_switched_by_labgrids_client(rig: Lab, outlet: tuple[int, list[str]]) -> None:
+    wait_until(lambda: "bench2/NetworkPowerPort" in client(rig.address, "resources"))
+    with contextlib.closing(LabPlace.acquire(settings(rig), "bench2")) as place:
+        done = place.power_cycle(PowerCycleSettings(off=0.1))
+        assert re.fullmatch(r"the power of labgrid's place 'bench2' was switched off for 0\.1 s and on again", done)
+        assert outlet[1] == ["0", "1"]
+        with pytest.raises(TestbedError, match=r"could not be switched: .*look with 'labgrid-client -p bench2 show'"):
+            place.power_cycle(PowerCycleSettings(resource="other"))

@@ -17,9 +17,8 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.system.login import Login
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import server_order
-from lineproof.testbed.netns import home_of_trex
+from lineproof.testbed.netns import PortInfo, config_text, home_of_trex
 from lineproof.testbed.settings import HardwareSettings
-from lineproof.testbed.trex.config_file import PortInfo, config_text
 from lineproof.testbed.trex.server import ServerOrder
 from lineproof.testbed.trex.settings import StartSettings
 from lineproof.testbed.trex.wrapper import RESERVED_ARGUMENTS, extra_problem, trex_arguments, wrapper_command

@@ -35,3 +35,15 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             + "; have it released there, or set 'force: true' for the generator in the testbed file to take it away"
         )
     return TestbedError(f"the TRex server at {address}: {error}")
+
+
+_REMEDIES = {
+    "for flow stat": "; the card's filters cannot count such frames; expected TRex started with '--software'",
+    "Failed allocating statistic counter": "; the card counts no more streams at a time ('lineproof doctor' shows how"
+    " many); expected fewer streams with flow statistics, or TRex started with '--software'",
+}
+
+
+def remedy_of(refusal: str) -> str:
+    """What to add to the server's words; "" where they say enough."""
+    return next((remedy for words, remedy in _REMEDIES.items() if words in refusal), "")

@@ -1,320 +1,196 @@
-"""The process that has a place of labgrid's for a run: ``python -m lineproof.testbed.lab.holder``.
+"""Has one of labgrid's places for a run: ``python -m lineproof.testbed.lab.holder ADDRESS KEY=VALUE …``.
 
-It is told what to reserve in a line of JSON, reports in lines of JSON, and gives the place back when it is told to, or
-when its input ends because the run was killed. A process of its own, so that gRPC's threads and labgrid's own signal
-handlers are in nobody's way.
+Prints lines of JSON, ``[KIND, TEXT]``, and gives the place back when its input ends, however the run ended: labgrid
+itself keeps a place for a client that has gone. gRPC has threads, which Robot's process shall not have, so this is a
+process of its own, and the only module that imports labgrid.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from ...errors import BREAKDOWN_ERRORS, in_words
-from ...system.identity import identify
-from ...system.installed import remedy
-from .notes import LabNote, left_notes
-from .refusals import CoordinatorLost, Refused
-
-MISSING = "labgrid is not installed here"
+import grpc
+from labgrid.remote.client import ClientSession, ServerError
+from labgrid.remote.generated import labgrid_coordinator_pb2 as messages
 
 POLL = 0.5
-"""Seconds between two looks at a reservation that waits, and at the place that is had."""
+"""Seconds between two looks at a reservation that waits, at the place, and for a coordinator that was lost."""
 
-KEEP_INTERVAL = 15.0
-"""Seconds between two calls that keep the reservation, which else expires after a minute."""
-
-RETRY = 1.0
-"""Seconds between two tries to reach a coordinator that was lost."""
-
-AFTER_RESTART = 8.0
-"""Seconds that who waits leaves to those who had places, after a coordinator that forgot all has come back."""
-
-RELEASE_LIMIT = 10.0
-"""Seconds that giving back may take."""
-
-CALL_MARGIN = 15.0
-"""Seconds beside these that a call to the coordinator, and the end of the process, may take."""
+CALL_LIMIT = 10.0
+"""Seconds for a coordinator to answer, and to take a place back."""
 
 KILLED_GRACE = 3.0
 """Seconds after a run was killed until its place is given back: what it has started ends meanwhile."""
 
+_FAILURES = (grpc.aio.AioRpcError, ServerError, TimeoutError)
 
-def report(**words: object) -> None:
+
+def report(kind: str, text: str) -> None:
     """Write a line; nobody may read on."""
-    try:
-        sys.stdout.write(json.dumps(words) + "\n")
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (until the process ends)
+    with contextlib.suppress(OSError):
+        print(json.dumps([kind, text]), flush=True)
 
 
-class Ended(Exception):
-    """The run needs no place any more. *killed*: it did not say so."""
+class _Holder:
+    """Has one place of the coordinator at *address*, which *filters* describe."""
 
-    def __init__(self, killed: bool) -> None:
-        super().__init__()
-        self.killed = killed
+    def __init__(self, address: str, filters: Mapping[str, str]) -> None:
+        self._address, self._filters = address, dict(filters)
+        self._session: Any = None
+        self._place = self._token = ""
 
+    async def work(self) -> None:
+        """Acquire a place and watch it. Returns once somebody has taken it away."""
+        await self._connect()
+        await self._acquire()
+        while self._session.stopping.is_set() or self._owner(self._place) == self._user:
+            await asyncio.sleep(POLL)
+            if self._session.stopping.is_set():
+                await self._return_to_coordinator()
+        known, who = self._place in self._session.places, self._owner(self._place)
+        state = f"is had by {who}" if who else "was released" if known else "is deleted"
+        report("problem", f"labgrid's place '{self._place}' was taken from this run: it {state} now")
+        self._place = ""  # whatever its user does with it is not this run's to undo
 
-@dataclass
-class Holder:
-    """Has one place of the *coordinator* at *address*, which *filters* describe, as *owner*. *folder*: of the notes."""
+    async def release(self) -> None:
+        """Give everything back, or report what stays."""
+        until = time.monotonic() + CALL_LIMIT
+        while self._place or self._token:
+            try:
+                if self._session.stopping.is_set():
+                    await self._connect()
+                if self._place:
+                    await self._call("ReleasePlace", placename=self._place, fromuser=self._user)
+                await self._cancel_reservation()
+                self._place = ""
+            except _FAILURES as error:
+                if time.monotonic() > until:
+                    words = f"labgrid's place '{self._place}' could not be given back: {_words(error)}"
+                    report("event", f"{words}; once it answers: labgrid-client -p {self._place} release")
+                    break
+                await asyncio.sleep(POLL)
+        await self._disconnect()
 
-    coordinator: Any
-    address: str
-    owner: str
-    filters: Mapping[str, str]
-    folder: Path
-    commands: asyncio.Queue[bool] = field(default_factory=asyncio.Queue)
-    note: LabNote | None = None
-    lost_since: float | None = None
-    kept: float = 0.0
+    @property
+    def _user(self) -> str:
+        return f"{self._session.gethostname()}/{self._session.getuser()}"
 
-    async def run(self) -> None:
-        """Until it is told to end."""
-        killed = False
+    def _owner(self, place: str) -> str:
+        return str(getattr(self._session.places.get(place), "acquired", "") or "")
+
+    async def _connect(self) -> None:
+        await self._disconnect()
+        self._session = ClientSession(self._address, asyncio.get_running_loop())
         try:
-            await self.coordinator.connect()
-            await self.return_leftovers()
-            await self.acquire()
-            await self.hold()
-        except Ended as ended:
-            killed = ended.killed
-        if killed:
-            await asyncio.sleep(KILLED_GRACE)
-        report(end=await self.give_back())
-        await self.coordinator.close()
+            await asyncio.wait_for(self._session.start(), CALL_LIMIT)
+        except (ServerError, TimeoutError):
+            self._session.stopping.set()
+            raise ServerError(f"no labgrid coordinator answers at {self._address}") from None
 
-    async def return_leftovers(self) -> None:
-        """Give back what killed runs have left."""
-        for note in left_notes(self.folder, self.address):
-            try:
-                returned = await self.coordinator.give_back(note.place, note.owner, note.token)
-            except Refused:
-                continue  # another run is at it
-            if returned:
-                report(returned=f"gave back the place '{note.place}', left by a run that was killed")
-            note.remove(self.folder)
+    async def _disconnect(self) -> None:
+        if self._session is not None:
+            self._session.stopping.set()
+            for step in (self._session.stop, self._session.close):
+                with contextlib.suppress(Exception, asyncio.CancelledError):
+                    await asyncio.wait_for(step(), 2)
 
-    async def acquire(self) -> None:
-        """Reserve and acquire a place; says what is waited for."""
+    async def _call(self, name: str, **fields: Any) -> Any:
+        request = getattr(messages, f"{name}Request")(**fields)
+        return await getattr(self._session.stub, name)(request, timeout=CALL_LIMIT)
+
+    async def _acquire(self) -> None:
+        """Wait in labgrid's queue, where a reservation that is not polled expires after a minute."""
+        main = messages.Reservation.Filter(filter=self._filters)
+        self._token = (await self._call("CreateReservation", filters={"main": main})).reservation.token
         while True:
-            try:
-                if self.coordinator.lost:
-                    await self.coordinator.connect()
-                    await self.pause(AFTER_RESTART)
-                place = await self._allocated()
-                # before it is had: a note that says too much does no harm
-                self._write(place=place)
-                await self.coordinator.acquire(place)
-            except CoordinatorLost as error:
-                report(waiting=str(error))
-                self._forget()
-                await self.pause(RETRY)
-            except Refused as error:
-                report(waiting=f"the coordinator refuses: {error}")
-                await self.pause(RETRY)
-            else:
-                self.kept = time.monotonic()
-                report(acquired=place, token=self._token)
-                return
+            allocations = (await self._call("PollReservation", token=self._token)).reservation.allocations
+            why = ""
+            if place := str(allocations.get("main", "")):
+                try:
+                    self._place = place  # before it is had: what this process may have is given back
+                    await self._call("AcquirePlace", placename=place)
+                    break
+                except grpc.aio.AioRpcError as error:  # a resource of it belongs to another place, too
+                    self._place, why = "", f"the coordinator refuses: {error.details()}"
+            report("waiting", why or self._users())
+            await asyncio.sleep(POLL)
+        await self._cancel_reservation()
+        await self._session.sync_with_coordinator()
+        report("owner", self._user)
+        report("acquired", place)
 
-    @property
-    def _token(self) -> str:
-        return self.note.token if self.note else ""
+    async def _cancel_reservation(self) -> None:
+        """End the reservation, which would keep the place from others for a minute after its release."""
+        if self._token:
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await self._call("CancelReservation", token=self._token)
+            self._token = ""
 
-    @property
-    def _place(self) -> str:
-        return self.note.place if self.note else ""
-
-    def _write(self, token: str | None = None, place: str = "") -> None:
-        if token is not None:
-            self._forget()
-            self.note = LabNote(self.address, self.owner, token, place, identify(os.getpid()))
-        elif self.note is not None:
-            self.note = replace(self.note, place=place)
-        if self.note is not None:
-            self.note.write(self.folder)
-
-    def _forget(self) -> None:
-        if self.note is not None:
-            self.note.remove(self.folder)
-        self.note = None
-
-    async def _allocated(self) -> str:
-        """The place that the reservation gets, once it does."""
-        while True:
-            if self.note is None:
-                self._write(token=await self.coordinator.reserve(self.filters))
-            try:
-                place: str = await self.coordinator.allocated(self._token)
-            except Refused:  # it expired: this process did not run for a minute
-                self._forget()
-                continue
-            if place:
-                return place
-            report(waiting=await self._busy_words())
-            await self.pause(POLL)
-
-    async def _busy_words(self) -> str:
-        """Who has what is waited for. Ends the process if there is nothing to wait for."""
-        places = await self.coordinator.places()
-        suiting = [place for place in places if place.suits(self.filters)]
-        wanted = ", ".join(f"{key}={text}" for key, text in self.filters.items())
+    def _users(self) -> str:
+        """Return who has what is waited for. Raises LookupError if there is nothing to wait for."""
+        places = self._session.places.values()
+        wanted = ", ".join(f"{key}={text}" for key, text in self._filters.items())
+        suiting = [one for one in places if self._filters.items() <= {**one.tags, "name": one.name}.items()]
         if not suiting:
-            known = ", ".join(sorted(place.name for place in places)) or "none"
-            raise LookupError(f"the labgrid coordinator at {self.address} has no place with {wanted}; known: {known}")
-        rows = [f"{each.name} is {f'had by {each.owner}' if each.owner else 'reserved'}" for each in suiting]
-        return f"labgrid's place with {wanted} ({'; '.join(rows[:8])}{'; …' * (len(rows) > 8)})"
+            known = ", ".join(sorted(one.name for one in places)) or "none"
+            raise LookupError(f"the labgrid coordinator at {self._address} has no place with {wanted}; known: {known}")
+        users = [f"{one.name} is {f'had by {one.acquired}' if one.acquired else 'reserved'}" for one in suiting[:8]]
+        return f"labgrid's place with {wanted} ({'; '.join(users)})"
 
-    async def hold(self) -> None:
-        """Keep the place, and report what becomes of it."""
-        while True:
-            await self.pause(RETRY if self.lost_since else POLL)
-            if self.note is None:
-                continue  # it was taken
-            again = False
-            try:
-                if self.coordinator.lost:
-                    self._note_loss()
-                    await self.coordinator.connect()
-                    again = await self._acquire_again()
-                elif time.monotonic() > self.kept + KEEP_INTERVAL:
-                    self.kept = time.monotonic()
-                    await self.coordinator.allocated(self._token)
-                await self._look()
-                self._note_return(again)
-            except CoordinatorLost:
-                self._note_loss()
-            except Refused as error:
-                report(event=f"the labgrid coordinator refuses to keep the reservation: {error}")
-
-    def _note_loss(self) -> None:
-        if self.lost_since is None:
-            self.lost_since = time.monotonic()
-            report(
-                event=f"the labgrid coordinator at {self.address} no longer answers; the run goes on with the place"
-                f" '{self._place}'"
-            )
-
-    def _note_return(self, again: bool) -> None:
-        """The coordinator answers, perhaps since just now. *again*: the place was acquired again."""
-        since, self.lost_since = self.lost_since, None
-        if since is not None:
-            words = f"; the run acquired the place '{self._place}' again" if again else ""
-            report(event=f"the labgrid coordinator answers again after {time.monotonic() - since:.0f} s{words}")
-
-    async def _acquire_again(self) -> bool:
-        """Acquire the place of a coordinator that was started again, and has forgotten who had what; whether it was."""
-        place = self._place
-        if any(each.name == place and each.owner for each in await self.coordinator.places()):
-            return False
-        try:
-            token = await self.coordinator.reserve({"name": place})
-            if await self.coordinator.allocated(token) == place:
-                self._write(token=token, place=place)
-                await self.coordinator.acquire(place)
-                return True
-            await self.coordinator.cancel(token)
-        except Refused:
-            pass  # somebody was faster, which _look() sees
-        return False
-
-    async def _look(self) -> None:
-        """Return whether the place is still ours."""
-        place = self._place
-        found = next((each for each in await self.coordinator.places() if each.name == place), None)
-        if found is not None and found.owner == self.owner and found.reservation == self._token:
-            return
-        who = "is deleted" if found is None else f"is had by {found.owner}" if found.owner else "was released"
-        report(problem=f"labgrid's place '{place}' was taken from this run: it {who} now")
-        # whatever its user does with the place now is not this run's to undo
-        await self.coordinator.cancel(self._token)
-        self._forget()
-
-    async def give_back(self) -> str:
-        """Give everything back; returns "" or what stays, in words."""
-        if self.note is None:
-            return ""
-        until = time.monotonic() + RELEASE_LIMIT
-        while True:
-            try:
-                if self.coordinator.lost:
-                    await self.coordinator.connect()
-                await self.coordinator.give_back(self._place, self.owner, self._token)
-            except (CoordinatorLost, Refused) as error:
-                if time.monotonic() < until:
-                    await asyncio.sleep(POLL)
-                    continue
-                return (
-                    f"labgrid's place '{self._place}' could not be given back: {error}; the next run does it, or"
-                    " 'lineproof restore'"
-                )
-            self._forget()
-            return ""
-
-    async def pause(self, seconds: float) -> None:
-        """Wait for *seconds*. Raises Ended if the run needs no place any more."""
-        try:
-            killed = await asyncio.wait_for(self.commands.get(), seconds)
-        except TimeoutError:
-            return
-        raise Ended(killed)
+    async def _return_to_coordinator(self) -> None:
+        """Reach a coordinator again that was lost, and acquire the place of one that has forgotten who had what."""
+        began, name = time.monotonic(), f"the labgrid coordinator at {self._address}"
+        report("event", f"{name} no longer answers; the run goes on with the place '{self._place}'")
+        while self._session.stopping.is_set():
+            await asyncio.sleep(POLL)
+            with contextlib.suppress(*_FAILURES):
+                await self._connect()
+                if not self._owner(self._place):
+                    await self._call("AcquirePlace", placename=self._place)
+                    await self._session.sync_with_coordinator()
+        report("event", f"{name} answers again after {time.monotonic() - began:.0f} s")
 
 
-async def _work(order: dict[str, Any]) -> None:
-    try:
-        from .coordinator import Coordinator
-    except ImportError:
-        report(error=f"{MISSING}; expected: {remedy('lab')}")
-        return
-    holder = Holder(
-        Coordinator(order["coordinator"]),
-        order["coordinator"],
-        order["owner"],
-        order["filters"],
-        Path(order["folder"]),
-    )
+def _words(error: BaseException) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return str(error.details() or error.code().name)
+    return " ".join(map(str, error.args)) or "it does not answer"
+
+
+async def _main(address: str, filters: Mapping[str, str]) -> None:
     loop = asyncio.get_running_loop()
+    killed: asyncio.Future[bool] = loop.create_future()
+
+    def end(by_signal: bool) -> None:
+        loop.remove_reader(0)
+        if not killed.done():
+            killed.set_result(not by_signal and not os.read(0, 1))
+
+    loop.add_reader(0, end, False)
     for number in (signal.SIGTERM, signal.SIGQUIT):
-        loop.add_signal_handler(number, holder.commands.put_nowait, False)
-    threading.Thread(target=_read_input, args=(loop, holder.commands), daemon=True).start()
-    try:
-        if order["filters"]:
-            await holder.run()
-        else:
-            await holder.coordinator.connect()
-            await holder.return_leftovers()
-            report(end="")
-    except (CoordinatorLost, Refused) as error:
-        report(error=f"{error}; is it started, and is 'coordinator' in the testbed's file right?")
-    except BREAKDOWN_ERRORS as error:
-        report(error=str(error.args[0]) if isinstance(error, LookupError) and error.args else in_words(error))
-        await holder.give_back()
-
-
-def _read_input(loop: asyncio.AbstractEventLoop, commands: asyncio.Queue[bool]) -> None:
-    """Tell the holder when its input ends, or a line of it says so."""
-    told = sys.stdin.readline()
-    loop.call_soon_threadsafe(commands.put_nowait, not told)
-
-
-def main() -> None:
-    """Until the place was given back."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    asyncio.run(_work(json.loads(sys.stdin.readline())))
+        loop.add_signal_handler(number, end, True)
+    holder = _Holder(address, filters)
+    work = asyncio.create_task(holder.work())
+    ends: tuple[asyncio.Future[Any], ...] = (work, killed)
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    if work.done() and (error := work.exception()):
+        report("error", _words(error))
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    if killed.done() and killed.result():
+        await asyncio.sleep(KILLED_GRACE)
+    await holder.release()
 
 
 if __name__ == "__main__":
-    main()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    asyncio.run(_main(sys.argv[1], dict(word.split("=", 1) for word in sys.argv[2:])))

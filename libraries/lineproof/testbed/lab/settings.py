@@ -6,17 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from ...config import Config, matching, shown_key
+from ...config import Config, matching
 from ..waiting_time import Seconds
 
 DEFAULT_PORT = 20408
 """TCP port of a labgrid coordinator."""
 
 _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?")
-_TAG = re.compile(r"[a-z][a-z0-9_]{1,99}")
-_VALUE = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 def _checked_address(value: str) -> str:
@@ -31,6 +29,15 @@ Name = Annotated[
     matching(
         "[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}", "is no name of labgrid's; expected letters, digits and any of _ . + -"
     ),
+]
+
+_TagName = Annotated[
+    str, matching("[a-z][a-z0-9_]{1,99}", "is no tag of labgrid's; expected lower-case letters, digits, _")
+]
+_TagValue = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if isinstance(value, int) else value),
+    matching("[A-Za-z0-9_.-]{1,100}", "is no value of a tag of labgrid's; expected letters, digits and any of _ . -"),
 ]
 
 
@@ -57,7 +64,7 @@ class LabSettings(Config):
 
     coordinator: Annotated[str, AfterValidator(_checked_address)]
     place: Name | None = None
-    tags: Mapping[str, str] = Field(default_factory=dict)
+    tags: Mapping[_TagName, _TagValue] = Field(default_factory=dict)
     wait: Seconds = 0.0
     power: PowerCycleSettings | None = None
 
@@ -65,20 +72,6 @@ class LabSettings(Config):
     @classmethod
     def _from_bool(cls, value: Any) -> Any:
         return {True: {}, False: None}[value] if isinstance(value, bool) else value
-
-    @field_validator("tags", mode="before")
-    @classmethod
-    def _check_tags(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        found = {str(key): str(text) for key, text in value.items()}
-        for key, text in found.items():
-            if not _TAG.fullmatch(key) or not _VALUE.fullmatch(text):
-                raise ValueError(
-                    f"'{shown_key(key)}' is no tag of labgrid's; expected a name of lower-case letters, digits and _,"
-                    " and a value of letters, digits and any of _ . -"
-                )
-        return found
 
     @model_validator(mode="after")
     def _check_one_way(self) -> LabSettings:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lineproof.commands.host_checks import place_findings, place_text
 from lineproof.generators.base import GeneratorPort
-from lineproof.session.places import place_findings, place_text
 
 
 def ports(*numa: int | None, cores: int = 4, speed: float = 10e9) -> tuple[GeneratorPort, ...]:
