@@ -149,7 +149,8 @@ def test_minisign_checks_our_signature_and_we_check_its(tmp_path: Path):
         Path(f"{manifest}.minisig").write_bytes(secret.sign(manifest.read_bytes(), FIELDS))
     assert key == read_public_key(str(tmp_path / "its.pub"))
     assert COMMENT in minisign("-V", "-m", str(manifest), "-p", "its.pub")
-    assert key.id in (tmp_path / "its.pub").read_text()
+    # minisign writes no leading zeros
+    assert key.id.lstrip("0") in (tmp_path / "its.pub").read_text()
     for words in ([], ["-t", "signed by hand"]):
         minisign("-S", "-m", str(manifest), "-s", "its.key", *words)
         found = verify(run, key)

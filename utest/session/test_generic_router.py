@@ -92,7 +92,7 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
 
     def more_at_each_reading(line: str) -> str:
         at = next(readings)
-        return counters(line, at * 10**7, at * 1000, at * 1000)
+        return counters(line, at * 10**7, at * 9 * 10**6, at * 10**6)
 
     cli.answers["show interfaces "] = more_at_each_reading
     with served(tmp_path, "--clock-speed", "1") as bench:

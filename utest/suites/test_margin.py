@@ -75,7 +75,7 @@ def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, marg
     ]
     for test, record in margins.items():
         status, message = done.tests[test]
-        assert status == "PASS" and message.endswith(f"; {record}"), message
+        assert status == "PASS" and message.endswith(f"\n  {record}"), message
         assert record.simulated and record.seconds <= 20
     for test in ("Missed", "Another Quantity"):
         assert "carries" not in done.tests[test][1]
@@ -121,7 +121,7 @@ def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord],
 
 
 def test_a_rate_that_is_missed_is_followed_by_the_capacity(done: robot_run.RobotRun) -> None:
-    assert "; capacity: NDR (without loss): " in done.tests["Missed"][1]
+    assert "capacity: NDR (without loss): " in done.tests["Missed"][1]
     assert done.tests["Costs"][0] == "FAIL" and "capacity" not in done.tests["Costs"][1]
 
 

@@ -169,8 +169,15 @@ AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
 
 def with_doubts(trial: Trial, conditions: Conditions, doubts: Sequence[Doubt]) -> Trial:
     """Return *trial* with the problems of every doubt added to its own."""
-    added = tuple(problem for doubt in doubts for problem in doubt(trial, conditions))
-    return replace(trial, problems=trial.problems + added)
+    added = (problem for doubt in doubts for problem in doubt(trial, conditions))
+    return replace(trial, problems=(*trial.problems, *(problem for problem in added if _matters(problem, trial))))
+
+
+def _matters(problem: Problem, trial: Trial) -> bool:
+    """Return whether *problem* can move a figure: the testbed cannot have cost frames where none is missing."""
+    if not problem.fault.may_cost or problem.fault.may_hide:
+        return True
+    return any(trial.missing(row) for row in trial.outcome.directions if problem.concerns(row))
 
 
 def ports(row: DirectionCount) -> tuple[tuple[int, int], ...]:

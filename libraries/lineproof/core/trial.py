@@ -268,10 +268,14 @@ class Trial:
 
         At least as many are lost as probe frames are: where fewer are missing, others came in their place.
         """
-        missing = float(max(direction.lost, self._lost_probes(direction)))
+        missing = float(self.missing(direction))
         low = max(0.0, missing - self.cost(direction))
         most = max(direction.offered, direction.intended)
         return Bounds(low, max(low, min(missing + self.hidden(direction), most)))
+
+    def missing(self, direction: DirectionCount) -> int:
+        """Return the frames of *direction* that certainly did not come back, whatever lost them."""
+        return max(direction.lost, self._lost_probes(direction))
 
     def forwarded_frames(self, direction: DirectionCount) -> Bounds:
         """Return the frames of *direction* that came back and are frames that were sent, each counted once."""

@@ -382,9 +382,8 @@ def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
 
 
 def _passed(trial: Trial, evidence: str) -> bool:
-    """Return whether a clean trial keeps the limit; of one that was not judged, whether nothing was lost."""
-    keeps = evidence == KEEPS if evidence else trial.lost == 0 and trial.offered > 0
-    return keeps and trial.is_clean
+    """Return whether a trial certainly keeps the limit; of one that was not judged, whether nothing was lost."""
+    return evidence == KEEPS if evidence else trial.is_clean and trial.lost == 0 and trial.offered > 0
 
 
 def _port_data(port: GeneratorPort) -> dict[str, object]:
