@@ -156,6 +156,13 @@ def test_one_trial_below_a_forwarding_rate_is_no_fail_yet(load: str) -> None:
     assert ruling(then((1, first), (1, later)), f"64b unidirectional forwards ≥ 5 Mpps{load}") is PASS
 
 
+def test_no_more_is_lost_than_the_load() -> None:
+    promise = promised("64b unidirectional ≥ 5 Mpps")
+    trials = decided(promise, then((1, router(sent=0.05)), (1, router()))).trials
+    assert [promise.figures([trial])[0] for trial in trials[:2]] == [Bounds(0, 1), Bounds(0, 0)]
+    assert promise.figures(trials[:2])[0].high == pytest.approx(0.5)
+
+
 def test_w17_frames_that_failed_to_be_sent_excuse_no_loss() -> None:
     unsent = fault(Fault.UNSENT, 5000, 0)
     assert lost(router(1e-3, problems=(unsent,))) == Bounds(5000, 5000)

@@ -23,22 +23,25 @@ def copied_frames(
 ) -> dict[int, tuple[int, str]]:
     """Return by receiving port how many frames more came than the router sent to it, and that in words.
 
-    *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded
-    frames (hardware offload) and proves nothing.
+    Those that came beyond the frames offered in a trial are in nobody's place, and are left out.
+    *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded frames
+    (hardware offload) and proves nothing.
     """
-    received: Counter[int] = Counter()
+    received, beyond = Counter[int](), Counter[int]()
     for trial in trials:
         for direction in trial.outcome.directions:
             received[direction.rx_port] += direction.forwarded
+            beyond[direction.rx_port] += direction.surplus
     copied = {}
     for port, count in received.items():
         name = interfaces.get(port, "")
         if name not in before.interfaces or name not in after.interfaces:
             continue
         sent = after.interfaces[name].tx_packets - before.interfaces[name].tx_packets
-        if count / 2 < sent < count * (1 - SLACK_RATIO) - SLACK_FRAMES:
+        copies = count - sent - beyond[port]
+        if sent > count / 2 and copies > count * SLACK_RATIO + SLACK_FRAMES:
             copied[port] = (
-                count - sent,
+                copies,
                 f"port {port} received {count} frames, the router counted only {sent} that {name} sent: frames come"
                 " twice on the way, others send some (spanning tree, LLDP: 'lineproof doctor --listen 60' shows them),"
                 " or the router's counters were reset",

@@ -199,7 +199,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     worst, best = rule.worse.answer, rule.better.answer
     if best is None and rule.worse.shares.soak:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
-    if any(problem.fault.generator_too_slow for trial in trials for problem in trial.problems):
+    if any(map(_is_generator_slow, trials)):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
     better, worse = (_UNDECIDED if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
     if better != worse:
@@ -207,6 +207,12 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
             f"the testbed could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
         )
     return "the budget did not suffice: the router is too close to the limit"
+
+
+def _is_generator_slow(trial: Trial) -> bool:
+    """Return whether the generator sent too little by itself: neither stopped by the router, nor miscounted."""
+    faults = {problem.fault for problem in trial.problems}
+    return any(fault.generator_too_slow for fault in faults) and not faults & {Fault.PAUSED, Fault.COUNTERS}
 
 
 def _strain(trials: Sequence[Trial]) -> str:

@@ -162,21 +162,24 @@ def _lost_beside(count: LatencyCount, loss_ratio: float, forgiven: float) -> flo
 
 def _doubt_of_histogram(trial: Trial) -> str:
     """Return why the histogram of a direction does not say how late its frames were; "" if it does."""
+    for row in trial.outcome.directions:
+        if (probes := trial.probes(row)) is None or not probes.sent:
+            return f"{name(row)}: the generator reported no probe frames"
     for count in trial.outcome.latency:
-        total, name = count.received + count.elsewhere, f"port {count.tx_port} to port {count.rx_port}"
+        total, way = count.received + count.elsewhere, f"port {count.tx_port} to port {count.rx_port}"
         if count.unplaced < 0:
             return (
-                f"{name}: the generator's histogram has {total - count.unplaced} probe frames, and it received"
+                f"{way}: the generator's histogram has {total - count.unplaced} probe frames, and it received"
                 f" {total}: its figures contradict each other"
             )
         if count.unexplained:
             return (
-                f"{name}: {count.unexplained} of {total} received probe frames are missing in the generator's"
+                f"{way}: {count.unexplained} of {total} received probe frames are missing in the generator's"
                 f" histogram, which leaves out those later than 1 s (the latest known: {count.maximum:g} µs)"
             )
         if (late := count.most_late(trial.seconds.high)) > 0:
             return (
-                f"{name}: {late} of {total} received probe frames came in less than 10 µs, or later than 1 s"
+                f"{way}: {late} of {total} received probe frames came in less than 10 µs, or later than 1 s"
                 f" ({count.out_of_order} out of order, {count.lost} lost, the latest known: {count.maximum:g} µs)"
             )
     return ""
