@@ -86,7 +86,7 @@ A Rate Beyond The Router Fails
     [Tags]    64b    negative
     [Setup]    Narrow The Router To    10mbit
     ${error} =    Run Keyword And Expect Error    FAIL:*    64b unidirectional ≥ 100 kpps
-    Should Match Regexp    ${error}    ^FAIL: 64b unidirectional ≥ 100 kpps: lost [\\d.]+ % at [\\d.]+ kpps offered
+    Should Match Regexp    ${error}    ^FAIL: 64b unidirectional ≥ 100 kpps: carries [\\d.]+ % of it
     [Teardown]    Widen The Router
 
 A Generator That Cannot Send The Load Proves Nothing
@@ -94,7 +94,7 @@ A Generator That Cannot Send The Load Proves Nothing
     ...    router loses none of the frames that were sent.
     [Tags]    64b    negative
     ${error} =    Run Keyword And Expect Error    INCONCLUSIVE:*    64b 1-flow unidirectional ≥ 90% line rate
-    Should Contain    ${error}    the generator sent less than was asked
+    Should Contain    ${error}    less than the load may have been sent
 
 An Absurd Forwarding Rate Is Never A Pass
     [Documentation]    On two shared cores no generator offers 12 million frames per second, and no kernel forwards

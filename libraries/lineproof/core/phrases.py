@@ -26,7 +26,8 @@ def part(ratio: float) -> str:
 
 def percent_bounds(bounds: Bounds) -> str:
     """Return bounds of a ratio in words."""
-    return percent(bounds.low) if bounds.is_exact else f"{_digits(100 * bounds.low)} to {percent(bounds.high)}"
+    low, high = percent(bounds.low), percent(bounds.high)
+    return low if low == high else f"{_digits(100 * bounds.low)} to {high}"
 
 
 def between(bounds: Bounds, text: Callable[[float], str] = "{:.4g}".format) -> str:
