@@ -9,8 +9,7 @@ from ..system.local_command import run_here
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..visible import shortened
 from .csv_meter import CsvMeter, time_of_day
-from .figures import power
-from .meter import Meter, NextFigure
+from .meter import Meter, NextFigure, power
 from .settings import CommandMeterSettings, CsvMeterSettings, PowerSettings
 
 Run = Callable[[str], str]
