@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import re
+import shlex
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from lineproof.errors import TestbedError
 
 from .bench import EmbeddedBench
 from .shells import freebsd, linux, trex_host, vpp
-from .shells.machine import Machine, MachineSoftware, Memory
+from .shells.machine import CommandLine, CommandOutput, Machine, MachineSoftware, Memory
 from .shells.server import listen
 from .shells.ssh_library import asyncssh
-from .shells.study_commands import StudyCommands
 
 SPECIFIED = {"software", "host", "port", "user", "authorized_key", "sudo"}
 
@@ -59,3 +61,61 @@ def machine(specification: Mapping[str, Any], bench: EmbeddedBench | None) -> Ma
     memory = memories.get(kind) or linux.first_memory(())
     override = StudyCommands(specification.get("setups") or (), kinds[kind].commands).run
     return Machine(kinds[kind], lambda: bench.router, memory, user, sudo, override)
+
+
+class StudyCommands:
+    """The pairs of *setups*, each ``{"commands": [{"do": …, "undo": …}], …}``. *own*: programs that the machine has.
+
+    Each can be done once and undone once. What they set by ``sysctl`` can be read: before a change is undone, its
+    value is looked at.
+    """
+
+    def __init__(self, setups: Sequence[Mapping[str, Any]], own: Container[str] = ()) -> None:
+        self._own = own
+        self._undo_of: dict[str, str] = {}
+        for setup in setups:
+            for pair in setup["commands"]:
+                self._undo_of.setdefault(str(pair["do"]), str(pair["undo"]))
+        self._texts: dict[tuple[str, ...], str] = {}
+        for text in (*self._undo_of.values(), *self._undo_of):
+            self._texts[_words(text)] = text
+
+    def run(self, words: Sequence[str], line: CommandLine) -> CommandOutput | None:
+        """Run a simple command or the text of a line, given as its only word. None: it is no command of the study."""
+        key = _words(words[0]) if len(words) == 1 else tuple(words)
+        text = self._texts.get(key)
+        if text is None:
+            return self._variable(key[-1], line, bare="-n" in key) if key[:1] == ("sysctl",) else None
+        done, program = line.state.configuration.done, key[0]
+        undone = [do for do in done if self._undo_of[do] == text]
+        if text in self._undo_of and text not in done:
+            done = (*done, text)
+        elif undone:
+            done = tuple(do for do in done if do != undone[-1])
+        elif text in done:
+            return CommandOutput("", f"{program}: File exists\n", 1)
+        elif program in self._own:
+            return None  # as pfSense's own pf, which is on before any study begins
+        else:
+            return CommandOutput("", f"{program}: No such file or directory\n", 1)
+        line.change(replace(line.state.configuration, done=done))
+        return CommandOutput()
+
+    def _variable(self, name: str, line: CommandLine, bare: bool) -> CommandOutput | None:
+        """``sysctl [-n] NAME`` of what the study sets: by its last command that is done, else by what undoes one."""
+        done = line.state.configuration.done
+        for text in (*reversed(done), *(undo for do, undo in self._undo_of.items() if do not in done)):
+            found = _SETTING.fullmatch(text)
+            if found and found["name"] == name:
+                return CommandOutput(f"{found['value']}\n" if bare else f"{name}: {found['value']}\n")
+        return None
+
+
+_SETTING = re.compile(r"sysctl (?:-w )?(?P<name>[^\s=]+)=(?P<value>.*)")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return (text,)

@@ -13,9 +13,9 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
-from lineproof.evidence.result_json import json_data
 from lineproof.generators.base import directions_of
 from lineproof.methods.trials import Deadline
+from lineproof.robot.characterisation_work import json_data
 from lineproof.session.characterising import Characteriser
 from lineproof.session.router_watch import RouterRestarted
 from support.catalogue import CATALOGUE

@@ -200,13 +200,9 @@ def show_svg(name: str, svg: str) -> bool:
     return True
 
 
-def write_environment(path: Path, facts: Mapping[str, object], simulated: bool | None = None) -> None:
-    """Write ``environment.properties`` into Allure's folder *path*: a line per fact.
-
-    *simulated* adds a first line with the kind of testbed; None adds none.
-    """
-    kinds = {None: {}, True: {"testbed": "SIMULATED (not a measurement)"}, False: {"testbed": "real"}}
-    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {**kinds[simulated], **facts}.items()]
+def write_environment(path: Path, facts: Mapping[str, object]) -> None:
+    """Write ``environment.properties`` into Allure's folder *path*: a line per fact."""
+    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in facts.items()]
     _write(path / "environment.properties", "".join(lines))
 
 

@@ -64,7 +64,7 @@ def search_table(
     return ResultTable(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
 
 
-def search_plot(result: SearchResult, title: str, simulated: bool = False, in_total: bool = False) -> str:
+def search_plot(result: SearchResult, title: str, simulated: bool = False) -> str:
     """Loss over load as SVG: one point for each trial, and the bounds found."""
     named, factor = rate_unit(result.highest.pps)
     with drawing(title, simulated) as picture:
@@ -77,7 +77,7 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
             if shown:
                 drawn[label] = picture.axes.scatter(
                     [trial.outcome.load.pps / factor for trial in shown],
-                    [100 * trial.loss_ratio(in_total) for trial in shown],
+                    [100 * trial.loss_ratio(in_total=False) for trial in shown],
                     s=[14 + 10 * min(trial.outcome.duration, 6) for trial in shown],
                     color=color,
                     marker=mark,

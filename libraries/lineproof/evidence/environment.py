@@ -100,9 +100,9 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
 
 
 @cache
-def code_digest(folder: Path = Path(__file__).parents[2]) -> str:
+def code_digest() -> str:
     """SHA-256 of all our Python, the bench's too where it is: what a commit alone does not say of changes."""
-    found = hashlib.sha256()
+    found, folder = hashlib.sha256(), Path(__file__).parents[2]
     for path in sorted(folder.glob("lineproof*/**/*.py")):
         found.update(f"{path.relative_to(folder)}\n".encode())
         found.update(read_file(path))

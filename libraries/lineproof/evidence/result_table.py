@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -46,13 +46,10 @@ class ResultTable:
         return "\n".join([*shown, *self.notes]) + "\n"
 
 
-def text_columns(table: Sequence[Sequence[str]], left: Collection[int] = ()) -> list[str]:
-    """*table* with columns as wide as their words; those of *left* begin, the others end at one place."""
+def text_columns(table: Sequence[Sequence[str]]) -> list[str]:
+    """*table* with columns as wide as their words, which end at one place."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(f"{word:{'<' if place in left else '>'}{widths[place]}}" for place, word in enumerate(line)).rstrip()
-        for line in table
-    ]
+    return ["  ".join(f"{word:>{widths[place]}}" for place, word in enumerate(line)).rstrip() for line in table]
 
 
 def _unit_html(unit: str) -> str:

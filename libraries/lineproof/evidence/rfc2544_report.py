@@ -121,9 +121,7 @@ def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False)
     return ResultTable(title, columns, tuple(rows), (*_ended_early(curves), *_declared(curves)), simulated=simulated)
 
 
-def latency_table(
-    results: Sequence[LatencyResult], title: str, media: str = "", simulated: bool = False
-) -> ResultTable:
+def latency_table(results: Sequence[LatencyResult], title: str, simulated: bool = False) -> ResultTable:
     """26.2 as a table: size, rate, medium, latency; one row for each size and direction."""
     rows = []
     for item in results:
@@ -132,7 +130,7 @@ def latency_table(
                 (
                     str(item.size),
                     f"{item.load.pps:,.0f}",
-                    media or _NONE,
+                    _NONE,
                     direction.direction or (("there", "back")[number] if number < 2 else str(number)),
                     f"{direction.mean:.2f}",
                     f"{direction.least:.2f}",

@@ -25,10 +25,6 @@ _SHAPES = (
 )
 
 
-SHAPES = 2 * len(_SHAPES)
-"""Marks that differ."""
-
-
 class Hatch(Enum):
     """How the lines of a hatched area run; the value: degrees clockwise. ``CROSSED``: two sets of lines."""
 
@@ -77,7 +73,7 @@ class SvgPicture:
     def mark(self, x: float, y: float, shape: int, colour: str) -> None:
         """A mark about 11 pixels wide with its middle at *x*, *y*: *shape* 0, 1, 2 … a square, diamond, triangle …
 
-        There are SHAPES of them: after the filled ones come the same as outlines.
+        After the filled ones come the same as outlines.
         """
         points = _SHAPES[shape % len(_SHAPES)]
         places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in points)

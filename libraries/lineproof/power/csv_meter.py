@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import TestbedError
-from .figures import power
-from .meter import NextFigure
+from .meter import NextFigure, power
 from .settings import CsvMeterSettings
 
 MOST_BYTES = 4096

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Protocol
+
+from ..errors import TestbedError
 
 MOST_WATTS = 1e6
 """A larger reading is no router's."""
@@ -83,3 +86,14 @@ def take_figures(meter: Meter, wait: Callable[[float], None], count: int = FIGUR
             wait(POLL)
         found.append(figure)
     return found
+
+
+def power(value: str, text: str, factor: float = 1.0) -> float:
+    """Return *value* times *factor* in W. Raises TestbedError that names the meter (*text*) where it is no power."""
+    try:
+        watts = factor * float(value)
+    except ValueError:
+        watts = math.nan
+    if not 0 <= watts <= MOST_WATTS:
+        raise TestbedError(f"the meter {text}: reports '{value[:40]}', expected a power in W")
+    return watts

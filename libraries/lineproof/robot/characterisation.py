@@ -152,7 +152,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 latency",
             traffic,
             lambda work: work.characteriser.latency(traffic, throughputs, repeats, duration.total_seconds()),
-            lambda results, title, simulated: report.latency_table(results, title, simulated=simulated),
+            report.latency_table,
         )
 
     @keyword(tags=["characterise", "rfc2544"])

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from ..core.goal import Goal
 from ..core.requirement import TrafficWords
-from ..core.trial import Trial
+from ..core.trial import Load, Trial
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence.plots import svg_image
 from ..evidence.records import CHARACTERISATION
-from ..evidence.result_json import json_data
 from ..evidence.result_table import ResultTable
-from ..methods.deviations import deviations_of, findings_text
+from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import LatencyResult
 from ..methods.rfc2544.recovery import RecoveryResult
@@ -155,3 +159,34 @@ def work_over_values(
         ended = [ending_text(point.result.ended if point.result else point.reason, trials) for point in result.points]
         work.keep(result, [result], table, picture, ended)
     return result
+
+
+def json_data(value: Any) -> Any:
+    """*value*, of a characterisation's result, as JSON data.
+
+    Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
+    Raises TypeError for anything but dataclasses, mappings, sequences and plain values.
+    """
+    if isinstance(value, Load):
+        return value.pps
+    if isinstance(value, Trial):
+        return value.number
+    if isinstance(value, Goal):
+        return value.model_dump()
+    if isinstance(value, Deviation):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): json_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_data(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: json_data(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no part of a result")

@@ -11,7 +11,7 @@ WIDTH = 74
 """Columns within the frame; ministat's own where it prints to no terminal."""
 
 
-def dot_plot(reference: Sequence[float], candidate: Sequence[float], width: int = WIDTH) -> str:
+def dot_plot(reference: Sequence[float], candidate: Sequence[float]) -> str:
     """The samples as ``ministat -s`` draws them: ``x`` is of the *reference*, ``+`` of the *candidate*, ``*`` of both.
 
     Figures of one column are stacked. Below stands a bar for each sample: its mean (``A``) ± one standard deviation and
@@ -22,7 +22,7 @@ def dot_plot(reference: Sequence[float], candidate: Sequence[float], width: int 
     sums = [Summary.of(sample) for sample in samples]
     ends = [end for found in sums for end in (found.minimum, found.maximum, *_spread(found))]
     least = min(ends)
-    step = (max(ends) - least) / (width - 1)
+    step = (max(ends) - least) / (WIDTH - 1)
     if step <= 0:
         return "[no plot, span is zero width]"
 
@@ -32,10 +32,10 @@ def dot_plot(reference: Sequence[float], candidate: Sequence[float], width: int 
     stacks = [Counter(column(value) for value in sample) for sample in samples]
     lines = []
     for level in range(max(max(stack.values()) for stack in stacks), 0, -1):
-        marks = ((stacks[0][place] >= level, stacks[1][place] >= level) for place in range(width))
+        marks = ((stacks[0][place] >= level, stacks[1][place] >= level) for place in range(WIDTH))
         lines.append("".join(_SYMBOLS[mark] for mark in marks))
-    lines += [_bar(found, column, width) for found in sums]
-    frame = f"+{'-' * width}+"
+    lines += [_bar(found, column, WIDTH) for found in sums]
+    frame = f"+{'-' * WIDTH}+"
     return "\n".join([frame, *(f"|{line}|" for line in lines), frame])
 
 

@@ -49,10 +49,10 @@ def zip_message(data: bytes) -> bytes:
     return struct.pack(">II", MAGIC, len(data)) + zlib.compress(data, 1)
 
 
-def unzip_message(data: bytes, maximum: int = LARGEST_REQUEST) -> bytes:
-    """The inverse of :func:`zip_message`. Raises RpcError when it is damaged or larger than *maximum* bytes."""
+def unzip_message(data: bytes) -> bytes:
+    """The inverse of :func:`zip_message`. Raises RpcError when it is damaged or too large."""
     length = struct.unpack(">I", data[4:8])[0]
-    if length > maximum:
+    if length > LARGEST_REQUEST:
         raise too_large(length)
     stream = zlib.decompressobj()
     try:

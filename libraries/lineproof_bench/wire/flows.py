@@ -16,8 +16,7 @@ from . import group_marks
 from .counting import FrameCounter
 from .frames import WireStream
 from .group_marks import FrameKind, IpHeader
-from .latency import LatencyReader
-from .latency_tracker import LatencyTracker
+from .latency import LatencyReader, LatencyTracker
 from .protocol import SLOTS, SenderLoad
 
 SAMPLED_FRAMES = 256

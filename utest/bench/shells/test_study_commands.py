@@ -13,7 +13,7 @@ from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.schema import router_model
 from lineproof_bench.shells import freebsd
 from lineproof_bench.shells.machine import Machine, Memory
-from lineproof_bench.shells.study_commands import StudyCommands
+from lineproof_bench.ssh import StudyCommands
 from support.fake_router import shell_of
 from support.model_bench import PROJECT, HandClock
 

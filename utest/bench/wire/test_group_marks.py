@@ -15,7 +15,7 @@ from lineproof_bench.wire import group_marks
 from lineproof_bench.wire.filters import Instruction, program
 from lineproof_bench.wire.group_marks import FrameKind
 from lineproof_bench.wire.interleaving import StreamTally, locate, phases
-from lineproof_bench.wire.latency_tracker import LatencyTracker
+from lineproof_bench.wire.latency import LatencyTracker
 from lineproof_bench.wire.protocol import KEPT_DELAYS, STATUS_BYTES, SendDelays, slots_of
 from lineproof_bench.wire.schedule import SendSchedule
 

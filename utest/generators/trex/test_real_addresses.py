@@ -20,7 +20,7 @@ from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import NextHop, search_limit
-from lineproof.generators.trex.port_release import _handshake
+from lineproof.generators.trex.port_claims import _handshake
 from lineproof.generators.trex.server_facts import call_server
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside

@@ -31,14 +31,12 @@ from ..streams import (
 from .client_choice import PYPI, FetchClient, choose_client
 from .client_process import ClientError, ClientProcess
 from .connection_errors import connection_error, remedy_of
-from .destinations import check_destinations
 from .layer_check import check_layers, line_use
 from .live import TrexLive, step_down, trial_during
 from .next_hops import NextHop, search_limit
 from .outcomes import make_outcome, make_port
-from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
-from .port_claims import PortClaim, read_claims, write_claim
-from .port_release import release_ports
+from .pattern_checks import check_continuous, check_destinations, check_pattern, intended_frames, is_continuous
+from .port_claims import PortClaim, read_claims, release_ports, write_claim
 from .server_facts import ServerFacts, ask_server, check_events_port
 
 IMPORT_LIMIT = 30.0
