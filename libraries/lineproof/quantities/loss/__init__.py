@@ -145,11 +145,12 @@ def in_unit(pps: float, promise: Promise) -> float:
 def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCount]], perfect: int) -> Bounds:
     rows = [(trial, row) for column in columns for trial, row in zip(trials, column, strict=True)]
     lost = [trial.lost_frames(row) for trial, row in rows]
-    offered = sum(max(1, row.offered) for _, row in rows)
-    whole = offered * (1 + perfect / len(trials))
-    # frames that were not offered may be lost, too, but no ratio is more than all
-    low, high = (sum(ends) / whole for ends in zip(*((item.low, item.high) for item in lost), strict=True))
-    return Bounds(min(1.0, low), min(1.0, high))
+    more = 1 + perfect / len(trials)
+    offered = more * sum(max(1, row.offered) for _, row in rows)
+    # at the worse end frames that were not offered are lost ones too
+    intended = more * sum(max(1, row.offered, item.high) for item, (_, row) in zip(lost, rows, strict=True))
+    low, high = sum(item.low for item in lost) / offered, sum(item.high for item in lost) / intended
+    return Bounds(low, max(low, high))
 
 
 THROUGHPUT = Throughput()
