@@ -78,7 +78,7 @@ def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, marg
         assert status == "PASS" and message.endswith(f"\n  {record}"), message
         assert record.simulated and record.seconds <= 20
     assert "carries" not in done.tests["Another Quantity"][1]
-    assert "margin after each PASS of 6 throughputs, at most 20 s" in done.console
+    assert "margin after each PASS of 6 rates, at most 20 s" in done.console
 
 
 def test_a_line_that_is_filled_needs_no_search(margins: dict[str, MarginRecord], left: Path) -> None:
