@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,11 +54,11 @@ def test_a_router_that_cannot_be_read_costs_the_ledger_and_not_the_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = opened_plan(tmp_path, monkeypatch, "netgate6100", "vpp")
-    plan = replace(plan, goal=plan.goal.model_copy(update={"clear_loss_ratio": None}))
     with faults.opened(plan) as session:
-        # a reading, the one that follows a new login, and the next
-        for _ in range(3):
+        # a reading, and the one that follows a new login
+        for _ in range(2):
             session.cause_fault(parse_fault("ssh freeze"))
-        verdict = judged(session, MUCH)
+        # 1.5 % are lost: two trials decide, and the reading after the second one succeeds
+        verdict = judged(session, "64b 1-flow unidirectional ≥ 5.1 Mpps")
     assert verdict.ruling is Ruling.FAIL
-    assert len(verdict.ledgers) == 3 and "could not be read after trial 1" in verdict.ledgers[0].missing
+    assert len(verdict.ledgers) == 2 and "could not be read after trial 1" in verdict.ledgers[0].missing
