@@ -20,13 +20,13 @@ def main() -> int:
     project, rows, good = Project.find(), [], True
     for case in CASES:
         outcomes = {}
-        for method in SENTENCES:
-            result = run(case, method, project)
-            good &= (fine := result.as_expected(case, method))
-            outcomes[method] = result.verdict.ruling.value
+        for quantity in SENTENCES:
+            result = run(case, quantity, project)
+            good &= (fine := result.as_expected(case, quantity))
+            outcomes[quantity] = result.verdict.ruling.value
             if not options.markdown:
-                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected[method]})"
-                print(f"{case.name}, {method}: {result.verdict.ruling.value}, {result.spoilt} spoilt{mark}")
+                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected[quantity]})"
+                print(f"{case.name}, {quantity}: {result.verdict.ruling.value}, {result.spoilt} spoilt{mark}")
                 print(f"    {result.text}", flush=True)
         rows.append(row(case, outcomes))
     if options.markdown:

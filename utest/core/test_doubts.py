@@ -156,6 +156,13 @@ def test_one_trial_below_a_forwarding_rate_is_no_fail_yet(load: str) -> None:
     assert ruling(then((1, first), (1, later)), f"64b unidirectional forwards ≥ 5 Mpps{load}") is PASS
 
 
+def test_probe_frames_are_lost_as_often_as_all_frames_beyond_what_the_generator_may_lose() -> None:
+    sentence = "64b unidirectional latency p99 ≤ 100 µs at 5 Mpps"
+    lossy = router(0.03, probes=probe_frames({10: 970}, sent=1000))
+    assert ruling(lossy, sentence, own=UNWATCHED) is FAIL
+    assert ruling(router(0.0005, probes=probe_frames({10: 970}, sent=1000)), sentence, own=UNWATCHED) is OPEN
+
+
 def test_no_more_is_lost_than_the_load() -> None:
     promise = promised("64b unidirectional ≥ 5 Mpps")
     trials = decided(promise, then((1, router(sent=0.05)), (1, router()))).trials

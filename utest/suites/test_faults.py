@@ -1,7 +1,7 @@
-"""What the acceptance procedure makes of each fault: the cause is named, or the trial repeated.
+"""The verdict at each fault of the simulated testbed.
 
-Each kind of fault is caused once, under one of the three methods in turn; ``LINEPROOF_MATRIX=whole`` (``tox -e
-matrix``) takes every case under every method.
+Each kind of fault is caused once, under one of the three sentences in turn; ``LINEPROOF_MATRIX=whole`` (``tox -e
+matrix``) takes every case under every sentence.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from support import faults, robot_run
 
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in faults.CASES}
-METHODS = ("verify", "saturate", "latency")
+QUANTITIES = tuple(faults.SENTENCES)
 SLOW = ("server restart",)
 """Kinds that a limit of many seconds ends, hence under ``LINEPROOF_MATRIX`` only; test_reconnection.py has the like."""
 
 
 def cells() -> list[tuple[str, str]]:
-    """Method and fault: all of them, or the first of each kind."""
+    """Quantity and fault: all of them, or the first of each kind."""
     if os.environ.get("LINEPROOF_MATRIX") == "whole":
-        return [(method, name) for name in CASES for method in METHODS]
+        return [(quantity, name) for name in CASES for quantity in QUANTITIES]
     firsts = {case.kind: case.name for case in reversed(faults.CASES) if case.kind not in SLOW}
-    return [(METHODS[place % 3], name) for place, name in enumerate(firsts.values())]
+    return [(QUANTITIES[place % 3], name) for place, name in enumerate(firsts.values())]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "name"), cells())
-def test_what_becomes_of_a_fault(method: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("quantity", "name"), cells())
+def test_what_becomes_of_a_fault(quantity: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    result = faults.run(CASES[name], method, Project.find(ROOT))
-    assert result.as_expected(CASES[name], method), result.text
+    result = faults.run(CASES[name], quantity, Project.find(ROOT))
+    assert result.as_expected(CASES[name], quantity), result.text
 
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:

@@ -1,8 +1,8 @@
 """The faults of the simulated bench, and the verdict of the acceptance procedure at each of them.
 
-Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
-that is verified (loss at a load), one that saturates (forwarding rate at maximum offered load) and one on latency.
-Without the fault the router keeps all three. The cases are in ``utest/data/fault_cases.yaml``.
+Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by a sentence of
+throughput, one of the forwarding rate at maximum load and one of latency. Without the fault the router keeps all three.
+The cases are in ``utest/data/fault_cases.yaml``.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from lineproof.simulation.faults import parse_fault
 from support.paths import DATA
 
 SENTENCES: Mapping[str, str] = {
-    "verify": "64b 1-flow unidirectional ≥ 1 Mpps",
-    "saturate": "64b 1-flow unidirectional forwards ≥ 1 Mpps",
+    "throughput": "64b 1-flow unidirectional ≥ 1 Mpps",
+    "forwards": "64b 1-flow unidirectional forwards ≥ 1 Mpps",
     "latency": "64b 1-flow unidirectional latency p99 ≤ 1 ms at 1 Mpps",
 }
-"""One for each method; all are kept with a wide margin."""
+"""By quantity; all are kept with a wide margin."""
 
 
 @dataclass(frozen=True)
 class FaultCase:
-    """A fault with its keys, and ruling and cause that are expected, by method. ``about``: what happens, in words."""
+    """A fault with its keys, and ruling and cause that are expected, by quantity. ``about``: what happens, in words."""
 
     name: str
     about: str
     kind: str
     details: Mapping[str, Any]
-    saturate: Mapping[str, Any]
+    forwards: Mapping[str, Any]
     expected: Mapping[str, tuple[str, str]]
     bidirectional: bool
 
@@ -49,22 +49,22 @@ class FaultCase:
     def of(cls, data: Mapping[str, Any]) -> FaultCase:
         """Return the case that *data* of the file describes."""
         details = dict(data["fault"])
-        found = {method: data.get("others", {}).get(method, data["expected"]) for method in SENTENCES}
+        found = {quantity: data.get("others", {}).get(quantity, data["expected"]) for quantity in SENTENCES}
         return cls(
             data["name"],
             data["about"],
             details.pop("kind"),
             details,
-            data.get("saturate", {}),
-            {method: (ruling, _pattern(cause)) for method, (ruling, cause) in found.items()},
+            data.get("forwards", {}),
+            {quantity: (ruling, _pattern(cause)) for quantity, (ruling, cause) in found.items()},
             data.get("bidirectional", False),
         )
 
-    def sentence(self, method: str) -> str:
-        """Return the sentence of *method* that it meets."""
+    def sentence(self, quantity: str) -> str:
+        """Return the sentence of *quantity* that it meets."""
         if not self.bidirectional:
-            return SENTENCES[method]
-        return SENTENCES[method].replace("unidirectional", "bidirectional").replace("1 Mpps", "1 Mpps each way")
+            return SENTENCES[quantity]
+        return SENTENCES[quantity].replace("unidirectional", "bidirectional").replace("1 Mpps", "1 Mpps each way")
 
 
 def _pattern(cause: str) -> str:
@@ -89,19 +89,19 @@ class FaultOutcome:
     text: str
     spoilt: int
 
-    def as_expected(self, case: FaultCase, method: str) -> bool:
+    def as_expected(self, case: FaultCase, quantity: str) -> bool:
         """Return whether it is."""
-        ruling, cause = case.expected[method]
+        ruling, cause = case.expected[quantity]
         return self.verdict.ruling.value == ruling and bool(re.search(cause, self.text))
 
 
-def run(case: FaultCase, method: str, project: Project) -> FaultOutcome:
-    """Judge the sentence of *method* on a new bench, with the fault. Raises TestbedError if it does not start."""
+def run(case: FaultCase, quantity: str, project: Project) -> FaultOutcome:
+    """Judge the sentence of *quantity* on a new bench, with the fault. Raises TestbedError if it does not start."""
     plan = Plan.read(project, PLATFORM, SOFTWARE, TESTBED, GOAL)
     with opened(plan) as session:
-        requirement = plan.requirement(case.sentence(method))
+        requirement = plan.requirement(case.sentence(quantity))
         session.traffic.put_for(requirement)
-        more = case.saturate if method == "saturate" else {}
+        more = case.forwards if quantity == "forwards" else {}
         session.cause_fault(parse_fault(case.kind, **{**case.details, **more}))
         session.traffic.warm_up(requirement)
         verdict = Judge(session).judge(requirement)
@@ -137,6 +137,6 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def row(case: FaultCase, outcomes: Mapping[str, str]) -> tuple[str, ...]:
-    """A case in the matrix; *outcomes* by method."""
-    causes = {cause for method in SENTENCES for cause in case.expected[method][1].split("|") if cause}
+    """A case in the matrix; *outcomes* by quantity."""
+    causes = {cause for quantity in SENTENCES for cause in case.expected[quantity][1].split("|") if cause}
     return case.name, case.about, *outcomes.values(), " or ".join(f"“{cause}”" for cause in sorted(causes)) or "none"

@@ -55,7 +55,7 @@ def check_pattern(
             raise TestbedError(
                 f"a trial of {duration:g} s holds {found} frames of the pattern of '{profile.name}' at {load.pps:g}"
                 f" frames/s, and {round(asked)} would be that load; expected a load of at least"
-                f" {MIN_REPEATS * pattern.period_frames / duration:.4g} frames/s, or trials (and scouts) of at least"
+                f" {MIN_REPEATS * pattern.period_frames / duration:.4g} frames/s, or trials of at least"
                 f" {MIN_REPEATS * pattern.period_frames / load.pps:.4g} s: in these the pattern comes"
                 f" {MIN_REPEATS} times"
             )

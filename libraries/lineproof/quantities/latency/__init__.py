@@ -140,6 +140,8 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
         return None
     cost, offered, hidden = trial.cost(row), max(1, row.offered), trial.hidden(row)
     lost = max(0.0, count.lost - cost)
+    if (share := (row.lost - cost) / offered) > forgiven:
+        lost = max(lost, min(count.lost, share * count.sent))
     spread = count.spread(trial.seconds.high, lost, count.sent * min(1.0, cost / offered))
     if spread is None:
         return None
