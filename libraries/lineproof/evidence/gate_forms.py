@@ -169,7 +169,8 @@ def _case(suite: ElementTree.Element, name: str, item: GatedSentence) -> None:
     if item.answer is not Answer.PASS:
         tag = "failure" if item.answer is Answer.FAIL else "error"
         kind = record.verdict if record.verdict != "PASS" else "regression" if tag == "failure" else "INCONCLUSIVE"
-        ElementTree.SubElement(case, tag, message=visible(line(item.why)), type=kind).text = visible(_words(item))
+        why = visible(line(item.why.partition("\n")[0]))
+        ElementTree.SubElement(case, tag, message=why, type=kind).text = visible(_words(item))
     ElementTree.SubElement(case, "system-out").text = visible(_words(item))
 
 
