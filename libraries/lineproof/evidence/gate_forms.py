@@ -39,7 +39,9 @@ def text(found: Gate) -> str:
     lines += [f"differs: {line(words)}" for pair in found.comparisons for words in pair.differences]
     lines += [f"note: {words}" for words in found.notes]
     for item in found.sentences:
-        lines.append(f"{item.answer.name:<12}  {line(item.row.record.sentence)}: {line(_words(item))}")
+        # of a verdict its first line; the run's own report has the details
+        words, _, _ = _words(item).partition("\n")
+        lines.append(f"{item.answer.name:<12}  {line(item.row.record.sentence)}: {line(words)}")
     return "\n".join(lines)
 
 
@@ -91,6 +93,7 @@ def _markdown_cells(item: GatedSentence, against: bool) -> list[str]:
     pair = item.compared
     measured = figure_text(item.row) if pair is None else figures_text(pair)
     change, why = ("", item.why) if pair is None else (change_text(pair), item.why or proven_text(pair))
+    why = why.partition("\n")[0]
     cells = [markdown_text(line(words)) for words in (item.row.record.sentence, measured, change, why)]
     return [answer, *cells, *(["" if pair is None else markdown_bars(pair)] if against else [])]
 
