@@ -88,7 +88,7 @@ VARYING = (
     (r"20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z| UTC)?", "<time>"),
     (r"bytes \d+ to \d+ of", "bytes <from> to <to> of"),
     (r"127\.0\.0\.1:\d+", "<address>"),
-    (r"up for [^;\n]*", "up for <duration>"),
+    (r"(?<!make )up for [^;\n]*", "up for <duration>"),
     (r"\btime=\"[^\"]*\"", 'time="<duration>"'),
     (r"(?m)\| \d+\.\d{3} (?=\| [^|\n]*$)", "| <duration> "),
     (r"(?i)lineproof( \d+\.\d+\.\d+)?( \(commit [^)]*\))?", "<program>"),

@@ -9,6 +9,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from ..config import load_config
@@ -39,7 +40,8 @@ def report(found: RejudgedRun) -> str:
         lines.append(f"{item.state:<8}  {item.record.sentence}  [{_verdicts(item)}]")
         lines += [f"          {words}" for words in (*item.problems, *item.notes)]
         if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
-            lines += [f"          then: {item.record.message}", f"          now:  {item.verdict.message}"]
+            messages = (("then: ", item.record.message), ("now:  ", item.verdict.message))
+            lines += [indent(f"{name}{message}", " " * 10) for name, message in messages]
     same, count = sum(item.same for item in found.sentences), len(found.sentences)
     lines.append(
         f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
@@ -144,7 +146,7 @@ def _another_sla(arguments: argparse.Namespace) -> int:
         if recorded.simulated:
             lines.append(SIMULATED)
         for item in found:
-            lines.append(f"{visible(item.asked.test)}\n    {visible(item.message)}")
+            lines.append(f"{visible(item.asked.test)}\n{indent(visible(item.message), '    ')}")
             if item.rests_on:
                 lines.append(f"    by {visible(item.rests_on)}")
         lines.append(", ".join(f"{count} {ruling}" for ruling, count in counts.items()))

@@ -39,7 +39,9 @@ def text(found: Gate) -> str:
     lines += [f"differs: {line(words)}" for pair in found.comparisons for words in pair.differences]
     lines += [f"note: {words}" for words in found.notes]
     for item in found.sentences:
-        lines.append(f"{item.answer.name:<12}  {line(item.row.record.sentence)}: {line(_words(item))}")
+        # of a verdict its first line; the run's own report has the details
+        words, _, _ = _words(item).partition("\n")
+        lines.append(f"{item.answer.name:<12}  {line(item.row.record.sentence)}: {line(words)}")
     return "\n".join(lines)
 
 
@@ -91,6 +93,7 @@ def _markdown_cells(item: GatedSentence, against: bool) -> list[str]:
     pair = item.compared
     measured = figure_text(item.row) if pair is None else figures_text(pair)
     change, why = ("", item.why) if pair is None else (change_text(pair), item.why or proven_text(pair))
+    why = why.partition("\n")[0]
     cells = [markdown_text(line(words)) for words in (item.row.record.sentence, measured, change, why)]
     return [answer, *cells, *(["" if pair is None else markdown_bars(pair)] if against else [])]
 
@@ -169,7 +172,8 @@ def _case(suite: ElementTree.Element, name: str, item: GatedSentence) -> None:
     if item.answer is not Answer.PASS:
         tag = "failure" if item.answer is Answer.FAIL else "error"
         kind = record.verdict if record.verdict != "PASS" else "regression" if tag == "failure" else "INCONCLUSIVE"
-        ElementTree.SubElement(case, tag, message=visible(line(item.why)), type=kind).text = visible(_words(item))
+        why = visible(line(item.why.partition("\n")[0]))
+        ElementTree.SubElement(case, tag, message=why, type=kind).text = visible(_words(item))
     ElementTree.SubElement(case, "system-out").text = visible(_words(item))
 
 

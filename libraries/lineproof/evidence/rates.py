@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..core.trial import DirectionCount, Trial
+from ..core.trial import DirectionCount, Fault, Trial
 from ..units import Rate
 
 
@@ -74,9 +74,11 @@ def trial_name(trial: Trial) -> str:
 
 def trial_state(trial: Trial) -> str:
     """``clean``, ``warm-up``, or what is wrong with the trial."""
-    if trial.is_clean:
+    # that nobody watched the generator is the same in each trial, and matters only where frames are missing
+    problems = [problem for problem in trial.problems if trial.lost or problem.fault is not Fault.UNWATCHED]
+    if not problems:
         return "clean" if trial.number else "warm-up"
-    return "; ".join(str(problem) for problem in trial.problems)
+    return "; ".join(dict.fromkeys(map(str, problems)))
 
 
 def is_set_aside(trial: Trial) -> bool:

@@ -139,9 +139,10 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     if count is None or not count.sent:
         return None
     cost, offered, hidden = trial.cost(row), max(1, row.offered), trial.hidden(row)
-    lost = max(0.0, count.lost - cost)
-    if (share := (row.lost - cost) / offered) > forgiven:
-        lost = max(lost, min(count.lost, share * count.sent))
+    lost, loss_ratio = max(0.0, count.lost - cost), (row.lost - cost) / offered
+    if loss_ratio > forgiven:
+        # of the probe frames no more may be the testbed's loss than of all frames
+        lost = max(lost, min(count.lost, loss_ratio * count.sent))
     spread = count.spread(trial.seconds.high, lost, count.sent * min(1.0, cost / offered))
     if spread is None:
         return None
@@ -150,7 +151,7 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     # Little's law: where frames wait much longer than probes, the probes are treated differently
     if math.isfinite(latest) and waiting > 2 * latest:
         spread = spread.with_later_frames()
-    most, certain = (_lost_beside(count, frames / offered, forgiven) for frames in (row.lost, row.lost - cost))
+    most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
     spread = spread.with_lost(most, min(certain, most))
     return spread if math.isinf(hidden) else spread.with_lost(count.sent * hidden / offered)
 
