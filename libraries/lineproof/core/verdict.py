@@ -140,7 +140,8 @@ def widened_by(trials: Sequence[Trial], ruling: Ruling) -> list[str]:
     causes: dict[Fault, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
     details: dict[Fault, str] = {}
     for trial in trials:
-        for fault in {problem.fault for problem in trial.problems}:
+        # in the order of the problems: that of a set differs from process to process
+        for fault in dict.fromkeys(problem.fault for problem in trial.problems):
             causes[fault][0] += 1
         for problem in trial.problems:
             details.setdefault(problem.fault, problem.detail)
