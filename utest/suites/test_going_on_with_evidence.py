@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.run import RecordedRun, read_run
 from support import robot_run
 from support.patience import wait_until
+from support.resealed import change_records
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +45,20 @@ def test_two_runs_decide_together_and_then_no_traffic_is_sent(tmp_path: Path) ->
     assert verdicts(third) == verdicts(second), third.console
     *_, three = runs_of(tmp_path)
     assert all(trial.trial.run for trial in three.trials), "all of them are of the earlier runs"
+
+
+def test_doubts_that_somebody_took_from_a_trial_of_an_earlier_run_are_there_again(tmp_path: Path) -> None:
+    suite = robot_run.write_tests(tmp_path, TESTS.partition("Missed")[0], SETUP)
+    options = robot_run.short_goal(tmp_path)
+    robot_run.run(tmp_path, suite, *options)
+    robot_run.run(tmp_path, suite, *options, "-v", f"RESUME:{runs_of(tmp_path)[0].path.name}")
+    _, again = runs_of(tmp_path)
+    change_records(again.path / "trials.jsonl", lambda rows: [row.update(problems=[]) for row in rows])
+    (sentence,) = rejudge(again.path).sentences
+    assert sentence.same and sentence.verdict is not None and sentence.verdict.runs
+    judged = [item.trial for item in again.trials if item.trial.number]
+    assert [trial.problems for trial in sentence.verdict.trials] == [trial.problems for trial in judged]
+    assert all(trial.problems for trial in judged)
 
 
 def test_an_interrupted_sentence_goes_on_where_it_stood(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..core.doubts import with_doubts
+from ..core.quantity import Promise
 from ..core.requirement import Requirement
-from ..core.trial import Trial
+from ..core.trial import Trial, read_trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
 from ..session.explaining import explained
@@ -125,7 +127,17 @@ def judged(session: RecordedSession, requirement: Requirement) -> Verdict:
     judge = RecordedJudge(session, sentence.on_trial, wait=lambda seconds: None)
     if sentence.record.breakdown is not None and not sentence.readings:  # before the judge was asked
         return judge.inconclusive(requirement, sentence.record.breakdown)
-    return judge.judge(requirement, earlier=sentence.earlier)
+    promise = judge.promise(requirement)
+    return judge.judge(requirement, earlier=[_doubted(trial, session, promise) for trial in sentence.earlier])
+
+
+def _doubted(trial: Trial, session: RecordedSession, promise: Promise) -> Trial:
+    """Return a trial of an earlier run with today's doubts, and what else its record says was known of it."""
+    again = read_trial(trial.number, trial.outcome, session.tolerance, session.clock_speed)
+    again = with_doubts(again, promise.conditions, promise.quantity.doubts)
+    known = {(item.fault, item.frames, item.directions) for item in again.problems}
+    others = (item for item in trial.problems if (item.fault, item.frames, item.directions) not in known)
+    return replace(trial, problems=(*again.problems, *others))
 
 
 def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterator[str]:
