@@ -350,8 +350,8 @@ class Recorder:
                 afterwards.setdefault(problems, []).append(trial.number)
         known = [{"trials": numbers, "problems": problems_data(item)} for item, numbers in afterwards.items()]
         tries = [asdict(item) for item in verdict.tries]
-        found = {KNOWN_AFTERWARDS: known, TRIES: tries, BEGINS_AT_1: verdict.begins_at_1, "runs": verdict.runs}
-        return {key: value for key, value in found.items() if value}
+        extra = {KNOWN_AFTERWARDS: known, TRIES: tries, BEGINS_AT_1: verdict.begins_at_1, "runs": verdict.runs}
+        return {key: value for key, value in extra.items() if value}
 
     def carry(self, record: TrialRecord) -> None:
         """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""

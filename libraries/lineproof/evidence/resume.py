@@ -179,11 +179,11 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
                 tries.append((record.sentence, record.tries[-1]))
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
-    found: dict[str, list[Try]] = {}
+    by_sentence: dict[str, list[Try]] = {}
     for sentence, item in sorted(tries, key=lambda pair: pair[1].ended):
         if item.run not in gone_on_with:
-            found.setdefault(sentence, []).append(item)
-    return found
+            by_sentence.setdefault(sentence, []).append(item)
+    return by_sentence
 
 
 def _suite(path: Path) -> str | None:
