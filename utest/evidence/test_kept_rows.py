@@ -13,8 +13,7 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.kept_rows import KeptRows
 from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import EnvironmentRecord
-from lineproof.evidence.resume import CarriedVerdict
+from lineproof.evidence.records import EnvironmentRecord, TrialRecord
 from lineproof.evidence.run import read_margins, read_run
 from lineproof.evidence.sentence_rows import sentence_rows
 from lineproof.evidence.summary import summarise, summary_of_kept
@@ -24,12 +23,22 @@ FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
 ENVIRONMENT = EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, extra={"suite": "Suite"})
 
 
-def carried(number: int, margin: bool = False) -> CarriedVerdict:
-    """A verdict with a warm-up, a trial that is set aside, and two that count."""
-    trials = [trial_record(number=each, losses=(each,), problems=FLAP if each == 1 else ()) for each in range(4)]
-    found = MarginRecord(RUN, True, number, "T", "64b", 1.1, 1.11, True, "", 9.0) if margin else None
-    kept = tuple(replace(item, evidence="keeps" if item.trial.number else "") for item in trials)
-    return CarriedVerdict(RUN, Path("inputs-of-none"), requirement_record(), kept, (), found)
+def judge(recorder: Recorder, margin: bool = False) -> None:
+    """Write a verdict with a warm-up, a trial that is set aside, and two that count."""
+    recorder.begin("T")
+    for number in range(4):
+        item = trial_record(number=number, losses=(number,), problems=FLAP if number == 1 else ())
+        keep(recorder, replace(item, evidence="keeps" if number else ""))
+    record = replace(requirement_record(), number=recorder.number)
+    recorder._write(recorder.folder.add_requirement, recorder._rows.add_requirement, record)
+    if margin:
+        found = MarginRecord(RUN, True, recorder.number, "T", "64b", 1.1, 1.11, True, "", 9.0)
+        recorder._keep_margin(found, recorder.number)
+
+
+def keep(recorder: Recorder, item: TrialRecord) -> None:
+    """Write a trial of the current sentence."""
+    recorder._write(recorder.folder.add_trial, recorder._rows.add_trial, replace(item, requirement=recorder.number))
 
 
 def measured(folder: Path, unfinished: int = 0) -> Recorder:
@@ -39,13 +48,12 @@ def measured(folder: Path, unfinished: int = 0) -> Recorder:
     def search(count: int, evidence: str = "") -> None:
         recorder.begin("T")
         for number in range(count):
-            item = replace(trial_record(number=number), requirement=recorder.number, evidence=evidence)
-            recorder._write(recorder.folder.add_trial, recorder._rows.add_trial, item)
+            keep(recorder, replace(trial_record(number=number), evidence=evidence))
 
     search(2)
-    recorder.carry(carried(1, margin=True))
+    judge(recorder, margin=True)
     search(3)
-    recorder.carry(carried(2))
+    judge(recorder)
     if unfinished:
         search(unfinished, "keeps")
     return recorder
@@ -97,8 +105,8 @@ def test_after_a_write_that_failed_only_the_folder_knows(tmp_path: Path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(recorder.folder, "add_trial", full)
         with pytest.raises(TestbedError):
-            recorder.carry(carried(3))
-    recorder.carry(carried(4))
+            judge(recorder)
+    judge(recorder)
     assert recorder.rows is None
 
 
@@ -109,9 +117,9 @@ def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: P
     recorder.begin(first.test)
     for number in range(3):
         item = replace(trial_record(number=number), test=first.test, sentence=first.sentence, evidence="keeps")
-        recorder._write(recorder.folder.add_trial, recorder._rows.add_trial, replace(item, requirement=1))
+        keep(recorder, item)
     if judged_again:
-        recorder.carry(carried(2))
+        judge(recorder)
     recorder.close()
     assert recorder.rows is not None
     run = read_run(recorder.folder.path)

@@ -13,8 +13,7 @@ from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.record_schemas import schema_problems
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import MARGIN, EnvironmentRecord, schema
-from lineproof.evidence.resume import Resumption
-from lineproof.evidence.run import RunFolder, read_margins, read_run
+from lineproof.evidence.run import read_margins, read_run
 from lineproof.evidence.sentence_rows import sentence_rows
 from lineproof.methods.margin import Margin
 from support.evidence_builders import requirement_record, trial_record
@@ -49,27 +48,16 @@ def test_words_never_promise_more_than_was_found(changes: dict[str, object], wor
     assert MarginRecord.from_json(record.to_json()) == record
 
 
-def test_a_kept_margin_is_a_records_row_and_goes_along_when_a_run_is_resumed(tmp_path: Path) -> None:
-    environment = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0, extra={"suite": "S"})
-    old = Recorder(tmp_path, RUN, environment)
-    old.begin("T")
-    old.folder.add_trial(replace(trial_record(), requirement=1))
-    old.folder.add_requirement(replace(requirement_record(), run=RUN, number=1, test="T", verdict="PASS"))
-    old.begin("T")  # the search has a number of its own
-    kept = old.keep_margin(Margin(1.08, 1.09), 1, "s")
-    assert (old.folder.path / "characterisation" / "002-margin.json").is_file()
-    old.close()
-
-    resumption = Resumption.find(tmp_path, RUN, "S")
-    new = Recorder(tmp_path, "20260202T000000Z-abcdef", environment)
-    RunFolder.next_requirement(new.folder)
-    carried = resumption.take("T", requirement_record().sentence)
-    assert carried is not None and carried.margin == kept
-    copy = new.carry(carried)
-    new.close()
-    assert copy.margin is not None and str(copy.margin) == "carries 108 % to 109 % of it"
-    (margin,) = read_margins(new.folder.path)
-    assert (margin.run, margin.requirement, margin.low) == ("20260202T000000Z-abcdef", 2, 1.08)
-    (row,) = sentence_rows(read_run(new.folder.path), [margin])
+def test_a_kept_margin_is_a_record_and_in_its_sentences_row(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, RUN, EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0))
+    recorder.begin("T")
+    recorder.folder.add_trial(replace(trial_record(), requirement=1))
+    recorder.folder.add_requirement(replace(requirement_record(), run=RUN, number=1, test="T", verdict="PASS"))
+    recorder.begin("T")  # the search has a number of its own
+    kept = recorder.keep_margin(Margin(1.08, 1.09), 1, "s")
+    assert (recorder.folder.path / "characterisation" / "002-margin.json").is_file()
+    recorder.close()
+    assert read_margins(recorder.folder.path) == (kept,) and str(kept) == "carries 108 % to 109 % of it"
+    (row,) = sentence_rows(read_run(recorder.folder.path), [kept])
     assert row.margin == pytest.approx((0.08, 0.09))
-    assert list(schema_problems(check_integrity(new.folder.path))) == []
+    assert list(schema_problems(check_integrity(recorder.folder.path))) == []

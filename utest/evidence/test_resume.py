@@ -1,171 +1,138 @@
-"""Resuming an interrupted run: its verdicts are carried over, unless something has changed."""
+"""Going on with an earlier run: which of its trials count, with what was known of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lineproof.ceilings.calibration import Calibration
-from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.records import EnvironmentRecord
-from lineproof.evidence.resume import FINGERPRINTS, Resumption, fingerprints
-from lineproof.evidence.run import RunFolder, read_run
-from lineproof.project import Project
-from lineproof.session.plan import Plan
-from support import robot_run
+from lineproof.core.trial import Fault, Problem
+from lineproof.errors import ConfigError
+from lineproof.evidence.outcome_json import problems_data
+from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
+from lineproof.evidence.records import KNOWN_AFTERWARDS, EnvironmentRecord
+from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart
+from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
 
 RUN, SUITE = "20260101T000000Z-abcdef", "Some Suite"
-FILES = {"platform file": "aa", "testbed file": "bb"}
+EXTRA: dict[str, Any] = {
+    "suite": SUITE,
+    FINGERPRINTS: {"platform file": "aa", "testbed file": "bb", "goal file": "cc"},
+    "goal": {"goal": "quick", "budget": 30, "about": "x"},
+    HOST_KEY: "SHA256:one",
+    ROUTER_CONFIGURATION: {"prepare": "configure", "sides": ["a"], "notes": ["links were awaited 3 s"]},
+}
+COPIES = Problem(Fault.COPIES, "7 frames", 7.0, ((0, 1),))
 
 
 def environment(**changes: Any) -> EnvironmentRecord:
     base = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
-    extra = {"suite": SUITE, FINGERPRINTS: FILES, **goal("quick")}
-    return replace(base, **{"extra": extra, "versions": {"router.vpp": "24.10"}, **changes})
+    extra = {**EXTRA, **changes.pop("extra", {})}
+    return replace(base, extra=extra, versions={"router.vpp": "24.10", "generator.server": "v3.08"}, **changes)
 
 
-def goal(name: str) -> dict[str, object]:
-    return {"goal": {"goal": name}}
-
-
-def written(results: Path, *verdicts: tuple[str, Any], torn: bool = False) -> Path:
-    """A run whose sentences (by name) came to *verdicts*, each with two trials; never closed."""
+def written(results: Path, *verdicts: tuple[str, Any], extra: dict[str, Any] | None = None, ended: float = 0) -> Path:
+    """A run whose sentences (by name) came to *verdicts* (None: none), each with two trials; never closed."""
     folder = RunFolder.create(results, RUN)
-    folder.write_environment(environment())
+    folder.write_environment(environment(run=folder.run_id))
     for number, (sentence, verdict) in enumerate(verdicts, 1):
-        for trial in (1, 2):
-            one = trial_record()
-            one = replace(one, run=RUN, requirement=number, sentence=sentence, test="T")
-            folder.add_trial(replace(one, trial=replace(one.trial, number=trial)))
-        record = replace(requirement_record(), run=RUN, number=number, sentence=sentence, test="T", verdict=verdict)
-        folder.add_requirement(record)
-    if torn:
-        with (folder.path / "requirements.jsonl").open("ab") as file:
-            file.write(b'{"schema": "lineproof.requ')
+        for trial in (0, 1, 2):
+            item = replace(trial_record(number=trial), requirement=number, sentence=sentence, test="T")
+            folder.add_trial(replace(item, run=folder.run_id, evidence="keeps" if trial else ""))
+        if verdict is not None:
+            record = replace(requirement_record(), run=folder.run_id, number=number, sentence=sentence, test="T")
+            folder.add_requirement(replace(record, verdict=verdict, extra=extra or {}, ended=ended))
     return folder.path
 
 
-def test_each_verdict_is_carried_over_once_and_in_order(tmp_path: Path):
-    written(tmp_path, ("a", "PASS"), ("b", "INCONCLUSIVE"), ("a", "FAIL"), torn=True)
-    resumption = Resumption.find(tmp_path, RUN, SUITE)
-    assert resumption.decided == 2
-    assert resumption.take("T", "b") is None, "what proved nothing is judged again"
-    first, second, third = (resumption.take("T", "a") for _ in range(3))
-    assert first is not None and second is not None and third is None
-    assert (first.record.verdict, second.record.verdict) == ("PASS", "FAIL")
-    assert [trial.requirement for trial in second.trials] == [3, 3]
-    assert resumption.take("another test", "a") is None
+def test_the_trials_of_each_sentence_are_given_out_once_and_in_order(tmp_path: Path):
+    written(tmp_path, ("a", "PASS"), ("b", "INCONCLUSIVE"), ("a", "FAIL"), ("c", None))
+    earlier = EarlierRun.find(tmp_path, RUN, SUITE)
+    taken = [earlier.take("T", sentence) for sentence in ("a", "a", "a", "b", "c")]
+    assert [[item.requirement for item in trials] for trials in taken] == [[1, 1], [3, 3], [], [2, 2], [4, 4]]
+    assert {item.trial.run for trials in taken for item in trials} == {RUN}
+    assert EarlierRun.find(tmp_path, RUN, SUITE).take("another test", "a") == []
 
 
-def test_a_carried_verdict_is_copied_and_names_the_old_run(tmp_path: Path):
-    written(tmp_path, ("a", "PASS"))
-    carried = Resumption.find(tmp_path, RUN, SUITE).take("T", "a")
-    assert carried is not None
-    new = RunFolder.create(tmp_path, "20260202T000000Z-abcdef")
-    new.write_environment(environment(run=new.run_id))
-    mine = carried.copy_to(new.run_id, 1)
-    for trial in mine.trials:
-        new.add_trial(trial)
-    new.add_requirement(mine.record)
-    again = Resumption.find(tmp_path, new.run_id, SUITE).take("T", "a")
-    assert again is not None
-    assert {trial.run for trial in read_run(new.path).trials} == {new.run_id}
-    assert again.copy_to("20260303T000000Z-abcdef", 1).record.extra["carried_from"] == RUN
+def test_what_was_known_afterwards_widens_them_again(tmp_path: Path):
+    known = [{"trials": [2], "problems": problems_data((COPIES,))}]
+    written(tmp_path, ("a", "PASS"), ("b", None), extra={KNOWN_AFTERWARDS: known})
+    earlier = EarlierRun.find(tmp_path, RUN, SUITE)
+    assert [item.trial.problems for item in earlier.take("T", "a")] == [(), (COPIES,)]
+    assert [item.trial.problems for item in earlier.take("T", "b")] == [(UNREAD,), (UNREAD,)], "nobody read the router"
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
+        ({}, []),
+        ({"extra": {ROUTER_CONFIGURATION: {**EXTRA[ROUTER_CONFIGURATION], "notes": []}}}, []),
+        ({"extra": {"goal": {**EXTRA["goal"], "about": "y"}}}, []),
+        ({"testbed": "lab", "clock_speed": 1.0}, ["testbed was 'simulated' and is 'lab'", "clock_speed was"]),
+        ({"extra": {"goal": {**EXTRA["goal"], "goal": "ours"}}}, ["goal was 'quick' and is 'ours'"]),
+        ({"extra": {"goal": {**EXTRA["goal"], "budget": 31}}}, ["goal budget was '30' and is '31'"]),
+        ({"extra": {HOST_KEY: "SHA256:two"}}, ["host_key was 'SHA256:one' and is 'SHA256:two'"]),
+        ({"extra": {FINGERPRINTS: {**EXTRA[FINGERPRINTS], "testbed file": "x"}}}, ["testbed file was 'bb' and is 'x'"]),
         (
-            {"platform": "other", "software": "linux"},
-            "the run had platform 'netgate6100', this one has 'other'; the run had software 'vpp', this one has"
-            " 'linux'; expected platform 'netgate6100' and software 'vpp' in 'Open Testbed For'",
+            {"extra": {ROUTER_CONFIGURATION: {"prepare": "verify", "sides": ["a"]}}},
+            ["router's prepare was 'configure' and is 'verify'"],
         ),
-        (
-            # what follows from another testbed is not named
-            {"testbed": "lab", "simulated": False, "clock_speed": 1.0, "extra": {"suite": SUITE, **goal("standard")}},
-            "cannot be resumed: the run had testbed 'simulated', this one has 'lab'; the run had goal 'quick', this one"
-            " has 'standard'; go on with -v TESTBED:simulated -v GOAL:quick",
-        ),
-        ({"simulated": False}, "simulated was 'True' and is 'False'"),
-        ({"versions": {"router.vpp": "25.02"}}, "router.vpp was '24.10' and is '25.02'"),
-        ({"extra": {"suite": SUITE, FINGERPRINTS: {**FILES, "testbed file": "cc"}}}, "the testbed file has changed"),
     ],
 )
-def test_changes_are_named_and_nothing_is_carried_over(tmp_path: Path, changes: dict[str, object], says: str):
-    written(tmp_path, ("a", "PASS"))
-    resumption = Resumption.find(tmp_path, RUN, SUITE)
-    resumption.check(environment())
-    with pytest.raises(TestbedError, match="cannot be resumed") as caught:
-        resumption.check(environment(**changes))
-    assert says in str(caught.value)
+def test_only_trials_of_the_same_goal_router_and_generator_count_together(changes: dict[str, Any], says: list[str]):
+    lines = why_apart(environment(), environment(**changes))
+    assert len(lines) == len(says) and all(line.startswith(words) for line, words in zip(lines, says, strict=True))
 
 
-def test_whether_it_is_simulated_is_compared_once_generator_and_router_have_said_it(tmp_path: Path):
-    written(tmp_path, ("a", "PASS"))
-    resumption = Resumption.find(tmp_path, RUN, SUITE)
-    resumption.check(environment(simulated=False, versions={}))
-    with pytest.raises(TestbedError, match="simulated was 'True' and is 'False'"):
-        resumption.check(environment(simulated=False))
+def test_another_version_of_the_router_begins_at_1():
+    now = replace(environment(), versions={"router.vpp": "25.02", "generator.server": "v3.08"})
+    assert why_apart(environment(), now) == ["router.vpp was '24.10' and is '25.02'"]
 
 
-def test_calibration_and_card_files_are_compared(tmp_path: Path):
-    plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
-    content: Any = SimpleNamespace()
-    calibration = Calibration(content, tmp_path / "some.yaml", "aa")
-    written(tmp_path, ("a", "FAIL"))
-    for before, now, says in (
-        (plan, replace(plan, calibration=calibration), "the calibration file has changed"),
-        (replace(plan, calibration=calibration), plan, "the calibration file has changed"),
-        (plan, replace(plan, cards=plan.cards[1:]), "the set of generator card files has changed"),
-        (plan, replace(plan, cards=()), "the set of generator card files has changed"),
-    ):
-        resumption = Resumption.find(tmp_path, RUN, SUITE)
-        resumption._environment = environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(before)})
-        resumption.check(environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(before)}))
-        with pytest.raises(TestbedError, match="cannot be resumed: .*" + says):
-            resumption.check(environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(now)}))
+def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others_went_on_with(tmp_path: Path):
+    written(tmp_path, ("a", "FAIL"), extra={"evidence": {"odds": 40.0}}, ended=5)
+    written(tmp_path, ("a", "INCONCLUSIVE"), extra={"evidence": {"odds": 2.0}}, ended=6)
+    written(tmp_path, ("a", "PASS"), extra={"evidence": {"odds": 30.0}, "runs": {f"{RUN}-2": 2}}, ended=7)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "environment.json").write_text("{", encoding="utf-8")
+    tries = earlier_tries(tmp_path, environment(run="now"))
+    assert [(item.run, item.verdict, item.odds) for item in tries["a"]] == [
+        (RUN, "FAIL", 1 / 40),
+        (f"{RUN}-3", "PASS", 30.0),
+    ]
+    assert earlier_tries(tmp_path, environment(run="now", testbed="lab")) == {}
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])
 def test_a_missing_run_is_reported(tmp_path: Path, run_id: str):
     written(tmp_path, ("a", "PASS"))
     with pytest.raises(ConfigError, match=f"the last runs are {RUN}"):
-        Resumption.find(tmp_path, run_id, SUITE)
+        EarlierRun.find(tmp_path, run_id, SUITE)
 
 
 def test_another_suite_is_not_resumed(tmp_path: Path):
     written(tmp_path, ("a", "PASS"))
     with pytest.raises(ConfigError, match="has no suite 'Other'"):
-        Resumption.find(tmp_path, RUN, "Other")
+        EarlierRun.find(tmp_path, RUN, "Other")
 
 
-def test_a_verdict_that_was_edited_is_not_carried_over(tmp_path: Path):
-    path = written(tmp_path, ("a", "PASS"), ("b", "FAIL")) / "requirements.jsonl"
-    path.write_text(path.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
-    with pytest.raises(
-        ConfigError, match=r"requirements\.jsonl:2: was changed \(bytes \d+ to \d+ of the file\); .* proves"
-    ):
-        Resumption.find(tmp_path, RUN, SUITE)
-
-
-def test_an_environment_that_was_edited_is_not_resumed(tmp_path: Path):
-    """Another version of the router would be taken for the same one."""
-    path = written(tmp_path, ("a", "PASS")) / "environment.json"
-    path.write_text(path.read_text(encoding="utf-8").replace("24.10", "25.02"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"environment\.json: was changed"):
-        Resumption.find(tmp_path, RUN, SUITE)
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [("trials.jsonl", "1000000", "1000001"), ("environment.json", "24.10", "25.02")]
+)
+def test_what_was_edited_is_no_evidence(tmp_path: Path, name: str, old: str, new: str):
+    path = written(tmp_path, ("a", "PASS"), ("b", "FAIL")) / name
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match="was changed"):
+        EarlierRun.find(tmp_path, RUN, SUITE)
 
 
 def test_what_was_altered_in_another_suites_folder_is_no_hindrance(tmp_path: Path):
     (written(tmp_path, ("a", "PASS")) / "extra.txt").write_text("")
     new = RunFolder.create(tmp_path, RUN)
     new.write_environment(environment(run=new.run_id, extra={"suite": "Other"}))
-    assert Resumption.find(tmp_path, RUN, "Other").run_id == f"{RUN}-2"
+    assert EarlierRun.find(tmp_path, RUN, "Other").environment.run == f"{RUN}-2"
     with pytest.raises(ConfigError, match=r"extra\.txt: was added"):
-        Resumption.find(tmp_path, RUN, SUITE)
+        EarlierRun.find(tmp_path, RUN, SUITE)

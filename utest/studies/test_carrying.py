@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,10 +13,10 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
-from lineproof.evidence.resume import FINGERPRINTS, SUITE_OPTIONS, given_otherwise
+from lineproof.evidence.resume import FINGERPRINTS
 from lineproof.evidence.run_files import CHAINED
 from lineproof.session.session import Session
-from lineproof.studies.carrying import COMMAND_OPTIONS, SESSIONS, Carried, OtherTestbed
+from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.forms import markdown, text
 from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
 from lineproof.studies.page import page
@@ -73,9 +72,13 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
         (
             {"extra": {"goal": {"goal": "standard"}}},
             {"goal file": "of another"},
-            "the run had goal 'standard', this one has 'quick'; go on with --goal standard",
+            "goal was 'standard' and is 'quick'; ",
         ),
-        ({}, {"study file": "of another"}, "the study file has changed; run the study again"),
+        (
+            {},
+            {"study file": "of another"},
+            "the study file has changed; go on with its own options, or run the study again",
+        ),
         ({"code": {"version": "0.0", "commit": "abc"}}, {CODE: "0"}, "it was made by 'Lineproof 0.0, commit abc"),
         ({}, {CODE: "0"}, "the code of Lineproof "),
     ],
@@ -91,16 +94,6 @@ def test_what_is_not_the_same_adds_nothing(
 
 def test_a_commit_of_something_else_is_the_same_lineproof(tmp_path: Path, prepared: PreparedStudy) -> None:
     assert kept(prepared, tmp_path / "results", code={"version": "0.0"}).records
-
-
-@pytest.mark.parametrize(("options", "says"), [(COMMAND_OPTIONS, "--testbed lab"), (SUITE_OPTIONS, "-v TESTBED:lab")])
-def test_another_testbed_is_named_with_its_option(
-    tmp_path: Path, prepared: PreparedStudy, options: Mapping[str, str], says: str
-) -> None:
-    now = prepared_run(prepared, tmp_path)
-    assert given_otherwise(replace(now, testbed="lab"), now, options) == (
-        f"the run had testbed 'lab', this one has 'simulated'; go on with {says}"
-    )
 
 
 @pytest.mark.parametrize("name", ["router.version", "generator.server"])

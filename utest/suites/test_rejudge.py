@@ -22,7 +22,7 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, LineproofError
 from lineproof.evidence.rejudging import rejudge
-from lineproof.evidence.resume import Resumption
+from lineproof.evidence.resume import EarlierRun
 from lineproof.evidence.signoff.sheet import make_sheet
 from support import robot_run
 from support.command_line import environment
@@ -178,7 +178,7 @@ def test_damaged_records_are_a_sentence_and_never_better(
                 assert status == 1 or unseen, (seed, path)
             assert not RAW.search(text), (seed, text)
         try:
-            Resumption.find(tmp_path, copy.name, "Suite")
+            EarlierRun.find(tmp_path, copy.name, "Suite")
         except LineproofError as error:
             assert not RAW.search(str(error)), (seed, error)
         path.write_bytes(whole[path])

@@ -60,28 +60,35 @@ class Decision:
 
 
 class Asked:
-    """The rule, asked of one trial after the other."""
+    """The rule, asked of one trial after the other: those of earlier runs first, then those of this one."""
 
     def __init__(self, promise: Promise) -> None:
         self.promise, self.trials = promise, list[Trial]()
         self._rule: Rule | None = None
         self._shown = {KEEPS: 0, MISSES: 0, OPEN: 0}
+        self._own, self._spent = list[Trial](), 0
 
     def add(self, trial: Trial) -> Standing:
         """Add a trial, with its doubts, and return what all of them show."""
         promise, goal = self.promise, self.promise.goal
-        self.trials.append(trial)
         figures = promise.figures([trial])
         if self._rule is None:
             self._rule = Rule(goal.shares(promise.soak), promise.limit, promise.forgiven, len(figures))
+        elif trial.run != self.trials[-1].run and not (promise.soak and self._rule.ruling is None):
+            # a soak that was interrupted goes on where it stood
+            self._own, self._spent = [] if self._rule.begin_run() else self._own, 0
+        self.trials.append(trial)
+        self._own.append(trial)
+        self._spent += 1
         window = min(goal.budget, promise.soak or goal.budget)
-        latest = self.trials[-window:]
+        latest = self._own[-window:] if promise.soak else self._own
         whole = promise.figures(latest)
-        rest = window - len(latest)
-        mended = promise.figures(latest, rest) if rest else whole
+        rest = window - self._spent
+        mended = promise.figures(latest, rest) if rest > 0 else whole
+        of_all = whole if len(self._own) == len(self.trials) else promise.figures(self.trials)
         # of quantities whose trials have a length of their own, each counts as one
         own = promise.quantity.trial_seconds(promise)
-        self._rule.add(figures, whole, mended, trial.outcome.duration / own)
+        self._rule.add(figures, whole, mended, trial.outcome.duration / own, of_all)
         last = shown_by(trial, promise)
         self._shown[last] += 1
         return Standing(self._shown[KEEPS], self._shown[MISSES], self._shown[OPEN], last, self._rule)
@@ -116,13 +123,17 @@ def decide(
     conditions: TrialConditions,
     line_pps: float,
     warm_up: Trial | None = None,
+    earlier: Sequence[Trial] = (),
 ) -> Decision:
     """Repeat trials until the rule decides; their number is bounded by the goal's budget.
 
     *warm_up*: a trial before, which is not judged: it only shows how much load and time a trial needs. *line_pps*: the
-    most that a port can send. Exceptions of *measure* pass through, after ``on_trial`` of the finished trials.
+    most that a port can send. *earlier*: trials of the runs that this one goes on with, which decide nothing yet.
+    Exceptions of *measure* pass through, after ``on_trial`` of the finished trials.
     """
     asked, doubts = Asked(promise), promise.quantity.doubts
+    for trial in earlier:
+        asked.add(trial)
     plan = _Plan(promise, line_pps)
     if warm_up is not None:
         plan.learn(warm_up)

@@ -24,7 +24,8 @@ class Goal(Config):
 
     ``bad_share``, ``good_share``: the share of trials that miss the limit, of a router at the limit and of a sound one
     (None: the goal is for searches, and judges nothing). ``risk``: of a wrong verdict, for each side. ``budget``: the
-    most trials; in a soak, the trials of the window that slides over it.
+    most trials; in a soak, the trials of the window that slides over it. ``runs``: that must have ended before their
+    evidence together decides.
 
     ``forgiven``: loss ratio of all trials together that a PASS without loss may have. ``unseen``: share of the frames
     in whose place foreign ones may come without being a doubt. ``resolution``: share of the load to which it is known,
@@ -42,6 +43,7 @@ class Goal(Config):
     risk: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     final_trial_duration: Annotated[float, Field(gt=0, le=3600)]
     budget: Annotated[int, Field(ge=1, le=10_000)] = 60
+    runs: Annotated[int, Field(ge=1, le=100)] = 1
     forgiven: Annotated[float, Field(ge=0, lt=1)] = 0.001
     unseen: Annotated[float, Field(ge=0, lt=1)] = 1e-5
     resolution: Annotated[float, Field(ge=1e-6, lt=1)] = 0.001
@@ -70,13 +72,14 @@ class Goal(Config):
         words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
         if self.bad_share is None:
             return f"{words}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}; judges nothing"
-        return f"{words}, PASS after {self.fewest_trials} good ones, at most {self.budget} trials, risk {self.risk:g}"
+        words += f", PASS after {self.fewest_trials} good ones, at most {self.budget} trials, risk {self.risk:g}"
+        return f"{words}; {self.runs} runs decide together" if self.runs > 1 else words
 
     def shares(self, soak: int = 0) -> Shares:
         """Return what the rule needs of it. *soak*: trials of a sentence with ``for TIME``; 0: none."""
         if self.bad_share is None or self.good_share is None:
             raise ValueError(f"goal '{self.goal}' is for searches, and judges no sentence")
-        return Shares(self.bad_share, self.good_share, self.risk, self.budget, soak)
+        return Shares(self.bad_share, self.good_share, self.risk, self.budget, soak, self.runs)
 
     @property
     def fewest_trials(self) -> int:

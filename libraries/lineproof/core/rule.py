@@ -9,6 +9,9 @@
 5. The whole must agree: for a pass, all trials together lose no more than the goal forgives in all; for a fail, they
    miss the limit itself. If no rest of the budget can bring them back to what is forgiven, that alone is a fail.
 
+Of several runs the evidence is multiplied, each has a budget of its own, and sentence 5 is asked of each by itself and
+of all together. A goal of ``runs: 3`` decides when three have ended, each by its own evidence or budget.
+
 Wald, "Sequential tests of statistical hypotheses" (1945); the risk holds whenever one stops (Ville's inequality).
 """
 
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from .bounds import Bounds, Limit
@@ -36,7 +39,7 @@ class Shares:
 
     ``bad_share`` and ``good_share``: the share of trials that miss the limit, of a router at the limit and of a sound
     one. ``risk``: of a wrong verdict, for each side. ``budget``: trials. ``soak``: trials of a sentence with
-    ``for 30 min``; 0: none. The budget is then a window that slides over them.
+    ``for 30 min``; 0: none. The budget is then a window that slides over them. ``runs``: that decide together.
     """
 
     bad_share: float
@@ -44,6 +47,7 @@ class Shares:
     risk: float
     budget: int
     soak: int = 0
+    runs: int = 1
 
     def kept_weight(self, length: float = 1.0) -> float:
         """Return the log likelihood ratio, for the router, of a trial so many times as long that keeps the limit."""
@@ -65,7 +69,10 @@ class Shares:
 
 
 class Asking:
-    """The rule for figures that are known exactly. ``answer`` is None while it needs more trials."""
+    """The rule for figures that are known exactly. ``answer`` is None while it needs more trials.
+
+    ``trials``: of the last run.
+    """
 
     def __init__(self, shares: Shares, directions: int) -> None:
         self.shares, self.trials = shares, 0
@@ -73,33 +80,48 @@ class Asking:
         self.answer: Ruling | None = None
         self.is_hopeless = False
         self._against = [0.0] * directions
+        self._is_forgiven = self._were_forgiven = True
         chances = directions * max(1, shares.soak)  # a soak can begin to fail at each of its trials
         self._pass, self._fail = math.log(1 / shares.risk), math.log(chances / shares.risk)
 
     def add(
-        self, keeps: Sequence[bool], whole_misses: Sequence[bool], is_forgiven: bool, can_mend: bool, length: float
+        self,
+        keeps: Sequence[bool],
+        whole_misses: Sequence[bool],
+        is_forgiven: bool,
+        can_mend: bool,
+        length: float,
+        answers: bool = True,
     ) -> None:
         """Add a trial. *keeps*: of each direction; *whole_misses*: whether all of a direction's trials together do.
 
-        *is_forgiven*: whether all together lose no more than is forgiven; *can_mend*: whether perfect further trials
-        would bring them there.
+        *is_forgiven*: whether those of this run lose no more than is forgiven; *can_mend*: whether perfect further
+        trials would bring them there. *answers*: whether there may be an answer yet.
         """
-        if self.answer is not None:
-            return
         shares = self.shares
         self.trials += 1
         for way, kept in enumerate(keeps):
             step = shares.kept_weight(length) if kept else -shares.missed_weight(length)
             self.evidence[way] += step
             self._against[way] = (max(0.0, self._against[way]) if shares.soak else self._against[way]) - step
+        self._is_forgiven = is_forgiven
+        if self.answer is not None:
+            return
+        self.is_hopeless = self.is_hopeless or not can_mend
         against = zip(self._against, whole_misses, strict=True)
-        self.is_hopeless = not can_mend
+        if not answers:
+            return
         if self.is_hopeless or any(evidence >= self._fail and misses for evidence, misses in against):
             self.answer = Ruling.FAIL
-        elif self.trials >= shares.soak and min(self.evidence) >= self._pass and is_forgiven:
+        elif self.trials >= shares.soak and min(self.evidence) >= self._pass and is_forgiven and self._were_forgiven:
             self.answer = Ruling.PASS
         elif self.trials >= shares.most_trials:
             self.answer = Ruling.INCONCLUSIVE
+
+    def begin_run(self) -> None:
+        """Begin a further run, with a new budget. What a run lost by itself beyond what is forgiven stays so."""
+        self.trials, self._were_forgiven = 0, self._were_forgiven and self._is_forgiven
+        self.answer = Ruling.FAIL if self.is_hopeless else None
 
     def needed_odds(self, ruling: Ruling) -> float:
         """Return the evidence to 1 that *ruling* needs."""
@@ -120,36 +142,75 @@ class Asking:
 
 
 class Rule:
-    """Both askings over the same trials of a sentence with this *limit* and what is *forgiven* in all."""
+    """Both askings over the trials of a sentence with this *limit* and what is *forgiven* in all.
+
+    ``runs`` that were begun. ``own``: the rule of the last run by itself, where several must decide together.
+    """
 
     def __init__(self, shares: Shares, limit: Limit, forgiven: Limit, directions: int) -> None:
-        self.limit, self.forgiven = limit, forgiven
+        self.shares, self.limit, self.forgiven, self.runs = shares, limit, forgiven, 1
         self.worse, self.better = Asking(shares, directions), Asking(shares, directions)
+        self.own: Rule | None = None
+        if shares.runs > 1:
+            self.own = Rule(replace(shares, runs=1), limit, forgiven, directions)
+
+    def begin_run(self) -> bool:
+        """Begin a run with a new budget and return True; False: the one before had not ended, and goes on with it."""
+        if self.ruling is None:
+            for rule in filter(None, (self, self.own)):
+                rule.worse.trials = rule.better.trials = 0
+            return False
+        self.runs += 1
+        self.worse.begin_run()
+        self.better.begin_run()
+        if self.own is not None:
+            self.own = Rule(self.own.shares, self.limit, self.forgiven, len(self.worse.evidence))
+        return True
 
     def add(
-        self, figures: Sequence[Bounds], whole: Sequence[Bounds], mended: Sequence[Bounds], length: float = 1.0
+        self,
+        figures: Sequence[Bounds],
+        whole: Sequence[Bounds],
+        mended: Sequence[Bounds],
+        length: float = 1.0,
+        of_all: Sequence[Bounds] = (),
     ) -> Ruling | None:
         """Add a trial and return the ruling, None while more trials are needed.
 
-        *whole*: of all trials together (in a soak: of its last window). *mended*: with perfect further trials.
-        *length*: of the trial, in trials of the goal. Chance has more occasions in a long one, so less speaks against
-        the router; noise from trial to trial does not shrink in it, so for the router it counts as one.
+        *whole*: of all trials of this run (in a soak: of its last window). *mended*: with perfect further trials.
+        *of_all*: of all runs together; empty: there is one. *length*: of the trial, in trials of the goal. Chance has
+        more occasions in a long one, so less speaks against the router; noise from trial to trial does not shrink in
+        it, so for the router it counts as one.
         """
-        limit, forgiven = self.limit, self.forgiven
+        limit, forgiven, of_all = self.limit, self.forgiven, of_all or whole
+        answers = self.own is None
+        if self.own is not None:
+            answers = self.own.add(figures, whole, mended, length) is not None and self.runs >= self.shares.runs
+        # all runs together have no rest of a budget
+        is_over = answers if self.own is not None else self.worse.trials + 1 >= self.shares.most_trials
+        bounded = [*mended, *of_all] if is_over else mended
         ends = (self.worse, limit.worse_end, 1.0), (self.better, limit.better_end, max(1.0, length))
         for asking, end, lasts in ends:
             asking.add(
                 [limit.keeps(end(bounds)) for bounds in figures],
-                [not limit.keeps(end(bounds)) for bounds in whole],
+                [not limit.keeps(end(bounds)) for bounds in of_all],
                 all(forgiven.keeps(end(bounds)) for bounds in whole),
-                all(forgiven.keeps(end(bounds)) for bounds in mended),
+                all(forgiven.keeps(end(bounds)) for bounds in bounded),
                 lasts,
+                answers,
             )
         return self.ruling
 
     @property
+    def is_incomplete(self) -> bool:
+        """Whether further runs are needed, however this one ends."""
+        return self.runs < self.shares.runs
+
+    @property
     def trials_left(self) -> int:
         """The number of further trials until the ruling, if all keep the limit."""
+        if self.own is not None:
+            return self.own.trials_left
         return (self.better if self.worse.answer is not None else self.worse).trials_left
 
     @property
@@ -159,11 +220,15 @@ class Rule:
 
     @property
     def ruling(self) -> Ruling | None:
-        """What both answers mean together; None while one of them is missing."""
+        """What both answers mean together; None while this run has not ended."""
+        if self.own is not None and self.own.ruling is None:
+            return None
+        if self.is_incomplete:
+            return Ruling.INCONCLUSIVE
         if self.worse.answer is Ruling.PASS:
             return Ruling.PASS
         if self.better.answer is Ruling.FAIL:
             return Ruling.FAIL
-        if self.worse.answer is None or self.better.answer is None:
+        if self.own is None and (self.worse.answer is None or self.better.answer is None):
             return None
         return Ruling.INCONCLUSIVE

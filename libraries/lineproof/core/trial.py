@@ -218,13 +218,14 @@ class Trial:
     """An outcome, and what the testbed did wrong in it. Loss is computed here, and nowhere else.
 
     ``number`` counts from 1 within a sentence; warm-up trials are 0. ``seconds`` that frames were sent, at least and at
-    most, by the testbed's clock. ``problems`` widen the bounds.
+    most, by the testbed's clock. ``problems`` widen the bounds. ``run``: the earlier run that it is of; "": this one.
     """
 
     number: int
     outcome: Outcome
     problems: tuple[Problem, ...]
     seconds: Bounds
+    run: str = ""
 
     @property
     def offered(self) -> int:

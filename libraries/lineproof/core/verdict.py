@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from ..units import counted
 from .bounds import Bounds, Limit
@@ -26,6 +28,16 @@ BUSY_CPU_PERCENT = 80.0
 
 MOST_DOUBTS = 4
 """Lines of a message that name what widened the intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """An earlier run's verdict on the same sentence, goal and router. ``odds``: evidence for the router to 1."""
+
+    run: str
+    verdict: str
+    ended: float
+    odds: float
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,17 @@ class Verdict:
     promise: Promise | None = None
     """The sentence in numbers, as it was judged: without it no record can be made."""
 
+    tries: tuple[Try, ...] = ()
+    """Earlier runs whose evidence is not in this one: it begins at 1."""
+
+    begins_at_1: str = ""
+    """Why the evidence of the run that it should go on with does not count; "": it does, or none was named."""
+
+    @property
+    def runs(self) -> dict[str, int]:
+        """The earlier runs that its evidence is of, and their numbers of trials."""
+        return dict(Counter(trial.run for trial in self.trials if trial.run))
+
     @property
     def worst_ledger(self) -> Ledger | None:
         """The ledger of the bad trial that lost the largest share; None where none was made."""
@@ -87,13 +110,30 @@ class Verdict:
             and self.ruling is not Ruling.INCONCLUSIVE
             and self.evidence[0] >= self.evidence[1]
         ):
-            odds = f", evidence {_odds(self.evidence[0])} to 1, needed {_odds(self.evidence[1])} to 1"
-        lines.append(f"goal '{self.goal.goal}', {counted(len(self.trials), 'trial')}{odds}")
+            odds = f", evidence {odds_text(self.evidence[0])}, needed {odds_text(self.evidence[1])}"
+        own = len(self.trials) - sum(self.runs.values())
+        of = f" ({', '.join(f'{count} of run {run}' for run, count in self.runs.items())}, {own} of this one)"
+        lines.append(f"goal '{self.goal.goal}', {counted(len(self.trials), 'trial')}{of if self.runs else ''}{odds}")
+        lines.append(f"evidence begins at 1: {self.begins_at_1}" if self.begins_at_1 else "")
+        lines.append(self._tries_text())
         if self.goal.goal == RFC2544_GOAL and self.deviations:
             lines.append("deviations from RFC 2544 section 23 and RFC 9971 are declared in its record")
         if self.goal.goal == RFC2544_GOAL and self.rests_on_host_counts:
             lines.append("no RFC 2544 throughput: the host that sends counted its frames itself, and no switch did")
         return list(filter(None, lines))
+
+    def _tries_text(self) -> str:
+        failed = [item for item in self.tries if item.verdict == Ruling.FAIL.value]
+        if not failed:
+            return ""
+        day = datetime.fromtimestamp(failed[-1].ended, UTC)
+        own = self.evidence[0] if self.evidence else 1.0
+        odds = math.prod([item.odds for item in self.tries]) * (1 / own if self.ruling is Ruling.FAIL else own)
+        together = "both" if len(self.tries) == 1 else f"all {len(self.tries) + 1}"
+        return (
+            f"try {len(self.tries) + 1} of this sentence, after a FAIL of {day.day} {day:%B}; evidence over {together}"
+            f" {odds_text(odds)}"
+        )
 
     @property
     def rests_on_host_counts(self) -> bool:
@@ -197,6 +237,8 @@ _UNDECIDED = "undecided"
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best = rule.worse.answer, rule.better.answer
+    if rule.is_incomplete:
+        return f"run {rule.runs} of {rule.shares.runs}, evidence {odds_text(rule.worse.odds)}"
     if best is None and rule.worse.shares.soak:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if any(map(_is_generator_slow, trials)):
@@ -220,5 +262,12 @@ def _strain(trials: Sequence[Trial]) -> str:
     return f"the generator's CPU was {busy:.0f} % busy, which may be a cause" if busy > BUSY_CPU_PERCENT else ""
 
 
-def _odds(odds: float) -> str:
-    return f"{float(f'{odds:.3g}'):g}" if odds < 1e6 else "more than a million"
+def odds_text(odds: float) -> str:
+    """Return evidence for the router as people say it: ``37 to 1``, and against it ``1 to 4``."""
+    if odds < 1:
+        return f"1 to {_rounded(1 / odds)}" if odds > 1e-6 else "1 to more than a million"
+    return f"{_rounded(odds)} to 1" if odds < 1e6 else "more than a million to 1"
+
+
+def _rounded(odds: float) -> str:
+    return f"{float(f'{odds:.3g}'):g}"

@@ -169,7 +169,9 @@ class _RecordedJudge:
     def _judged(self, requirement: Requirement, source: _Source) -> Verdict | str:
         """The verdict from *source* alone; text: why its trials give none."""
         readings = () if source.is_search else [x for x in self._run.readings if x.requirement == source.record.number]
-        sentence = RecordedSentence(source.record, source.trials, readings)
+        # what an earlier run showed was weighed for its own sentence
+        same = requirement.sentence == source.record.sentence
+        sentence = RecordedSentence.of(source.record, source.trials, readings, with_earlier=same)
         session = RecordedSession(self._plan, self._environment, sentence)
         there = _at_load(requirement, source.load)
         try:

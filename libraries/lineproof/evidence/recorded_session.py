@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import cast
+from typing import Self, cast
 
 from ..ceilings.cards import choose_card
 from ..ceilings.headroom import MeasuredLimits
@@ -49,16 +49,30 @@ class RecordMismatch(Exception):
 class RecordedSentence:
     """The *trials* (without a warm-up) and *readings* of one requirement, given out once each, in their order.
 
-    ``differences``: where a trial shows something else now than its record says, or has other problems, in words.
+    ``earlier``: trials of the runs that its own went on with. ``differences``: where a trial shows something else now
+    than its record says, or has other problems, in words.
     """
 
     record: RequirementRecord
     trials: Sequence[TrialRecord]
     readings: Sequence[ReadingRecord]
+    earlier: Sequence[Trial] = ()
     differences: list[str] = field(default_factory=list)
     asked: int = 0
     judged: int = 0
     _read: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        record: RequirementRecord,
+        trials: Sequence[TrialRecord],
+        readings: Sequence[ReadingRecord],
+        with_earlier: bool = True,
+    ) -> Self:
+        """Return the sentence with its *trials*, of which those of earlier runs are only evidence."""
+        own = [item for item in trials if not item.trial.run]
+        return cls(record, own, readings, [item.trial for item in trials if item.trial.run and with_earlier])
 
     def outcome(self, promise: Promise) -> Outcome:
         """Return the next trial's outcome. What was asked for then is no part of the rule, if it proves as much.

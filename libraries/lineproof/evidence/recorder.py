@@ -15,7 +15,7 @@ from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import Tolerance, Trial
+from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.units import RATE_UNITS
 from ..core.verdict import Verdict
@@ -34,11 +34,15 @@ from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data, finite
 from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
+from .outcome_json import problems_data
 from .readings import ReadingRecord
 from .records import (
+    BEGINS_AT_1,
     INTERRUPTED,
+    KNOWN_AFTERWARDS,
     OWN_PART,
     SIMULATED_BECAUSE,
+    TRIES,
     UNJUDGED,
     EnvironmentRecord,
     RateFigures,
@@ -46,7 +50,6 @@ from .records import (
     TrialRecord,
     dumps,
 )
-from .resume import CarriedVerdict
 from .run import RunFolder
 from .run_files import RECORDS
 from .started_as import StartedAs
@@ -55,6 +58,9 @@ from .why_record import WHY, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
+
+ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
+"""Keys of its configuration, and of the fingerprint of its host key, there; "": the router ends with the run."""
 
 GENERATOR_HOST = "generator_host"
 """Key of the facts of the generator's machine there, as they were before anything was started on it."""
@@ -86,7 +92,9 @@ class Recorder:
         self._started = self._began = 0.0
         self._test = ""
         self._about: Mapping[str, object] | None = None
-        self._trials: list[int] = []
+        self._trials: dict[int, int] = {}
+        """Of the current sentence: trial -> number of its problems, as it was kept."""
+        self._carried = 0
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
@@ -112,13 +120,14 @@ class Recorder:
         interfaces: Mapping[int, str] | None = None,
         facts: RouterFacts | None = None,
         host: RouterFacts | None = None,
+        host_key: str = "",
     ) -> None:
         """Add to the environment: versions, the router's configuration, the generator's *calibration* and *card*.
 
         *ports*: the generator's; *interfaces*: the router's, by the generator's port; *facts*: the router's; *host*:
-        those of the generator's machine.
+        those of the generator's machine; *host_key*: the fingerprint of the router's.
         """
-        extra = {**self.environment.extra, "router_configuration": dict(configuration)}
+        extra = {**self.environment.extra, ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: host_key}
         if calibration is not None:
             extra["calibration"] = dict(calibration)
         if card is not None:
@@ -149,7 +158,7 @@ class Recorder:
         self._number = self.folder.next_requirement()
         self._started, self._began = time.time(), time.monotonic()
         self._test, self._about = test, about
-        self._trials = []
+        self._trials, self._carried = {}, 0
         self._traffic = self._drains = 0.0
         self._step_down, self.step_downs = None, {}
 
@@ -190,7 +199,7 @@ class Recorder:
         self._traffic += trial.outcome.duration
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
-            self._trials.append(trial.number)
+            self._trials[trial.number] = len(trial.problems)
             if _passed(trial, evidence):
                 key = _traffic_key(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
@@ -224,7 +233,7 @@ class Recorder:
     def keep_reading(self, reading: Reading) -> None:
         """Append what a reading of the router came to."""
         run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add_reading(ReadingRecord(run, simulated, self._number, len(self._trials), reading))
+        self.folder.add_reading(ReadingRecord(run, simulated, self._number, len(self._trials) - self._carried, reading))
 
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
         """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
@@ -320,6 +329,7 @@ class Recorder:
                 **({} if odds is None else {"evidence": {"odds": odds[0], "needed": odds[1]}}),
                 OWN_PART: {name: finite(value) if isinstance(value, float) else value for name, value in own.items()},
                 "ledger": [ledger.to_json() for ledger in verdict.ledgers],
+                **self._evidence_of(verdict),
                 **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
                 **({"recovery": reconnection} if reconnection else {}),
                 **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
@@ -332,18 +342,25 @@ class Recorder:
         self._write(self.folder.add_requirement, self._rows.add_requirement, record)
         return record
 
-    def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
-        """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
-        copy = carried.copy_to(self.folder.run_id, self.folder.next_requirement())
-        self.folder.copy_missing(carried.folder)
-        for trial in copy.trials:
-            self._write(self.folder.add_trial, self._rows.add_trial, trial)
-        for reading in copy.readings:
-            self.folder.add_reading(reading)
-        self._write(self.folder.add_requirement, self._rows.add_requirement, copy.record)
-        if copy.margin is not None:
-            self._keep_margin(copy.margin, copy.record.number)
-        return copy
+    def _evidence_of(self, verdict: Verdict) -> dict[str, object]:
+        """Return what the evidence rests on beside the trials as they were kept."""
+        afterwards: dict[tuple[Problem, ...], list[int]] = {}
+        for trial in verdict.trials:
+            if problems := trial.problems[self._trials.get(trial.number, 0) :]:
+                afterwards.setdefault(problems, []).append(trial.number)
+        known = [{"trials": numbers, "problems": problems_data(item)} for item, numbers in afterwards.items()]
+        tries = [asdict(item) for item in verdict.tries]
+        extra = {KNOWN_AFTERWARDS: known, TRIES: tries, BEGINS_AT_1: verdict.begins_at_1, "runs": verdict.runs}
+        return {key: value for key, value in extra.items() if value}
+
+    def carry(self, record: TrialRecord) -> None:
+        """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""
+        copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
+        self._write(self.folder.add_trial, self._rows.add_trial, copy)
+        self._trials[trial.number] = len(trial.problems)
+        self._carried += 1
+        if record.step_down is not None:
+            self.step_downs[trial.number] = record.step_down
 
     @property
     def rows(self) -> KeptRows | None:

@@ -22,6 +22,7 @@ from ..core.goal import Goal
 from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
+from ..core.verdict import Try
 from ..errors import ConfigError
 from ..units import Rate
 from .demand import Demand
@@ -54,6 +55,12 @@ SIMULATED_BECAUSE = "simulated_because"
 
 UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
+
+KNOWN_AFTERWARDS = "known_afterwards"
+"""Key of the problems that were known only after the trials, with the trials' numbers, in the same data."""
+
+TRIES, BEGINS_AT_1 = "tries", "begins_at_1"
+"""Keys there: verdicts of other runs on the same sentence, and why that of the run which was named is not evidence."""
 
 OWN_PART = "own_part"
 """Key of the generator's own part, as it was held against the trials, in a requirement record's extra data."""
@@ -122,6 +129,7 @@ class TrialRecord:
             "sent_for_at_most": trial.seconds.high,
             **outcome_data(trial.outcome),
             "problems": problems_data(trial.problems),
+            **({"carried_from": trial.run} if trial.run else {}),
             **({} if found is None else {"step_down": step_down_data(found)}),
         }
 
@@ -136,7 +144,7 @@ class TrialRecord:
         phases = take.data.get("step_down")
         return cls(
             **found,
-            trial=Trial(take("number", int), outcome, problems, seconds),
+            trial=Trial(take("number", int), outcome, problems, seconds, str(take.data.get("carried_from", ""))),
             frame_sizes=sizes,
             step_down=None if phases is None else read_step_down(phases, outcome),
         )
@@ -192,6 +200,13 @@ class RequirementRecord:
         own = OwnPart() if most is None else OwnPart(lossless_pps=float(most))
         return self.demand.promise(goal, own, self.mean_size, self.link_bps)
 
+    @property
+    def tries(self) -> tuple[Try, ...]:
+        """Verdicts of other runs on the same sentence, goal and router, in order, and its own last."""
+        odds = self.extra.get("evidence", {}).get("odds", 1.0)
+        own = Try(self.run, self.verdict, self.ended, 1 / max(odds, 1e-300) if self.verdict == "FAIL" else odds)
+        return *(Try(**Fields(item).fields(Try)) for item in self.extra.get(TRIES, ())), own
+
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data (schema ``lineproof.requirement/3``)."""
         return {"schema": REQUIREMENT, **field_data(self)}
@@ -203,7 +218,9 @@ class RequirementRecord:
         if found["measured"] is not None:
             found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
         found["demand"] = Demand(**Fields(found["demand"]).fields(Demand))
-        return cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
+        record = cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
+        _ = record.tries  # it may be a stranger's
+        return record
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..core.doubts import with_doubts
+from ..core.quantity import Promise
 from ..core.requirement import Requirement
-from ..core.trial import Trial
+from ..core.trial import Trial, read_trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
 from ..session.explaining import explained
@@ -16,7 +18,7 @@ from ..session.plan import Plan
 from .inputs import read_kept_plan
 from .recorded_session import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch
 from .recorder import ROUTER_FACTS
-from .records import EnvironmentRecord, RequirementRecord
+from .records import BEGINS_AT_1, EnvironmentRecord, RequirementRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
 from .why_record import WHY, recorded_facts, recorded_load
@@ -92,13 +94,15 @@ def _rejudged(
     trials = [item for item in run.trials if item.requirement == record.number and item.trial.number]
     readings = [item for item in run.readings if item.requirement == record.number]
     problems = tuple(contradictions([item.trial for item in trials], record))
-    sentence = RecordedSentence(record, trials, readings)
+    sentence = RecordedSentence.of(record, trials, readings)
     try:
         verdict = judged(RecordedSession(plan, environment, sentence), plan.requirement(record.sentence))
         if WHY in record.extra:
             # a record without it was written before there were explanations, or was never explained
             facts = recorded_facts(environment.extra.get(ROUTER_FACTS))
             verdict = explained(verdict, facts, recorded_load(record.extra))
+        verdict = replace(verdict, tries=record.tries[:-1], begins_at_1=str(record.extra.get(BEGINS_AT_1, "")))
+        message = verdict.message
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         words = str(error) if isinstance(error, RecordMismatch) else in_words(error)
         return RejudgedSentence(record, None, (*problems, words), tuple(sentence.differences))
@@ -106,9 +110,10 @@ def _rejudged(
     if verdict.trials and terms != json.loads(json.dumps(dict(record.goal_terms))):
         problems = (*problems, f"its record has other terms of goal '{record.goal}' than the kept files")
     notes = list(sentence.differences)
-    if sentence.judged < len(trials):
-        notes.append(f"the verdict is reached after {sentence.judged} of the {len(trials)} recorded trials now")
-    if verdict.message != record.message:
+    if sentence.judged < len(sentence.trials):
+        count = len(sentence.trials)
+        notes.append(f"the verdict is reached after {sentence.judged} of the {count} recorded trials now")
+    if message != record.message:
         notes.append("its message has other words now")
     return RejudgedSentence(record, verdict, problems, tuple(notes))
 
@@ -122,7 +127,17 @@ def judged(session: RecordedSession, requirement: Requirement) -> Verdict:
     judge = RecordedJudge(session, sentence.on_trial, wait=lambda seconds: None)
     if sentence.record.breakdown is not None and not sentence.readings:  # before the judge was asked
         return judge.inconclusive(requirement, sentence.record.breakdown)
-    return judge.judge(requirement)
+    promise = judge.promise(requirement)
+    return judge.judge(requirement, earlier=[_doubted(trial, session, promise) for trial in sentence.earlier])
+
+
+def _doubted(trial: Trial, session: RecordedSession, promise: Promise) -> Trial:
+    """Return a trial of an earlier run with today's doubts, and what else its record says was known of it."""
+    again = read_trial(trial.number, trial.outcome, session.tolerance, session.clock_speed)
+    again = with_doubts(again, promise.conditions, promise.quantity.doubts)
+    known = {(item.fault, item.frames, item.directions) for item in again.problems}
+    others = (item for item in trial.problems if (item.fault, item.frames, item.directions) not in known)
+    return replace(trial, problems=(*again.problems, *others))
 
 
 def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterator[str]:

@@ -1,35 +1,35 @@
-"""Resuming an interrupted run: its verdicts are carried over, and the other sentences are judged now.
+"""Going on with an earlier run: its recorded trials count first, live ones after, by the same judge.
 
-The old folder is only read. A carried verdict is copied, with its trials, into the new run's folder, which is complete
-by itself and names the run that each of them comes from.
+The old folder is only read. Its trials are copied into the new run's folder, which is complete by itself; each names
+the run that measured it. Only trials of the same sentence, goal, router and generator are evidence together.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..ceilings.cards import CardFile
-from ..errors import ConfigError, TestbedError
+from ..core.trial import Fault, Problem
+from ..core.verdict import Try
+from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..files import read_file
 from ..json_text import parse_json
 from ..session.plan import Plan
-from .margin import MarginRecord
-from .readings import ReadingRecord
-from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .run import RecordedRun, read_margins, read_run
-from .run_files import ENVIRONMENT_FILE
+from .outcome_json import read_problems
+from .recorder import HOST_KEY, ROUTER_CONFIGURATION, ROUTER_FACTS
+from .records import KNOWN_AFTERWARDS, EnvironmentRecord, RequirementRecord, TrialRecord, dumps
+from .run import RecordedRun, read_run
+from .run_files import ENVIRONMENT_FILE, REQUIREMENTS
 
-DECIDED = ("PASS", "FAIL")
 FINGERPRINTS = "fingerprints"
 """Key of :func:`fingerprints` in the environment record's extra data."""
-SUITE_OPTIONS: Mapping[str, str] = {"testbed": "-v TESTBED:{}", "goal": "-v GOAL:{}"}
-"""How a suite is told what an earlier run had."""
 NO_FILE = "none"
 """In place of the SHA-256 of a missing file: adding the file later is a change too."""
+UNREAD = Problem(Fault.ROUTER, "the run was interrupted, and it was not read afterwards")
 
 
 def fingerprints(plan: Plan) -> dict[str, str]:
@@ -61,56 +61,21 @@ def _digest(paths: Iterable[Path]) -> str:
     return found.hexdigest()
 
 
-@dataclass(frozen=True)
-class CarriedVerdict:
-    """A verdict of run ``run`` in ``folder`` with its trials, warm-up included, readings, and margin if it has one."""
-
-    run: str
-    folder: Path
-    record: RequirementRecord
-    trials: tuple[TrialRecord, ...]
-    readings: tuple[ReadingRecord, ...] = ()
-    margin: MarginRecord | None = None
-
-    def copy_to(self, run: str, number: int) -> CarriedVerdict:
-        """The same as requirement *number* of *run*, with the run it comes from."""
-        origin = self.record.extra.get("carried_from", self.run)
-        return CarriedVerdict(
-            self.run,
-            self.folder,
-            replace(self.record, run=run, number=number, extra={**self.record.extra, "carried_from": origin}),
-            tuple(replace(trial, run=run, requirement=number) for trial in self.trials),
-            tuple(replace(reading, run=run, requirement=number) for reading in self.readings),
-            None if self.margin is None else replace(self.margin, run=run, requirement=number),
-        )
-
-
-class Resumption:
-    """The verdicts of an earlier run's suite, each carried over once, in order."""
+class EarlierRun:
+    """The trials of an earlier run's suite, sentence by sentence, each given out once, in order."""
 
     def __init__(self, run: RecordedRun) -> None:
         if run.environment is None:
-            raise ConfigError("has no environment.json, so nothing can be carried over from it", run.path)
-        self.run_id = run.environment.run
-        self._environment = run.environment
-        margins = {item.requirement: item for item in read_margins(run.path)}
-        self._left = [
-            CarriedVerdict(
-                self.run_id,
-                run.path,
-                record,
-                tuple(trial for trial in run.trials if trial.requirement == record.number),
-                tuple(reading for reading in run.readings if reading.requirement == record.number),
-                margins.get(record.number),
-            )
-            for record in run.requirements
-            if record.verdict in DECIDED
-        ]
-        self.decided = len(self._left)
+            raise ConfigError("has no environment.json, so nobody can go on with it", run.path)
+        self.path, self.environment = run.path, run.environment
+        try:
+            self._left = list(_sentences(run, run.environment.run))
+        except (LookupError, TypeError, ValueError) as error:
+            raise ConfigError(f"has problems that cannot be read: {error}", run.path / REQUIREMENTS) from None
 
     @classmethod
-    def find(cls, results: Path, run_id: str, suite: str) -> Resumption:
-        """The verdicts of *suite* in run *run_id*.
+    def find(cls, results: Path, run_id: str, suite: str) -> EarlierRun:
+        """Return *suite* in run *run_id*.
 
         Raises ConfigError naming the last runs if there is no such run, and what was altered in it if anything was.
         """
@@ -129,71 +94,101 @@ class Resumption:
                 return cls(read_run(folder))
         raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
 
-    def check(self, now: EnvironmentRecord) -> None:
-        """Raise TestbedError naming what has changed: the carried verdicts would not be about this testbed."""
-        before, differences = self._environment, []
-        if given := given_otherwise(before, now, SUITE_OPTIONS):
-            raise TestbedError(f"run '{self.run_id}' cannot be resumed: {given}")
-        names = ["clock_speed"]
-        if before.versions and now.versions:  # generator and router have said whether they are simulated
-            names.append("simulated")
-        for name in names:
-            differences += _difference(name.replace("_", " "), getattr(before, name), getattr(now, name))
-        differences += _differences(before.extra.get(FINGERPRINTS, {}), now.extra.get(FINGERPRINTS, {}), "changed")
-        # a run that ended before it had read them has no versions
-        differences += _differences(before.versions, now.versions if before.versions else {})
-        if differences:
-            raise TestbedError(
-                f"run '{self.run_id}' cannot be resumed: {'; '.join(differences)}; run the suite again, without RESUME"
-            )
+    def take(self, test: str, sentence: str) -> list[TrialRecord]:
+        """Return the trials of *sentence* of *test*; a second call returns those of the second such sentence."""
+        for place, (names, trials) in enumerate(self._left):
+            if names == (test, sentence):
+                del self._left[place]
+                return trials
+        return []
 
-    def take(self, test: str, sentence: str) -> CarriedVerdict | None:
-        """The verdict on *sentence* of *test*, if there is one; a second call returns the second such verdict."""
-        for place, carried in enumerate(self._left):
-            if (carried.record.test, carried.record.sentence) == (test, sentence):
-                return self._left.pop(place)
-        return None
+
+def _sentences(run: RecordedRun, run_id: str) -> Iterator[tuple[tuple[str, str], list[TrialRecord]]]:
+    """Yield test and sentence with its trials, as they are weighed: with all that was known of them in the end."""
+    trials: dict[int, list[TrialRecord]] = {record.number: [] for record in run.requirements}
+    for item in run.trials:
+        # what was not judged is a warm-up, or of a search
+        trials.setdefault(item.requirement, []).extend([item] if item.evidence else [])
+    records = {record.number: record for record in run.requirements}
+    for number, of_sentence in sorted(trials.items()):
+        record = records.get(number)
+        if record is not None:
+            yield (record.test, record.sentence), [_weighed(item, record, run_id) for item in of_sentence]
+        elif of_sentence and number == max(trials):
+            first = of_sentence[0]
+            yield (first.test, first.sentence), [_weighed(item, None, run_id) for item in of_sentence]
+
+
+def _weighed(item: TrialRecord, record: RequirementRecord | None, run_id: str) -> TrialRecord:
+    trial, known = item.trial, record.extra.get(KNOWN_AFTERWARDS, ()) if record else ()
+    problems = [
+        problem for part in known if trial.number in part["trials"] for problem in read_problems(part["problems"])
+    ]
+    if not trial.run and (record is None or record.breakdown is not None):
+        problems = [UNREAD]
+    return replace(item, trial=replace(trial, run=trial.run or run_id, problems=(*trial.problems, *problems)))
+
+
+def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
+    """Return why trials of the run *before* are no evidence together with those of *now*; empty: they are."""
+    then, mine = _identity(before), _identity(now)
+    lines = []
+    for name in [name for name in then | mine if then.get(name) != mine.get(name)]:
+        both = then.get(name, "unknown"), mine.get(name, "unknown")
+        is_short = all(isinstance(value, str | float | int) and len(str(value)) < 50 for value in both)
+        lines.append(f"{name} was '{both[0]}' and is '{both[1]}'" if is_short else f"{name} has changed")
+    return lines
+
+
+def _identity(record: EnvironmentRecord) -> dict[str, Any]:
+    """Return all by which goal, router and generator are the same ones, by what people call it."""
+    data = parse_json(dumps(record.to_json()).encode(), own=True)  # both as they are read
+    extra = data["extra"]
+    known = {name: data[name] for name in ("platform", "software", "testbed", "clock_speed", "simulated")}
+    parts = {"goal": "goal", HOST_KEY: "", FINGERPRINTS: "", ROUTER_CONFIGURATION: "router's", ROUTER_FACTS: "router's"}
+    for key, of in (*parts.items(), ("versions", "")):
+        value = data["versions"] if key == "versions" else extra.get(key, {})
+        values = value if isinstance(value, dict) else {key: value}
+        known |= {
+            (name if name == of else f"{of} {name}".strip()): item
+            for name, item in values.items()
+            if name not in _INCIDENTAL
+        }
+    return known
+
+
+_INCIDENTAL = (
+    *("about", "goal file", "notes", "routes", "unread", "differences"),
+    *("generator.leftover", "generator.force", "generator.promiscuous"),
+)
+"""Of goal, files, configuration, facts and versions: what says nothing of how a router forwards, or is judged."""
+
+
+def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]:
+    """Return the verdicts of other runs in *results* on the same goal, router and generator, by sentence, in order."""
+    tries: list[tuple[str, Try]] = []
+    gone_on_with: set[str] = set()
+    for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
+        try:
+            then = EnvironmentRecord.from_json(parse_json(path.read_bytes(), own=True))
+            if then.run == now.run or why_apart(then, now):
+                continue
+            lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
+            for record in (RequirementRecord.from_json(parse_json(line, own=True)) for line in lines):
+                gone_on_with |= set(record.extra.get("runs", ()))
+                tries.append((record.sentence, record.tries[-1]))
+        except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
+            continue
+    by_sentence: dict[str, list[Try]] = {}
+    for sentence, item in sorted(tries, key=lambda pair: pair[1].ended):
+        if item.run not in gone_on_with:
+            by_sentence.setdefault(sentence, []).append(item)
+    return by_sentence
 
 
 def _suite(path: Path) -> str | None:
-    """The suite that an environment.json names, altered or not; None if it names none."""
+    """Return the suite that an environment.json names, altered or not; None if it names none."""
     try:
         return str(parse_json(path.read_bytes(), own=True)["extra"]["suite"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
-
-
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], words: str | None = None) -> list[str]:
-    found = []
-    for name in sorted(before.keys() & now.keys()):
-        if before[name] != now[name]:
-            found += [f"the {name} has {words}"] if words else _difference(name, before[name], now[name])
-    return found
-
-
-def given_otherwise(before: EnvironmentRecord, now: EnvironmentRecord, options: Mapping[str, str]) -> str:
-    """What the start of the run *now* names other than that of *before*, both values, and what to give; "": nothing.
-
-    *options*: of the testbed and the goal. What follows from these, as another file, is not named.
-    """
-    rows = [(name, getattr(before, name), getattr(now, name)) for name in ("platform", "software", "testbed")]
-    rows.append(("goal", _goal(before), _goal(now)))
-    different = [row for row in rows if row[1] and row[2] and row[1] != row[2]]
-    if not different:
-        return ""
-    had = [f"the run had {name} '{then}', this one has '{mine}'" for name, then, mine in different]
-    give = [options[name].format(then) for name, then, _ in different if name in options]
-    files = [f"{name} '{then}'" for name, then, _ in different if name not in options]
-    ways = ([f"go on with {' '.join(give)}"] if give else []) + (
-        [f"expected {' and '.join(files)} in 'Open Testbed For'"] if files else []
-    )
-    return "; ".join([*had, *ways])
-
-
-def _goal(record: EnvironmentRecord) -> str:
-    goal = record.extra.get("goal")
-    return str(goal.get("goal", "")) if isinstance(goal, Mapping) else ""
-
-
-def _difference(name: str, before: object, now: object) -> list[str]:
-    return [] if before == now else [f"{name} was '{before}' and is '{now}'"]

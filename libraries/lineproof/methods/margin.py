@@ -136,7 +136,9 @@ class _Ascent:
             load = following
 
     def _ruling(self, load: float) -> Ruling:
-        promise, self._spent_here = replace(self._promise_at(load), soak=0), 0.0
+        promise = self._promise_at(load)
+        promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
+        self._spent_here = 0.0
         try:
             decision = decide(promise, self._within_budget, self._conditions, self._line)
         except _LoadSpent:

@@ -18,7 +18,7 @@ from ..core.deciding import Standing
 from ..core.requirement import Requirement
 from ..core.rule import Ruling
 from ..core.trial import Trial
-from ..core.verdict import Verdict
+from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.environment import environment_record
@@ -26,8 +26,8 @@ from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
-from ..evidence.records import SIMULATED_BECAUSE
-from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
+from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
+from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary_of_kept
 from ..evidence.summary_forms import html_fragment
@@ -37,7 +37,7 @@ from ..session.progress import Progress
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
-from ..units import counted, si
+from ..units import si
 from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id
 from .run_labels import RunLabels
@@ -55,7 +55,10 @@ class AcceptanceKeywords(Component):
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
         self._testbed: OpenTestbed | None = None
-        self._resumption: Resumption | None = None
+        self._earlier: EarlierRun | None = None
+        self._apart = self._begins_at_1 = ""
+        self._carried: list[TrialRecord] = []
+        self._tries: dict[str, list[Try]] = {}
         self._cpu: Any = None
         self._judging = ""
         self._warm_up: Trial | None = None
@@ -85,13 +88,12 @@ class AcceptanceKeywords(Component):
     def describe_run(self, resume: str = "") -> None:
         """Open the run's folder, and describe the run in the log, in Allure and in the records.
 
-        *resume*: the id of an interrupted run whose verdicts are carried over. Fails if platform, software, testbed,
-        goal or calibration have changed since. Example:
+        *resume*: the id of an earlier run whose trials are evidence too. Example:
         | Describe Run    resume=20261121T120000Z-1a2b3c
         """
         session = self.shared.session
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
-        self._resumption = Resumption.find(self.shared.results, resume, suite) if resume else None
+        self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
         record = environment_record(
             plan,
@@ -108,12 +110,10 @@ class AcceptanceKeywords(Component):
                 **({"replaced": list(plan.replaced)} if plan.replaced else {}),
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
                 STARTED_AS: started_as(self.shared.suite, plan.testbed.testbed).record(),
-                **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
+                **({"resumed_from": self._earlier.environment.run} if self._earlier else {}),
                 **({LABGRID: session.testbed.lab.record()} if session.testbed.lab else {}),
             },
         )
-        if self._resumption is not None:
-            self._resumption.check(record)
         self.shared.progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
@@ -133,7 +133,7 @@ class AcceptanceKeywords(Component):
     def note_parts(self) -> None:
         """Keep and show the versions of generator and router, and the router's configuration.
 
-        Fails if a resumed run had others. Example:
+        A run that is gone on with is no evidence if it had others. Example:
         | Note Parts
         """
         session = self.shared.session
@@ -148,6 +148,7 @@ class AcceptanceKeywords(Component):
             session.interfaces,
             None if session.router.is_black_box else session.router.facts,
             None if (host := session.testbed.host) is None or host.problem else host.facts,
+            session.router.host_key,
         )
         if self.shared.labels is not None:
             self.shared.labels.show_router()
@@ -156,10 +157,13 @@ class AcceptanceKeywords(Component):
             logger.info("the generator is not calibrated: its own limits are not known (lineproof calibrate)")
         else:
             logger.write(str(headroom), "WARN" if headroom.why_unfit or headroom.why_stale else "INFO")
-        if self._resumption is not None:
-            self._resumption.check(recorder.environment)
-            decided = counted(self._resumption.decided, "sentence")
-            logger.console(f"run {self._resumption.run_id} decided {decided}: carried over")
+        self._tries, self._apart = earlier_tries(recorder.folder.path.parent, recorder.environment), ""
+        if (earlier := self._earlier) is not None:
+            recorder.folder.copy_missing(earlier.path)
+            differences = why_apart(earlier.environment, recorder.environment)
+            self._apart = "; ".join(differences[:2]) + (f" (and {len(differences) - 2} more)" * (len(differences) > 2))
+            begins = f"begins at 1: {self._apart}" if self._apart else "begins with its trials"
+            logger.console(f"goes on with run {earlier.environment.run}: evidence {begins}")
         for name, value in {**versions, **configuration}.items():
             logger.info(f"{name}: {value}")
 
@@ -179,29 +183,23 @@ class AcceptanceKeywords(Component):
         return requirement
 
     @keyword(tags=["sentences"])
-    def carried_verdict(self, requirement: Requirement) -> CarriedVerdict | None:
-        """The verdict of the resumed run on this sentence of this test, copied into this run's records; None: none.
+    def verdict_of_earlier_runs(self, requirement: Requirement) -> Verdict | None:
+        """The verdict that the trials of the run that is gone on with have reached, without any traffic; None: none.
 
-        Example:
-        | ${carried} =    Carried Verdict    ${requirement}
+        They are evidence for this sentence from now on, until `Keep Evidence`. Example:
+        | ${verdict} =    Verdict Of Earlier Runs    ${requirement}
         """
-        if self._resumption is None:
+        self._begins_at_1 = self._apart
+        if self._earlier is None or self._apart:
             return None
-        found = self._resumption.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
-        return None if found is None else self.shared.records.carry(found)
-
-    @keyword(tags=["sentences"])
-    def carried_verdict_should_be_pass(self, carried: CarriedVerdict) -> None:
-        """Pass or fail as the earlier run did; the message names it. Example:
-        | Carried Verdict Should Be Pass    ${carried}
-        """
-        lines = [carried.record.message, f"carried over from run {carried.record.extra['carried_from']}"]
-        words = "\n  ".join([*lines, *([str(carried.margin)] if carried.margin is not None else [])])
-        allure.attach_text("Verdict", words)
-        if carried.record.verdict != "PASS":
-            raise SlaFailure(words)
-        logger.info(words)
-        BuiltIn().set_test_message(words, append=True, separator="\n")
+        self._carried = self._earlier.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
+        judge, trials = Judge(self.shared.session), [record.trial for record in self._carried]
+        verdict = judge.decided(requirement, trials)
+        if verdict is not None:
+            self.begin_evidence(requirement)
+        elif judge.must_begin_again(requirement, trials):
+            self._carried, self._begins_at_1 = [], "the soak of the run before has ended"
+        return verdict
 
     @keyword(tags=["evidence"])
     def begin_evidence(self, requirement: Requirement) -> None:
@@ -218,6 +216,8 @@ class AcceptanceKeywords(Component):
             "tags": [str(tag) for tag in value("@{TEST TAGS}")],
         }
         self.shared.records.begin(str(value("${TEST NAME}")), about)
+        for record in self._carried:
+            self.shared.records.carry(record)
         self._judging, self._warm_up = requirement.sentence, None
 
     @keyword(tags=["trials"])
@@ -256,7 +256,8 @@ class AcceptanceKeywords(Component):
 
         listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
         whole = soak.strip().lower() == "whole"
-        return Judge(session, *listeners, whole_soak=whole).judge(requirement, self._warm_up)
+        earlier = [record.trial for record in self._carried]
+        return Judge(session, *listeners, whole_soak=whole).judge(requirement, self._warm_up, earlier)
 
     @keyword(tags=["sentences"])
     def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:
@@ -266,9 +267,11 @@ class AcceptanceKeywords(Component):
         return replace(Judge(self.shared.session).inconclusive(requirement, reason), breakdown=reason)
 
     @keyword(tags=["evidence"])
-    def keep_evidence(self, verdict: Verdict) -> None:
-        """Write the requirement's record and attach its trials to the report, as a table and as a plot. Example:
-        | Keep Evidence    ${verdict}
+    def keep_evidence(self, verdict: Verdict) -> Verdict:
+        """Write the requirement's record and attach its trials to the report, as a table and as a plot.
+
+        Returns the verdict with what earlier runs say of the same sentence. Example:
+        | ${verdict} =    Keep Evidence    ${verdict}
         """
         session = self.shared.session
         self.shared.progress.end()
@@ -277,6 +280,8 @@ class AcceptanceKeywords(Component):
         notes = "; ".join(
             filter(None, [session.traffic.reconnection.note, session.revival.note, *(lab.news() if lab else ())])
         )
+        tries = () if self._carried else tuple(self._tries.get(verdict.requirement.sentence, ()))
+        verdict, self._carried = replace(verdict, tries=tries, begins_at_1=self._begins_at_1), []
         record = recorder.keep_verdict(verdict, session.tolerance, notes)
         spent = recorder.seconds
         words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
@@ -299,6 +304,7 @@ class AcceptanceKeywords(Component):
         allure.attach_text("Verdict", verdict.message)
         if notes:
             allure.attach_text("Reconnection", notes)
+        return verdict
 
     @keyword(tags=["sentences"])
     def traffic_to_characterise(self, verdict: Verdict, when: Literal["never", "on failure", "always"]) -> str:

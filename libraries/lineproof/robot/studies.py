@@ -14,7 +14,6 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
 from ..evidence.baselines import find_one_run
-from ..evidence.resume import SUITE_OPTIONS
 from ..studies.carrying import Carried
 from ..studies.comparing import Compared
 from ..studies.forms import UNLIMITED, figure, headline, notes
@@ -63,7 +62,7 @@ class StudyKeywords(Component):
         resumed = find_one_run(resume, results) if resume else None
         repeats = repeats or (repeats_of_run(resumed) if resumed else None)
         prepared = prepare_study(self.shared.project, name, testbed, goal, repeats, secrets_of_variables())
-        carried = Carried.of(resumed, prepared, SUITE_OPTIONS) if resumed else None
+        carried = Carried.of(resumed, prepared) if resumed else None
         started = started_as(self.shared.suite)
         run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name, started)
         self._found = found = read_results(run.run())

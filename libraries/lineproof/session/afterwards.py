@@ -85,5 +85,5 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
 
 
 def widened(trials: Sequence[Trial], problems: Sequence[Problem]) -> tuple[Trial, ...]:
-    """Return *trials* with each of *problems* in all of them."""
-    return tuple(replace(trial, problems=(*trial.problems, *problems)) for trial in trials)
+    """Return *trials* with each of *problems* in all of them, but for those of earlier runs."""
+    return tuple(trial if trial.run else replace(trial, problems=(*trial.problems, *problems)) for trial in trials)

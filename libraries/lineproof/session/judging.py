@@ -48,15 +48,35 @@ class Judge:
     wait: Callable[[float], None] = time.sleep
     whole_soak: bool = False
 
-    def judge(self, requirement: Requirement, warm_up: Trial | None = None) -> Verdict:
+    def judge(self, requirement: Requirement, warm_up: Trial | None = None, earlier: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict on *requirement*. What is known of the testbed afterwards weighs the same trials again.
 
         The router is also read after each bad trial, for the ledgers. *warm_up*: the trial before, which is not judged.
+        *earlier*: trials of the runs that this one goes on with. If they decide, nothing is sent.
         """
+        if (verdict := self.decided(requirement, earlier)) is not None:
+            return verdict
         watch = self.session.router.watch
         with watch.reporting(self.on_reading):
-            verdict = self._judge(requirement, warm_up, watch)
+            verdict = self._judge(requirement, warm_up, earlier, watch)
         return replace(verdict, deviations=deviations_of_verdict(verdict))
+
+    def decided(self, requirement: Requirement, earlier: Sequence[Trial]) -> Verdict | None:
+        """Return the verdict on *requirement* that the trials of *earlier* runs have reached; None: it is open."""
+        # of a run that was interrupted, probe frames must show first whether lost frames were hidden by copies
+        if not earlier or any(_unread(trial) for trial in earlier if trial.run == earlier[-1].run):
+            return None
+        promise = self.promise(requirement)
+        decision = ask(promise, earlier)
+        if decision.ruling not in (Ruling.PASS, Ruling.FAIL):
+            return None
+        verdict = verdict_of(decision, promise, requirement, _figures(promise, earlier))
+        return replace(verdict, deviations=deviations_of_verdict(verdict))
+
+    def must_begin_again(self, requirement: Requirement, earlier: Sequence[Trial]) -> bool:
+        """Return whether *earlier* trials are of a soak that has ended: another one is judged by itself."""
+        promise = self.promise(requirement)
+        return bool(promise.soak and earlier) and ask(promise, earlier).ruling is not None
 
     def promise(self, requirement: Requirement) -> Promise:
         """Return *requirement* in numbers, on this testbed."""
@@ -72,7 +92,9 @@ class Judge:
         """Return how a trial of *promise* is measured."""
         return promise.quantity.measure(_Instruments(self), promise)
 
-    def _judge(self, requirement: Requirement, warm_up: Trial | None, watch: RouterWatch) -> Verdict:
+    def _judge(
+        self, requirement: Requirement, warm_up: Trial | None, earlier: Sequence[Trial], watch: RouterWatch
+    ) -> Verdict:
         try:
             before = watch.read_again()
         except TestbedError as error:
@@ -90,29 +112,29 @@ class Judge:
         measure = book.reading_after_bad_trials(self.measure_of(promise))
         line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
         try:
-            decision = decide(promise, measure, conditions, line_pps, warm_up)
+            decision = decide(promise, measure, conditions, line_pps, warm_up, earlier)
         except BREAKDOWN_ERRORS as error:
             words = in_words(error)
             words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
             book.close_without_reading(words)
             reason = f"the testbed broke down after {counted(len(trials), 'trial')}: {words}"
-            verdict = replace(self.inconclusive(requirement, reason, trials), breakdown=words, promise=promise)
+            verdict = self.inconclusive(requirement, reason, (*earlier, *trials))
+            verdict = replace(verdict, breakdown=words, promise=promise)
             return replace(verdict, ledgers=tuple(book.ledgers))
-        after, problems = self._reading_afterwards(watch, decision.trials, book)
+        after, problems = self._reading_afterwards(watch, trials, book)
         figures: dict[str, float] = {}
         if after is not None and watch.restarts > restarts:
             # a link was down too, so the router was configured again before the next trial
             problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
         if after is not None:
-            problems += self._known_afterwards(promise, requirement, decision.trials, before, after)
-        if self.session.plan.uncounted and decision.ruling is Ruling.PASS and any(map(_lost, decision.trials)):
-            problems += self._probed_copies(requirement, decision.trials, figures)
+            problems += self._known_afterwards(promise, requirement, trials, before, after)
+        unread = self.session.plan.uncounted or next(filter(None, map(_unread, earlier)), "")
+        probed: list[Problem] = []
+        if unread and decision.ruling is Ruling.PASS and any(map(_lost, decision.trials)):
+            probed = self._probed_copies(requirement, trials, figures, unread)
         ledgers = tuple(book.ledgers)
-        decision = self._asked_again(promise, decision, problems, ledgers)
-        figures |= {
-            **rate_figures(promise, decision.trials),
-            **promise.quantity.named_figures(promise, decision.trials),
-        }
+        decision = self._asked_again(promise, decision, problems, probed, ledgers)
+        figures |= _figures(promise, decision.trials)
         verdict = replace(verdict_of(decision, promise, requirement, figures), ledgers=ledgers)
         if POWER in figures:
             verdict = replace(verdict, reason=verdict.reason.with_details(self.session.power.text))
@@ -173,10 +195,9 @@ class Judge:
         return problems
 
     def _probed_copies(
-        self, requirement: Requirement, trials: Sequence[Trial], figures: dict[str, float]
+        self, requirement: Requirement, trials: Sequence[Trial], figures: dict[str, float], unread: str
     ) -> list[Problem]:
-        """Return what probe frames in a further trial show of copies; the counts of the router cannot."""
-        unread = self.session.plan.uncounted
+        """Return what probe frames in a further trial show of copies; the counts of the router cannot: *unread*."""
         try:
             received, again = self.session.traffic.duplicates(requirement, trials[-1].outcome.duration)
         except TestbedError as error:
@@ -188,17 +209,24 @@ class Judge:
 
     @staticmethod
     def _asked_again(
-        promise: Promise, decision: Decision, problems: Sequence[Problem], ledgers: Sequence[Ledger]
+        promise: Promise,
+        decision: Decision,
+        problems: Sequence[Problem],
+        probed: Sequence[Problem],
+        ledgers: Sequence[Ledger],
     ) -> Decision:
-        """Return *decision*, or what its trials decide with *problems* in all of them, and those of *ledgers*."""
+        """Return *decision*, or what its trials decide with *problems* in those of this run, and those of *ledgers*.
+
+        *probed*: in those of earlier runs too.
+        """
         of_spans = list(lost_after_router(ledgers, promise.own, promise.goal.risk))
-        if not promise.quantity.counts_frames or not (problems or of_spans):
+        if not promise.quantity.counts_frames or not (problems or probed or of_spans):
             return decision
         trials = [
             replace(trial, problems=(*trial.problems, *(item for numbers, item in of_spans if trial.number in numbers)))
             for trial in widened(decision.trials, problems)
         ]
-        return ask(promise, trials)
+        return ask(promise, [replace(trial, problems=(*trial.problems, *probed)) for trial in trials])
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
@@ -231,5 +259,14 @@ class _Instruments:
         self._judge.on_telemetry("under load", replace(telemetry, raw=shown))
 
 
+def _figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
+    return {**rate_figures(promise, trials), **promise.quantity.named_figures(promise, trials)}
+
+
 def _lost(trial: Trial) -> bool:
     return trial.lost > 0
+
+
+def _unread(trial: Trial) -> str:
+    """Return why the router was not read after a trial of an earlier run that lost frames."""
+    return next((item.detail for item in trial.problems if item.fault is Fault.ROUTER), "") if trial.lost else ""

@@ -261,6 +261,11 @@ class Plan:
                 f"'{sentence}': {requirement.duration_sum:g} s are fewer trials than a PASS of goal '{goal.goal}'"
                 f" takes; expected 'for' at least {goal.fewest_trials * goal.final_trial_duration:g} s"
             )
+        if promise.soak and goal.runs > 1:
+            raise SentenceError(
+                f"'{sentence}': a sentence with 'for' is judged in one run, and goal '{goal.goal}' has 'runs:"
+                f" {goal.runs}'; expected another goal"
+            )
         self._check_probes(promise, requirement)
 
     def _check_probes(self, promise: Promise, requirement: Requirement) -> None:

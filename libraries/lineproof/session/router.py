@@ -267,6 +267,11 @@ class RouterConnection:
         lasting = isinstance(self.plan.testbed, HardwareSettings) and not self.is_black_box
         return self.testbed.facts.router.where if lasting else ""
 
+    @property
+    def host_key(self) -> str:
+        """The fingerprint of its host key. "" of a router that ends with the run, whose key is a new one each time."""
+        return self._ssh.host_key if self.journal_name and self._ssh is not None and self._ssh.is_open else ""
+
     def leftovers(self) -> tuple[Leftover, ...]:
         """What its journals hold, whoever holds them: that of its address, and those of others with its host key.
 

@@ -12,7 +12,7 @@ from ..evidence.environment import code_identity, host_facts
 from ..evidence.measurement import MeasurementRecord
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, TrialRecord
-from ..evidence.resume import FINGERPRINTS, given_otherwise
+from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import read_measurements, read_run
 from ..evidence.summary import STUDY
 from ..units import counted
@@ -24,9 +24,6 @@ from .study import Study
 
 SESSIONS = "sessions"
 """Key of an environment's extra data: by platform and software, versions and configuration of the router."""
-
-COMMAND_OPTIONS: Mapping[str, str] = {"testbed": "--testbed {}", "goal": "--goal {}"}
-"""How ``lineproof study run`` is told what an earlier run had."""
 
 _STATES = ("generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement")
 """What stands among the versions, and may differ between two sessions of one run."""
@@ -82,11 +79,8 @@ class Carried:
         }
 
     @classmethod
-    def of(cls, folder: Path, prepared: PreparedStudy, options: Mapping[str, str] = COMMAND_OPTIONS) -> Carried:
-        """What the run in *folder* measured of *prepared*. Raises ConfigError, TestbedError naming what has changed.
-
-        *options*: those of the testbed and the goal.
-        """
+    def of(cls, folder: Path, prepared: PreparedStudy) -> Carried:
+        """What the run in *folder* measured of *prepared*. Raises ConfigError, TestbedError naming what has changed."""
         run = read_run(folder)
         environment = run.environment
         if environment is None:
@@ -98,14 +92,12 @@ class Carried:
             )
         found = read_measurements(folder)
         plan, host = prepared.plan, host_facts()
-        given = replace(
-            environment, testbed=plan.testbed.testbed, extra={**environment.extra, "goal": plan.goal.model_dump()}
-        )
-        if words := given_otherwise(environment, given, options):
-            raise TestbedError(f"run '{environment.run}' cannot be resumed: {words}")
+        goal = environment.extra.get("goal")
         differences = [
             f"{name} was '{then}' and is '{now}'"
             for name, then, now in (
+                ("testbed", environment.testbed, plan.testbed.testbed),
+                ("goal", goal.get("goal") if isinstance(goal, Mapping) else None, plan.goal.goal),
                 ("clock speed", environment.clock_speed, plan.clock_speed),
                 *((words, environment.host.get(name), host[name]) for name, words in _HOST.items()),
             )
@@ -114,8 +106,8 @@ class Carried:
         differences += _changed(environment, prepared.fingerprints())
         if differences:
             raise TestbedError(
-                f"run '{environment.run}' cannot be resumed: {'; '.join(differences)}; run the study again, without"
-                " --resume"
+                f"run '{environment.run}' cannot be resumed: {'; '.join(differences)}; go on with its own options, or"
+                " run the study again, without --resume"
             )
         wanted = {step_of(record): record for record in found if record.value is not None}
         gaps = {step_of(record): record.reason for record in found if record.value is None and not record.excused}

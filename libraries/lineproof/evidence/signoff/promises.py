@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...core.verdict import odds_text
 from ...units import counted
 from ..sentence_rows import SentenceRow
 from ..summary import confidence_words, interval_text, margin_text, measured_text
-from .html_parts import table, text
+from .html_parts import moment, table, text
 from .plain_words import in_plain_words
 from .sheet import KEPT, Sheet
 
@@ -61,6 +62,20 @@ def reasons(sheet: Sheet) -> Iterator[str]:
     parts += ["the waivers with their reasons"] if len(waived) > most else []
     if parts:
         yield f"<p>Of those that were not kept, {' and '.join(parts)}: appendix {APPENDIX}.</p>"
+    yield from _tries(sheet)
+
+
+def _tries(sheet: Sheet) -> Iterator[str]:
+    """Yield every try of what other runs had judged before on the same router, in the same folder of results."""
+    tried = [(row, row.record.tries) for row in sheet.rows if len(row.record.tries) > 1]
+    cells = [
+        (str(sheet.number(row)), text(item.run), moment(item.ended), item.verdict, odds_text(item.odds))
+        for row, tries in tried
+        for item in tries
+    ]
+    if cells:
+        yield "<h3>Every try</h3><p>Each run began at 1; evidence for the router, and against it (1 to …).</p>"
+        yield table(cells, ("no.", "run", "ended", "verdict", "evidence"), (9, 0, 40, 31, 40))
 
 
 def appendix(sheet: Sheet) -> Iterator[str]:
