@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.requirement import Requirement, Scope
+from lineproof.core.quantity import Requirement, Scope
 from lineproof.core.sentence import is_sentence, parse, parse_traffic
 from lineproof.core.units import Unit
 from lineproof.errors import SentenceError

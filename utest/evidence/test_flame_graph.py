@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.requirement import Requirement
+from lineproof.core.quantity import Requirement
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
 from lineproof.evidence.flame_graph import MOST_ROWS, flame_graph, under_load_flame_graph
 from lineproof.evidence.integrity import check_integrity

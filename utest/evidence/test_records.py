@@ -13,8 +13,8 @@ from lineproof.core.bounds import Bounds
 from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.frame_sizes import FrameSizes, frame_sizes
 from lineproof.core.latency import LatencyCount
+from lineproof.core.quantity import Scope
 from lineproof.core.registry import built_in_quantities
-from lineproof.core.requirement import Scope
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.goal import read_goal
 from lineproof.core.phrases import pair_figures
-from lineproof.core.requirement import Requirement, Scope
+from lineproof.core.quantity import Requirement, Scope
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.errors import ConfigError, SentenceError

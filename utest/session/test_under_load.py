@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.core.requirement import Requirement
+from lineproof.core.quantity import Requirement
 from lineproof.core.trial import DURING_READING, Load
 from lineproof.core.under_load import RouterLoad, SampledStacks, UnderLoad
 from lineproof.errors import TestbedError

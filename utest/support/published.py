@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from lineproof.core.requirement import TrafficWords
+from lineproof.core.quantity import TrafficWords
 from lineproof.core.sentence import parse, parse_traffic
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file

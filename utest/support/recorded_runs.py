@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lineproof.core.deciding import Standing
-from lineproof.core.requirement import TrafficWords
+from lineproof.core.quantity import TrafficWords
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Trial
 from lineproof.evidence.recorder import Recorder

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ..core.doubts import USABLE_SHARE, OwnPart
-from ..core.requirement import Requirement, TrafficWords
+from ..core.quantity import Requirement, TrafficWords
 from ..core.trial import Tolerance
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile

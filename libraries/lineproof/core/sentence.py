@@ -3,7 +3,7 @@
 ``TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥|≤|>=|<= VALUE UNIT [each way|in total] [at LOAD] [for TIME]``
 
 One parser serves the keywords, offline judging and the reports. A sentence that it does not understand raises
-SentenceError before any frame is sent; :meth:`.requirement.Requirement.check` refuses one that no router can meet.
+SentenceError before any frame is sent; :meth:`.quantity.Requirement.check` refuses one that no router can meet.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from ..traffic.profiles import PAIRS, Profile
 from ..units import NUMBER
 from ..visible import shortened
 from .latency import Statistic
-from .quantity import Quantity
+from .quantity import Quantity, Requirement, Scope, TrafficWords
 from .registry import built_in_quantities, quantities
-from .requirement import Requirement, Scope, TrafficWords
 from .units import RATE_UNITS, Unit, Value
 
 LONGEST = 300

@@ -15,8 +15,7 @@ from .explanation import Why
 from .goal import Goal
 from .ledger import Ledger
 from .ledger_phrases import trials_text, where_lost
-from .quantity import Promise, Quantity, Reason
-from .requirement import Requirement
+from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
 from .trial import HOST_COUNTS, Fault, Problem, Trial
 

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from ..core.deciding import TrialConditions, decide
 from ..core.goal import Goal
-from ..core.quantity import Need, Reason
-from ..core.requirement import Requirement, Scope
+from ..core.quantity import Need, Reason, Requirement, Scope
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.units import Unit, Value

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from ..core.bounds import UNKNOWN, Limit
 from ..core.doubts import OwnPart
 from ..core.goal import Goal
-from ..core.quantity import Promise, Quantity
+from ..core.quantity import Promise, Quantity, Requirement, Scope
 from ..core.registry import quantity_named
-from ..core.requirement import Requirement, Scope
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS, Unit, Value
 from .rates import is_set_aside

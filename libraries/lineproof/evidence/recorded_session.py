@@ -15,8 +15,7 @@ from ..ceilings.cards import choose_card
 from ..ceilings.headroom import MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
 from ..core.deciding import MOST_EXTRA, Standing
-from ..core.quantity import Promise
-from ..core.requirement import Requirement
+from ..core.quantity import Promise, Requirement
 from ..core.telemetry import Telemetry
 from ..core.trial import Measure, Outcome, Problem, Tolerance, Trial
 from ..errors import TestbedError

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
-from ..core.requirement import Requirement, TrafficWords
+from ..core.quantity import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.step_down import StepDown

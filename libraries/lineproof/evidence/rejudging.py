@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.doubts import with_doubts
-from ..core.quantity import Promise
-from ..core.requirement import Requirement
+from ..core.quantity import Promise, Requirement
 from ..core.trial import Trial, read_trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words

@@ -15,7 +15,7 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.deciding import Standing
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.trial import Trial
 from ..core.verdict import Try, Verdict

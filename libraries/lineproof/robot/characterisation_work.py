@@ -16,7 +16,7 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.goal import Goal
-from ..core.requirement import TrafficWords
+from ..core.quantity import TrafficWords
 from ..core.trial import Load, Trial
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure

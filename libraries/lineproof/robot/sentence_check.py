@@ -10,7 +10,7 @@ from robot.api import TestSuite, logger
 from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..core.sentence import parse
 from ..errors import LineproofError, SentenceError
 from ..generators.abilities import Method

@@ -12,7 +12,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
 from ..ceilings.calibration import FOLDER
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..errors import ConfigError
 from ..methods.budget import duration_text
 from ..session.plan import Plan

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from robot.api import logger
 from robot.api.deco import keyword
 
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..core.trial import Load
 from ..errors import Inconclusive, SentenceError, TestbedError
 from ..evidence.facts_table import facts_fragment

@@ -14,8 +14,7 @@ from ..ceilings.headroom import first_known, own_part
 from ..core.deciding import TrialConditions
 from ..core.doubts import USABLE_SHARE, Conditions, OwnPart
 from ..core.goal import Goal
-from ..core.quantity import Promise
-from ..core.requirement import Requirement, TrafficWords
+from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.trial import Load, Outcome, Trial, read_trial
 from ..errors import SentenceError, TestbedError

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..core.trial import DURING_READING, Fault, Load, Trial, read_trial
 from ..errors import TestbedError
 from ..system.cpu_clock import (

@@ -12,8 +12,7 @@ from ..core.deciding import Decision, Standing, TrialConditions, ask, decide
 from ..core.duplicates import SETTLE_SECONDS, copied_frames
 from ..core.ledger import Ledger, lost_at_router
 from ..core.phrases import rate_figures
-from ..core.quantity import Promise, Reason
-from ..core.requirement import Requirement
+from ..core.quantity import Promise, Reason, Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry

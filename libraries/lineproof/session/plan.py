@@ -10,8 +10,7 @@ from pathlib import Path
 from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import CardFile, read_cards
 from ..core.goal import Goal, read_goal
-from ..core.quantity import Promise
-from ..core.requirement import Requirement, TrafficWords
+from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
 from ..core.trial import Load
 from ..core.units import Unit

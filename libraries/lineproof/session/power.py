@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     DURING_READING,

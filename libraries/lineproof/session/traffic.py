@@ -11,8 +11,8 @@ from functools import cached_property
 
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.live_traffic import LiveTraffic
+from ..core.quantity import Requirement
 from ..core.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
-from ..core.requirement import Requirement
 from ..core.step_down import StepDown
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..core.requirement import Requirement
+from ..core.quantity import Requirement
 from ..core.trial import DURING_READING, Load
 from ..core.under_load import RouterLoad, SampledStacks, UnderLoad
 from ..errors import TestbedError

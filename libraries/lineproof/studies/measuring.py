@@ -13,7 +13,7 @@ from statistics import fmean
 
 from ..core.causes import unsent_by_interface
 from ..core.goal import Goal
-from ..core.requirement import Requirement, TrafficWords
+from ..core.quantity import Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from ..core.requirement import TrafficWords
+from ..core.quantity import TrafficWords
 from ..core.trial import Load, Outcome, Trial
 from ..methods.trials import CharacterisationTerms, TrialSeries, is_measured
 from ..session.session import Session

@@ -9,8 +9,7 @@ from ...core.bounds import Bounds, Limit
 from ...core.doubts import GENTLE, OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
 from ...core.goal import Goal
 from ...core.phrases import between, direction_lines, mean_rate, pair_lines, proven, rate_words
-from ...core.quantity import Promise, Quantity, Reason
-from ...core.requirement import Requirement
+from ...core.quantity import Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import Fault, Problem, Trial
 from ...core.units import RATE_UNITS

@@ -9,8 +9,7 @@ from ...core.bounds import Bounds, Limit
 from ...core.doubts import AT_THE_LOAD, OF_FRAMES, own_ceiling, queues
 from ...core.goal import Goal
 from ...core.phrases import direction_lines, mean_rate, pair_lines, part, percent, percent_bounds, proven, rate_words
-from ...core.quantity import Need, Promise, Quantity, Reason
-from ...core.requirement import Requirement
+from ...core.quantity import Need, Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Load, Trial
 from ...core.units import RATE_UNITS, Unit

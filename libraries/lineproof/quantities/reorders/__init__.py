@@ -10,8 +10,7 @@ from ...core.bounds import UNKNOWN, Bounds, Limit
 from ...core.doubts import AT_THE_LOAD
 from ...core.goal import Goal
 from ...core.phrases import percent, percent_bounds, proven
-from ...core.quantity import Promise, Quantity, Reason
-from ...core.requirement import Requirement
+from ...core.quantity import Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import Trial
 from ...core.units import Unit
