@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from lineproof.config import Config, load_config, read_yaml
 from lineproof.core.goal import Goal, read_goal
+from lineproof.core.traffic.profile_schema import ProfileFile
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.power.settings import PowerSettings
-from lineproof.traffic.profile_schema import ProfileFile
 from support import hostile
 from support.paths import ROOT
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from lineproof.commands.ending import finish
 from lineproof.core.explanation import Explanation
+from lineproof.core.traffic.profiles import Profile
 from lineproof.platforms import Software
 from lineproof.project import Project
 from lineproof.routers.explain import explain
 from lineproof.routers.explain_evidence import TriedLoad
 from lineproof.studies.study import RATES
-from lineproof.traffic.profiles import Profile
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.schema import RouterModel
 from support.model_loads import loads_at, lossless_share

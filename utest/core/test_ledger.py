@@ -20,12 +20,12 @@ from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.evidence.ledger_table import ledgers_fragment, ledgers_table
 from lineproof.session.bookkeeping import MAX_LEDGERS, Bookkeeper
-from lineproof.traffic.catalogue import Catalogue
 from support.made_testbeds import promised
 from support.model_bench import PROJECT
 

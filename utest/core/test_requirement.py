@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lineproof.core.quantity import Requirement, Scope
 from lineproof.core.sentence import is_sentence, parse, parse_traffic
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.units import Unit
 from lineproof.errors import SentenceError
 from lineproof.project import Layers
-from lineproof.traffic.catalogue import Catalogue
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT
 from support.paths import ROOT

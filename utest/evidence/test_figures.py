@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
+from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import drawing, flame_graph
 from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.tables import trials_fragment, trials_table
-from lineproof.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from support.evidence_builders import LINK, NamedTraffic, trial
 
 SMALL = NamedTraffic("64b", 64.0)

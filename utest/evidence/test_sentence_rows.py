@@ -19,6 +19,7 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
@@ -27,7 +28,6 @@ from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.records import RequirementRecord
 from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
-from lineproof.traffic.catalogue import Catalogue
 from support.evidence_builders import RUN, requirement_record, trial_record
 from support.paths import VARIABLES
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from lineproof.core.doubts import AT_THE_LOAD, Conditions, with_doubts
+from lineproof.core.traffic.ip_header import ipv4_checksum
+from lineproof.core.traffic.profiles import FrameClass, Profile
 from lineproof.core.trial import (
     HOST_COUNTS,
     DirectionCount,
@@ -39,8 +41,6 @@ from lineproof.generators.streams import profile_streams
 from lineproof.generators.switch.checked import switch_reader, with_switch
 from lineproof.generators.switch.settings import SwitchSettings
 from lineproof.system.secrets import ENVIRONMENT
-from lineproof.traffic.ip_header import ipv4_checksum
-from lineproof.traffic.profiles import FrameClass, Profile
 from lineproof.units import FCS
 from support.catalogue import CATALOGUE
 from support.paths import ROOT

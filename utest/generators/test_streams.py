@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
+from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from lineproof.core.traffic.stream_flows import address_ranges
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, profile_streams
-from lineproof.traffic.ip_header import ip_header, ipv4_checksum
-from lineproof.traffic.profiles import AddressRange, Flows, FrameClass, Profile
-from lineproof.traffic.stream_flows import address_ranges
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import Flow, flow_of, spread
 from support.catalogue import CATALOGUE

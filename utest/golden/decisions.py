@@ -18,6 +18,7 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     IDLE_POWER,
@@ -32,7 +33,6 @@ from lineproof.core.trial import (
     Problem,
 )
 from lineproof.quantities import cycles
-from lineproof.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 SEEDS = 40_000

@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lineproof.errors import TestbedError
-from lineproof.routers import RouterKind, make_router
-from lineproof.routers.base import Result, Shell
-from lineproof.testbed.settings import HardwareSettings
-from lineproof.traffic.frame_kinds import (
+from lineproof.core.traffic.frame_kinds import (
     FrameKind,
     FrameKinds,
     ipv6_address,
@@ -20,6 +16,10 @@ from lineproof.traffic.frame_kinds import (
     reason_not_forwarded,
     refuse_not_forwarded,
 )
+from lineproof.errors import TestbedError
+from lineproof.routers import RouterKind, make_router
+from lineproof.routers.base import Result, Shell
+from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.fake_router import SIDES
 from support.kernel_namespace import kernel_namespace

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from lineproof.core.foreign import Heard
 from lineproof.core.reachability import NONE_RATIO, check_arrival
+from lineproof.core.traffic.ip_header import ip_header
+from lineproof.core.traffic.profiles import Profile
 from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
 from lineproof.generators.abilities import Abilities
@@ -21,8 +23,6 @@ from lineproof.generators.base import Direction, GeneratorPort, Probe, direction
 from lineproof.generators.streams import Stream, profile_streams
 from lineproof.session.traffic import Traffic
 from lineproof.testbed.settings import default_side
-from lineproof.traffic.ip_header import ip_header
-from lineproof.traffic.profiles import Profile
 from support.catalogue import CATALOGUE
 
 Forwards = Callable[[bytes, Direction], float]

@@ -16,6 +16,7 @@ from lineproof.core.goal import read_goal
 from lineproof.core.phrases import pair_figures
 from lineproof.core.quantity import Requirement, Scope
 from lineproof.core.sentence import parse
+from lineproof.core.traffic.profiles import PAIRS
 from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
@@ -23,7 +24,6 @@ from lineproof.generators.streams import profile_streams
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import default_side
-from lineproof.traffic.profiles import PAIRS
 from support import robot_run
 from support.catalogue import CATALOGUE
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from lineproof.core.traffic.frame_kinds import reason_not_forwarded
+from lineproof.core.traffic.profiles import LABEL, Profile
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
-from lineproof.traffic.frame_kinds import reason_not_forwarded
-from lineproof.traffic.profiles import LABEL, Profile
 from support.kernel_router import configured
 
 pytestmark = pytest.mark.netns

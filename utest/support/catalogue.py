@@ -1,6 +1,6 @@
 """The traffic words that are shipped."""
 
-from lineproof.traffic.catalogue import Catalogue
+from lineproof.core.traffic.catalogue import Catalogue
 from support.paths import VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")

@@ -8,13 +8,13 @@ from typing import Any
 
 from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.readings import ReadingRecord
 from lineproof.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.session.router_watch import Reading
-from lineproof.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
 LINK = 10e9

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lineproof.core.traffic.profiles import Profile
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
-from lineproof.traffic.profiles import Profile
 from lineproof.units import FCS
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import Flow

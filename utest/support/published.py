@@ -9,12 +9,12 @@ from statistics import median
 
 from lineproof.core.quantity import TrafficWords
 from lineproof.core.sentence import parse, parse_traffic
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.project import Project, listed
 from lineproof.studies.closeness import Pair
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
-from lineproof.traffic.catalogue import Catalogue
 from lineproof.units import PREFIX, l1_bits
 from lineproof_bench.model.forwarding import Forwarding
 from lineproof_bench.model.schema import RouterModel, Vectors, load_platform, router_model

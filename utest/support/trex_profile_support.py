@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.profiles import Profile
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
-from lineproof.traffic.catalogue import Catalogue
-from lineproof.traffic.profiles import Profile
 from support import robot_run
 from support.paths import VARIABLES
 from support.server_support import FakeBackend, serving

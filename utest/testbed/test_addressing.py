@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.profiles import PAIRS, AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.project import Project
 from lineproof.testbed.addressing import network_misfits, next_hop_misfits
 from lineproof.testbed.settings import HardwareSettings, default_side
-from lineproof.traffic.catalogue import Catalogue
-from lineproof.traffic.profiles import PAIRS, AddressRange, Flows, FrameClass, Profile
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(Project(ROOT).profiles, TrexProfileLoader(""))

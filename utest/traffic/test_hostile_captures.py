@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.captures import MAX_FILE_BYTES, read_capture
 from lineproof.errors import ConfigError
-from lineproof.traffic.captures import MAX_FILE_BYTES, read_capture
 from support import hostile
 
 IP = bytes.fromhex("45000020000100004011 0000 10000001 30000001 0401000c000c0000 00000000".replace(" ", ""))

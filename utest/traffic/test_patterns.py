@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.patterns import Pattern, StreamTiming, make_pattern
 from lineproof.errors import ConfigError
-from lineproof.traffic.patterns import Pattern, StreamTiming, make_pattern
 
 FILE = Path("mine.py")
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.sentence import parse
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.profiles import Profile
 from lineproof.errors import ConfigError, SentenceError
-from lineproof.traffic.catalogue import Catalogue
-from lineproof.traffic.profiles import Profile
 from lineproof.units import Layer
 from support.paths import VARIABLES
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.stream_flows import flow_count, ports_vary
+from lineproof.core.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
+from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile
+from lineproof.core.traffic.trex_streams import read_trex_profile
 from lineproof.errors import ConfigError
-from lineproof.traffic.stream_flows import flow_count, ports_vary
-from lineproof.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
-from lineproof.traffic.trex_profile import ProfileSource, TrexProfile
-from lineproof.traffic.trex_streams import read_trex_profile
 from support.fuzz import TIMES
 
 SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")

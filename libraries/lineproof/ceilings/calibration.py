@@ -21,10 +21,10 @@ from ..config import Config, load_config
 from ..core.bounds import Bounds
 from ..core.ceiling import Ceiling, OwnLatency
 from ..core.latency import time_words
+from ..core.traffic.catalogue import Catalogue
+from ..core.traffic.profiles import Profile
 from ..errors import ConfigError, LineproofError
 from ..files import read_file, require_folder, write_whole
-from ..traffic.catalogue import Catalogue
-from ..traffic.profiles import Profile
 from ..visible import shortened
 
 FRESH_FOR = timedelta(days=90)

@@ -16,11 +16,11 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
+from ..core.traffic.frame_kinds import FrameKind
 from ..errors import ConfigError
 from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..project import Folder, listed
-from ..traffic.frame_kinds import FrameKind
 from ..units import parse_link_speed
 from ..visible import shortened
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from ..core.doubts import USABLE_SHARE, OwnPart
 from ..core.quantity import Requirement, TrafficWords
+from ..core.traffic.catalogue import Catalogue
+from ..core.traffic.profiles import Profile
 from ..core.trial import Tolerance
-from ..traffic.catalogue import Catalogue
-from ..traffic.profiles import Profile
 from ..units import si
 from .calibration import Calibration, CeilingEntry
 

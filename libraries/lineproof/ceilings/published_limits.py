@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.doubts import USABLE_SHARE
+from ..core.traffic.frame_kinds import kinds_of
+from ..core.traffic.profiles import Profile
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
-from ..traffic.frame_kinds import kinds_of
-from ..traffic.profiles import Profile
 from ..units import si
 from .cards import CardChoice, CardFile, CardLimit, UnsupportedLatency, card_of_each_port
 from .headroom import KnownCeiling

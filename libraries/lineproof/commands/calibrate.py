@@ -13,6 +13,7 @@ from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch,
 from ..core.ceiling import OwnLatency
 from ..core.doubts import USABLE_SHARE
 from ..core.goal import Goal
+from ..core.traffic.profiles import PAIRS, Profile
 from ..core.trial import Fault, Load, Trial
 from ..errors import LineproofError, TestbedError
 from ..files import check_writable
@@ -27,7 +28,6 @@ from ..session.session import Session
 from ..session.traffic import PROBE_PPS
 from ..system.cpu_steal import cpu_times, steal_percent, steal_text
 from ..testbed.settings import HardwareSettings
-from ..traffic.profiles import PAIRS, Profile
 from ..units import counted, si
 from ..visible import shortened
 from .arguments import add_plan_arguments, say

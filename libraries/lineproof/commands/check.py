@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from ..ceilings.cards import read_cards
 from ..core.goal import read_goal
+from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, LineproofError, TestbedError, system_words
 from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader
@@ -27,7 +28,6 @@ from ..system.bench_command import bench_command
 from ..system.login_settings import logins_in
 from ..system.private_key import too_open
 from ..testbed.files import read_testbed, read_testbed_or_pool
-from ..traffic.catalogue import Catalogue
 from ..units import counted
 from ..visible import shortened
 from .arguments import add_json, add_variables, print_json

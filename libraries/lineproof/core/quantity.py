@@ -13,7 +13,6 @@ from enum import Enum
 from typing import ClassVar, Literal, Protocol
 
 from ..errors import SentenceError
-from ..traffic.profiles import Profile
 from ..units import si
 from .bounds import UNKNOWN, Bounds, Limit
 from .doubts import Conditions, Doubt, OwnPart, sent_less
@@ -22,6 +21,7 @@ from .latency import Statistic
 from .rule import Ruling
 from .step_down import StepDown
 from .telemetry import Telemetry
+from .traffic.profiles import Profile
 from .trial import During, Load, Measure, Outcome, Trial
 from .units import RATE_UNITS, Unit, Value
 

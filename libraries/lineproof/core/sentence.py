@@ -13,13 +13,13 @@ import re
 
 from ..config import did_you_mean
 from ..errors import SentenceError
-from ..traffic.catalogue import Catalogue
-from ..traffic.profiles import PAIRS, Profile
 from ..units import NUMBER
 from ..visible import shortened
 from .latency import Statistic
 from .quantity import Quantity, Requirement, Scope, TrafficWords
 from .registry import built_in_quantities, quantities
+from .traffic.catalogue import Catalogue
+from .traffic.profiles import PAIRS, Profile
 from .units import RATE_UNITS, Unit, Value
 
 LONGEST = 300

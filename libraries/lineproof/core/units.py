@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ..traffic.profiles import Profile
 from ..units import Layer, bits, si
+from .traffic.profiles import Profile
 
 
 class Unit(Enum):

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import yaml
 
+from ..core.traffic.catalogue import Catalogue
+from ..core.traffic.profile_schema import TrexFile
+from ..core.traffic.profiles import Profile
+from ..core.traffic.trex_profile import ProfileSource, TrexProfile
+from ..core.traffic.trex_streams import read_trex_profile
 from ..errors import ConfigError
 from ..files import read_file
 from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
-from ..traffic.catalogue import Catalogue
-from ..traffic.profile_schema import TrexFile
-from ..traffic.profiles import Profile
-from ..traffic.trex_profile import ProfileSource, TrexProfile
-from ..traffic.trex_streams import read_trex_profile
 from .json_fields import Fields
 from .records import EnvironmentRecord
 from .run_files import INPUTS

@@ -11,7 +11,7 @@ from ..units import Rate
 
 
 class TrafficFigures(Protocol):
-    """What a report needs of a profile: a :class:`~lineproof.traffic.profiles.Profile`, or two figures of a record."""
+    """Two figures of a profile that a report needs: of a :class:`.core.traffic.profiles.Profile`, or of a record."""
 
     @property
     def name(self) -> str:

@@ -15,6 +15,8 @@ from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
+from ..core.traffic.catalogue import Catalogue
+from ..core.traffic.profiles import Profile
 from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.units import RATE_UNITS
@@ -25,8 +27,6 @@ from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
-from ..traffic.catalogue import Catalogue
-from ..traffic.profiles import Profile
 from ..units import Rate
 from .demand import Demand
 from .flame_graph import under_load_flame_graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ..traffic.profiles import Profile
+from ..core.traffic.profiles import Profile
 from .listing import MOST_FRAMES, listing
 
 WORDS = {

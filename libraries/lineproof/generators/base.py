@@ -9,9 +9,9 @@ from typing import Protocol
 from ..core.foreign import Heard
 from ..core.live_traffic import LiveTraffic
 from ..core.step_down import StepDown
+from ..core.traffic.profiles import Profile
 from ..core.trial import During, Load, Outcome
 from ..errors import TestbedError
-from ..traffic.profiles import Profile
 
 HIGHEST_SPEED_BPS = 200e9
 """What TRex reports of a link that is faster, bit/s (TRex v3.08, src/trex_port_attr.h:50)."""

@@ -12,8 +12,8 @@ import struct
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..traffic.ip_header import ipv4_checksum, with_swapped_addresses
-from ..traffic.profiles import IP, AddressRange, Flows, FrameClass, Headers, Profile
+from ..core.traffic.ip_header import ipv4_checksum, with_swapped_addresses
+from ..core.traffic.profiles import IP, AddressRange, Flows, FrameClass, Headers, Profile
 from ..units import FCS
 from .base import Direction, Probe
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from robot.api.deco import keyword
 
+from ..core.traffic.profiles import AddressRange, Profile
 from ..errors import SlaFailure, TestbedError
-from ..traffic.profiles import AddressRange, Profile
 from .shared import Component
 
 ETHERNET = 14

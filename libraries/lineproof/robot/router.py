@@ -11,6 +11,7 @@ from robot.api.deco import keyword
 
 from ..core.rule import Ruling
 from ..core.telemetry import Telemetry
+from ..core.traffic.frame_kinds import reason_not_forwarded
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
@@ -23,7 +24,6 @@ from ..evidence.under_load_record import under_load_fragment
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained
 from ..session.under_load import read_under_load
-from ..traffic.frame_kinds import reason_not_forwarded
 from .shared import Component
 
 

@@ -12,13 +12,13 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from ..core.quantity import Requirement
 from ..core.sentence import parse
+from ..core.traffic.catalogue import Catalogue
 from ..errors import LineproofError, SentenceError
 from ..generators.abilities import Method
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.settings import PoolSettings
-from ..traffic.catalogue import Catalogue
 from . import suite_sentences
 from .run_variables import check_run_variables
 from .shared import NO_TESTBED, Shared

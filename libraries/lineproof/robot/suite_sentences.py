@@ -11,7 +11,7 @@ from robot.api import TestSuite
 from robot.variables import VariableMatches
 
 from ..core.sentence import EXAMPLES, is_sentence
-from ..traffic.catalogue import Catalogue
+from ..core.traffic.catalogue import Catalogue
 from ..visible import shortened
 
 CALLS_FIRST = {

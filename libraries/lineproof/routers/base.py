@@ -10,10 +10,10 @@ from typing import Protocol
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
-from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .change_journal import ChangeJournal
 from .changes import Change
 

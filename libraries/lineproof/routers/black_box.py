@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
-from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
 from .change_journal import ChangeJournal
 from .changes import Change

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.traffic.profiles import LABEL_STEP
 from ..errors import TestbedError
-from ..traffic.profiles import LABEL_STEP
 
 
 def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[int, ...]]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
+from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
-from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .configured_output import parse_inet
 from .fact_reading import Answers, kernel_facts

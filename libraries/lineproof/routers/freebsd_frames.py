@@ -12,8 +12,8 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 
+from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..errors import TestbedError
-from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from .base import Side
 from .changing_commands import ChangingCommands
 from .configured_output import parse_inet

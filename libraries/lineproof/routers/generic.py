@@ -13,10 +13,10 @@ from ..core.causes import Cause, Role, Stage
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
+from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
-from ..traffic.frame_kinds import FrameKinds
 from .base import RouterUnreachable, Shell, Side
 from .changes import Change
 from .command_file import CommandFile

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
+from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import RouterLoad, SampledStacks
 from ..platforms import Tuning
-from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .fact_reading import Answers, kernel_facts, linux_boot_id
 from .linux_facts import read_linux_facts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..core.under_load import SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
-from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Shell, Side
 from .change_journal import ChangeJournal
 from .changes import Change

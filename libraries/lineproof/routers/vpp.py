@@ -10,9 +10,9 @@ from ..core.causes import unsent_by_interface
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
+from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
-from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .fact_reading import Answers, linux_boot_id
 from .neighbours import vpp_neighbours

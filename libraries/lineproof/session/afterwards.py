@@ -11,9 +11,9 @@ from ..core.duplicates import SLACK_FRAMES, SLACK_RATIO
 from ..core.ledger import Ledger
 from ..core.pause_names import pause_seconds
 from ..core.telemetry import Telemetry
+from ..core.traffic.frame_kinds import kinds_of
+from ..core.traffic.profiles import Profile
 from ..core.trial import Fault, Problem, Trial
-from ..traffic.frame_kinds import kinds_of
-from ..traffic.profiles import Profile
 from .damaged_loss import damage_text, damaged_since
 
 Ports = tuple[int, int]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..core.traffic.ip_header import ip_header
+from ..core.traffic.profiles import Profile
 from ..errors import TestbedError
 from ..generators.base import Direction, GeneratorPort
 from ..generators.streams import profile_streams
-from ..traffic.ip_header import ip_header
-from ..traffic.profiles import Profile
 
 _TTL_OFFSET = 8
 _SOURCE_MAC = slice(6, 12)

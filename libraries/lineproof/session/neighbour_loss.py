@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.neighbours import NeighbourEntry
+from ..core.traffic.catalogue import Catalogue
+from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 from ..routers.base import Router, Side
-from ..traffic.catalogue import Catalogue
-from ..traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 
 
 def ipv6_sides(sides: Sequence[Side], catalogue: Catalogue) -> tuple[Side, ...]:

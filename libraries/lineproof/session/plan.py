@@ -12,6 +12,8 @@ from ..ceilings.cards import CardFile, read_cards
 from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
+from ..core.traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
+from ..core.traffic.profiles import Profile
 from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
@@ -28,8 +30,6 @@ from ..system.secrets import ENVIRONMENT, Secrets
 from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
-from ..traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
-from ..traffic.profiles import Profile
 from ..units import si
 from .simulable import check_simulable
 

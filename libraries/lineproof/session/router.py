@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
@@ -28,7 +29,6 @@ from ..simulation.signs import simulation_signs
 from ..system.known_hosts import known_fingerprints
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
-from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .generator import GeneratorConnection
 from .leftovers import undo_leftover
 from .line_rate import await_links

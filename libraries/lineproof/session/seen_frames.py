@@ -10,8 +10,8 @@ import ipaddress
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
+from ..core.traffic.profiles import AddressRange, Profile
 from ..generators.base import Direction
-from ..traffic.profiles import AddressRange, Profile
 from ..units import FCS
 
 USUAL_SIZE = 1518

@@ -14,14 +14,14 @@ from ..core.live_traffic import LiveTraffic
 from ..core.quantity import Requirement
 from ..core.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
 from ..core.step_down import StepDown
+from ..core.traffic.frame_kinds import refuse_not_forwarded
+from ..core.traffic.profiles import Profile
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
-from ..traffic.frame_kinds import refuse_not_forwarded
-from ..traffic.profiles import Profile
 from .destinations import dropped_by_card, wrong_destinations
 from .generator import GeneratorConnection
 from .plan import PROBE_SHARE, Plan

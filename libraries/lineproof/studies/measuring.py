@@ -17,6 +17,7 @@ from ..core.quantity import Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry
+from ..core.traffic.profiles import Profile
 from ..core.trial import Trial
 from ..core.verdict import Verdict
 from ..errors import SentenceError, TestbedError
@@ -28,7 +29,6 @@ from ..session.judging import Judge
 from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..session.session import Session
-from ..traffic.profiles import Profile
 from ..units import Layer, bits
 from .sending import DIRECTIONS, OFFERED, sending_figures
 from .study import AT_LEAST, PAST_ROUTER, RAMP_STEPS, RATES, Study, StudyRow

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..config import read_yaml
 from ..core.sentence import parse, parse_traffic
+from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_digest
 from ..evidence.resume import fingerprints
@@ -20,7 +21,6 @@ from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
-from ..traffic.catalogue import Catalogue
 from ..units import counted
 from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row, sentence_of
 from .order import Visit, visits_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..config import read_yaml
+from ..core.traffic.profiles import AddressRange, Profile
 from ..errors import ConfigError
 from ..project import Folder
-from ..traffic.profiles import AddressRange, Profile
 from .settings import Testbed, default_side
 
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress
+from ..core.traffic.frame_kinds import FrameKind
+from ..core.traffic.profiles import PAIRS
 from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
 from ..power.settings import PowerSettings
@@ -18,8 +20,6 @@ from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, RouterHabits
 from ..simulation.noise import Noise
 from ..system.login_settings import HostName, LoginSettings
-from ..traffic.frame_kinds import FrameKind
-from ..traffic.profiles import PAIRS
 from ..units import parse_link_speed
 from .lab.settings import LabSettings
 from .trex.settings import TrexGeneratorSettings

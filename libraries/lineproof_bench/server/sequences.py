@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lineproof.traffic.patterns import Burst, PatternPart
+from lineproof.core.traffic.patterns import Burst, PatternPart
 from lineproof.units import l1_bits
 
 from ..backend import StreamTraffic

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.ip_header import ipv4_checksum
+from lineproof.core.traffic.profiles import ETHERNET
 from lineproof.platforms import read_platform
-from lineproof.traffic.ip_header import ipv4_checksum
-from lineproof.traffic.profiles import ETHERNET
 from lineproof.units import l1_bits
 from lineproof_bench.clock import Clock
 from lineproof_bench.model.backend import ModelBackend

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.frame_kinds import FrameKinds
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Shell
-from lineproof.traffic.catalogue import Catalogue
-from lineproof.traffic.frame_kinds import FrameKinds
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import VARIABLES
 

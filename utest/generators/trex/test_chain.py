@@ -269,7 +269,7 @@ import sys
 from pathlib import Path
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.traffic.catalogue import Catalogue
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:

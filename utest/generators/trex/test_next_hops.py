@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.streams import Stream
 from lineproof.generators.trex.client.next_hop_search import find_next_hops
 from lineproof.generators.trex.client.service import Refusal
 from lineproof.generators.trex.client.stream_objects import program_data
 from lineproof.generators.trex.next_hops import TRIES, Question, search_limit
-from lineproof.traffic.ip_header import ipv4_checksum
 
 OWN, ROUTER, OTHER = "02:00:00:00:00:01", "02:00:00:00:01:01", "02:00:00:00:01:02"
 ARP = Question(0, OWN, "100.65.1.2", "100.65.1.1")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 from lineproof.errors import ConfigError
 from lineproof.generators.base import Direction, Probe
@@ -17,7 +18,6 @@ from lineproof.generators.streams import burst_streams, profile_streams
 from lineproof.generators.trex import client_copies as copies
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
-from lineproof.traffic.catalogue import Catalogue
 from support.server_support import FakeBackend
 from support.trex_profile_support import ARGPARSE, CLIENTS, HEAD, HOME, LATENCY, NEEDED, Own, ours, sending
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lineproof.core.sentence import parse
+from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.traffic.catalogue import Catalogue
 from support.trex_profile_support import ARGPARSE, LATENCY, Own, ours, project_with
 
 pytestmark = pytest.mark.slow

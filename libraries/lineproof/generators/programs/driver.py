@@ -16,9 +16,9 @@ from typing import Any, NoReturn, Protocol
 from ...core.foreign import Heard
 from ...core.live_traffic import LiveTraffic
 from ...core.step_down import StepDown
+from ...core.traffic.profiles import Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
-from ...traffic.profiles import Profile
 from ...units import FCS
 from ..abilities import Abilities
 from ..base import Direction, GeneratorPort, Probe

@@ -14,8 +14,8 @@ from ipaddress import IPv4Address
 from itertools import count
 from typing import Any
 
+from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Flows, Profile
 from ...errors import TestbedError
-from ...traffic.profiles import ETHERNET, IP, TRANSPORT, Flows, Profile
 from ...units import FCS
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind

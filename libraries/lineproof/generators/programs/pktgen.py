@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ...core.foreign import Heard
+from ...core.traffic.profiles import Profile
 from ...errors import TestbedError
-from ...traffic.profiles import Profile
 from ...units import FCS
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind

@@ -9,8 +9,8 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from ...config import Config, MacAddress, matching
+from ...core.traffic.profiles import PAIRS
 from ...system.login_settings import HostName, LoginSettings
-from ...traffic.profiles import PAIRS
 from ..settings import GeneratorSettings
 from ..switch.settings import SwitchSettings
 

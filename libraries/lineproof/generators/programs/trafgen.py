@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...core.traffic.ip_header import ipv4_checksum
+from ...core.traffic.profiles import Profile
 from ...errors import TestbedError
-from ...traffic.ip_header import ipv4_checksum
-from ...traffic.profiles import Profile
 from ..base import Direction, Generator
 from ..kinds import GeneratorKind
 from ..listing import listing

@@ -14,10 +14,10 @@ from typing import Any
 
 from ...core.foreign import Heard
 from ...core.step_down import StepDown
+from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_steal import cpu_times, steal_percent
-from ...traffic.profiles import Profile
 from ..base import Direction, GeneratorPort, Probe
 from ..streams import (
     Stream,

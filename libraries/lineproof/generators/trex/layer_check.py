@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.traffic.profiles import Profile
 from ...core.trial import Outcome
 from ...errors import TestbedError
-from ...traffic.profiles import Profile
 from ...units import OVERHEAD, Layer, bits
 from ..base import Probe
 

@@ -9,7 +9,7 @@ import ipaddress
 import struct
 from dataclasses import dataclass
 
-from ...traffic.ip_header import ipv4_checksum
+from ...core.traffic.ip_header import ipv4_checksum
 
 TRIES, TRY_SECONDS = 5, 1.0
 """How often all ports without an answer ask, at once, and seconds that each try waits for answers."""

@@ -6,9 +6,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+from ...core.traffic.profiles import Profile
 from ...core.trial import Load
 from ...errors import TestbedError
-from ...traffic.profiles import Profile
 from ...units import Layer
 from ..base import Direction, GeneratorPort
 from .next_hops import MAC_FROM_PACKET

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from ...config import parse_yaml
+from ...core.traffic.captures import first_frame
+from ...core.traffic.profile_schema import TrexFile
+from ...core.traffic.stream_schema import read_error
+from ...core.traffic.trex_profile import ProfileSource, TrexProfile
+from ...core.traffic.trex_streams import read_trex_profile
 from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...json_text import JsonError, parse_json
 from ...system import children
-from ...traffic.captures import first_frame
-from ...traffic.profile_schema import TrexFile
-from ...traffic.stream_schema import read_error
-from ...traffic.trex_profile import ProfileSource, TrexProfile
-from ...traffic.trex_streams import read_trex_profile
 from ...visible import shortened
 from . import client_copies as copies
 from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ...config import Config
+from ...core.traffic.profiles import PAIRS
 from ...generators.settings import GeneratorSettings
 from ...system.login_settings import HostName, LoginSettings, TcpPort
-from ...traffic.profiles import PAIRS
 from .wrapper import extra_problem
 
 

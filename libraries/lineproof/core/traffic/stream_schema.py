@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from ..config import Config
-from ..errors import ConfigError
+from ...config import Config
+from ...errors import ConfigError
 
 MAX_STREAMS = 4096
 """Most streams of one direction."""

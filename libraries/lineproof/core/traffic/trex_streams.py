@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
-from ..units import FCS, l1_bits, l2_bits
-from ..visible import shortened
+from ...errors import ConfigError
+from ...units import FCS, l1_bits, l2_bits
+from ...visible import shortened
 from .ip_header import ip_header
 from .patterns import Pattern, StreamTiming, make_pattern
 from .stream_flows import address_ranges, flow_count, ports_vary

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import TestbedError
+from ...errors import TestbedError
 from .catalogue import Catalogue
 from .profiles import ETHERTYPES, Profile
 

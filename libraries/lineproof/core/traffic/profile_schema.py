@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ..config import Config, Ipv4Address
+from ...config import Config, Ipv4Address
 
 Word = Annotated[str, Field(pattern=r"^[^\s:]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from ..units import FCS, Layer, bits, line_rate_pps
+from ...units import FCS, Layer, bits, line_rate_pps
 from .trex_profile import TrexProfile
 
 ETHERNET, TAG, LABEL, IP, TRANSPORT = 14, 4, 4, {4: 20, 6: 40}, {"udp": 8, "tcp": 20}

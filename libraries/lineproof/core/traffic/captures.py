@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ConfigError
-from ..files import read_file
+from ...errors import ConfigError
+from ...files import read_file
 from . import capture_file
 from .ip_header import ip_header
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import ConfigError
+from ...errors import ConfigError
 
 _EXPECTED = "expected streams that begin together, chains that return to their first stream, or chains that all end"
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import load_config
-from ..errors import ConfigError, SentenceError
-from ..project import Folder, Layers, listed
-from ..units import FCS
-from ..visible import shortened
+from ...config import load_config
+from ...errors import ConfigError, SentenceError
+from ...project import Folder, Layers, listed
+from ...units import FCS
+from ...visible import shortened
 from .captures import read_capture
 from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
 from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile

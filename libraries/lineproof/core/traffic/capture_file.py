@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ConfigError
+from ...errors import ConfigError
 
 _LONGEST_FRAME = 1 << 18
 """Bytes, as libpcap's limit."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..units import l1_bits
+from ...units import l1_bits
 from .patterns import Pattern
 
 
