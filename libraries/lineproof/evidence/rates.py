@@ -72,12 +72,16 @@ def trial_name(trial: Trial) -> str:
     return str(trial.number) if trial.number else "warm-up"
 
 
+UNTROUBLED = ("clean", "warm-up")
+"""The states of trials in which the testbed saw nothing wrong."""
+
+
 def trial_state(trial: Trial) -> str:
     """``clean``, ``warm-up``, or what is wrong with the trial."""
     # that nobody watched the generator is the same in each trial, and matters only where frames are missing
     problems = [problem for problem in trial.problems if trial.lost or problem.fault is not Fault.UNWATCHED]
     if not problems:
-        return "clean" if trial.number else "warm-up"
+        return UNTROUBLED[0] if trial.number else UNTROUBLED[1]
     return "; ".join(dict.fromkeys(map(str, problems)))
 
 

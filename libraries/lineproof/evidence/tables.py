@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ..core.trial import Trial
-from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
+from .rates import UNTROUBLED, DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
 
 SIMULATED = "SIMULATED – not a measurement"
 
@@ -99,7 +99,7 @@ def _caption(traffic: TrafficFigures, link_bps: float) -> str:
 def _cells(row: DirectionRow) -> list[str]:
     count, rate = row.count, row.forwarded
     # a problem is of the whole trial: shown once, with its first direction
-    again = not row.trial.is_clean and row.count is not row.trial.outcome.directions[0]
+    state, is_first = trial_state(row.trial), row.count is row.trial.outcome.directions[0]
     return [
         trial_name(row.trial),
         row.direction,
@@ -113,7 +113,7 @@ def _cells(row: DirectionRow) -> list[str]:
         _figure(rate.l1_bps / 1e9),
         _figure(rate.percent, 2),
         f"{row.trial.outcome.elapsed:.3f}",
-        "as above" if again else " ".join(trial_state(row.trial).split()),
+        " ".join(state.split()) if is_first or state in UNTROUBLED else "as above",
     ]
 
 
