@@ -51,7 +51,7 @@ def test_a_difference_counts_where_it_is_proven_and_more_than_is_allowed(
 
 
 def test_a_sentence_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    sentences = Sentence(FORWARDS, around(5e6, 1)), Sentence(LATENCY, around(20, 1))
+    sentences = Sentence(FORWARDS, around(5e6, 1)), Sentence(LATENCY, around(40, 1))
     both, one = made_run(tmp_path, "both", *sentences), made_run(tmp_path, "one", sentences[0])
     assert main(["compare", str(both), str(one)]) == 0
     assert f"only in the reference: {LATENCY}" in capsys.readouterr().out
