@@ -110,7 +110,7 @@ def shows_loss(trial: Trial, resolution: float) -> bool:
 
 def is_measured(trial: Trial) -> bool:
     """Return whether *trial* shows what the generator itself does: nothing went wrong but what it reports of itself."""
-    own = (Fault.GENERATOR, Fault.QUEUES)
+    own = (Fault.GENERATOR, Fault.QUEUES, Fault.OVER_OFFERED, Fault.OWN_LOSS, Fault.UNWATCHED)
     return all(problem.fault.generator_too_slow or problem.fault in own for problem in trial.problems)
 
 
