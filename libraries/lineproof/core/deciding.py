@@ -87,7 +87,7 @@ class Asked:
         mended = promise.figures(latest, rest) if rest > 0 else whole
         of_all = whole if len(self._own) == len(self.trials) else promise.figures(self.trials)
         # of quantities whose trials have a length of their own, each counts as one
-        own = promise.quantity.trial_seconds(promise)
+        own = trial.outcome.duration if promise.quantity.is_mean else promise.quantity.trial_seconds(promise)
         self._rule.add(figures, whole, mended, trial.outcome.duration / own, of_all)
         last = shown_by(trial, promise)
         self._shown[last] += 1
@@ -175,8 +175,7 @@ class _Plan:
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
         is_exact = promise.quantity.is_of_exact_load
-        time = trial.seconds.low if is_exact else (trial.seconds.low + trial.seconds.high) / 2
-        late = max(0.0, asked * time / max(1, sent) - 1)
+        late = max(0.0, asked * (trial.seconds.low * (1 + (0.0 if is_exact else width / 2))) / max(1, sent) - 1)
         is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
         slack, needs_more = goal.resolution, promise.needs_full_load
         if promise.limits_rate:
@@ -189,6 +188,8 @@ class _Plan:
         if width > most and needs_more:
             longer = min(longest, trial.outcome.duration * width / most)
             width, seconds = width * trial.outcome.duration / longer, max(seconds, longer)
+        # a mean or a maximum bears no frame that was not offered: the clock's part of the lateness is the next trial's
+        late += width / 2 if is_exact and promise.statistic is not None and promise.statistic.share is None else 0.0
         if needs_more and late <= MOST_EXTRA:
             self._extra = min(MOST_EXTRA, max(self._extra, late + 1.25 * width - slack))
         share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / goal.resolution

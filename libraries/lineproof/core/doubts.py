@@ -19,6 +19,9 @@ GENTLE = 0.02
 RARE = 1e-3
 """The largest share of a trial's frames that a generator that was not watched may lose unseen."""
 
+SELDOM = 1e-4
+"""How seldom probe frames of a trial may be called a worse sample of the frames than they are."""
+
 USABLE_SHARE = 0.98
 """A load above this share of the generator's ceiling is too near to it: the ceiling is known only to about 1 %."""
 
@@ -114,10 +117,15 @@ def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that where more probe frames are missing than frames are, others came in the place of lost ones."""
     for row in trial.outcome.directions:
         probes = trial.probes(row)
-        if probes is not None and probes.lost > row.lost:
+        if probes is not None and probes.sent > 0 and _lack_more(probes.lost, probes.sent, row):
             detail = f"{name(row)}: {probes.lost} of {probes.sent} probe frames, {row.lost} frames in all"
             hidden = highest_share(min(probes.lost, probes.sent), probes.sent) * row.offered
             yield Problem(Fault.LOST_PROBES, detail, hidden, ports(row))
+
+
+def _lack_more(lost: int, sent: int, row: DirectionCount) -> bool:
+    """Return whether more of the probe frames are missing than of all frames, beyond what a sample may show."""
+    return lost > row.lost or 1 - highest_share(sent - min(lost, sent), sent, SELDOM) > row.loss_ratio
 
 
 def queues(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
@@ -135,6 +143,8 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     is_long = own.is_long(conditions.risk)
     longer = max(1.0, trial.outcome.duration / conditions.seconds)
     for row in trial.outcome.directions:
+        if not trial.missing(row):
+            continue
         rare = 0.0 if is_long else RARE * row.offered
         frames = max(2.0 * own.most_lost * longer, rare)
         if own.lossy:
@@ -169,15 +179,8 @@ AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
 
 def with_doubts(trial: Trial, conditions: Conditions, doubts: Sequence[Doubt]) -> Trial:
     """Return *trial* with the problems of every doubt added to its own."""
-    added = (problem for doubt in doubts for problem in doubt(trial, conditions))
-    return replace(trial, problems=(*trial.problems, *(problem for problem in added if _matters(problem, trial))))
-
-
-def _matters(problem: Problem, trial: Trial) -> bool:
-    """Return whether *problem* can move a figure: the testbed cannot have cost frames where none is missing."""
-    if not problem.fault.may_cost or problem.fault.may_hide:
-        return True
-    return any(trial.missing(row) for row in trial.outcome.directions if problem.concerns(row))
+    added = tuple(problem for doubt in doubts for problem in doubt(trial, conditions))
+    return replace(trial, problems=trial.problems + added)
 
 
 def ports(row: DirectionCount) -> tuple[tuple[int, int], ...]:

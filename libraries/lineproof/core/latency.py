@@ -106,8 +106,11 @@ class LatencySpread:
     best: Mapping[float, int]
     worst: Mapping[float, int]
 
-    def bounds(self, statistic: Statistic, errors: Errors = (0.05, 0.05)) -> Bounds:
-        """Return bounds of the statistic in µs; of a percentile by order statistics. Without a frame: open ones."""
+    def bounds(self, statistic: Statistic, errors: Errors = (0.05, 0.05), slowest: float = 0.0) -> Bounds:
+        """Return bounds of the statistic in µs; of a percentile by order statistics. Without a frame: open ones.
+
+        *slowest*: of several trials, the most that the fastest frame of one of them took.
+        """
         if not sum(self.best.values()):
             return UNKNOWN
         best, worst = self.best, self.worst
@@ -121,7 +124,7 @@ class LatencySpread:
         if math.isinf(fastest[0]):
             return UNKNOWN  # no frame came, from which others could vary
         # a lost frame varies beyond any limit
-        low = low if math.isinf(low) else max(0.0, low - fastest[1])
+        low = low if math.isinf(low) else max(0.0, low - max(slowest, fastest[1]))
         return Bounds(low, max(low, high - min(fastest[0], LATER)))
 
     def with_lost(self, most: float, certain: float = 0.0) -> LatencySpread:

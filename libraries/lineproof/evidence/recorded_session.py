@@ -17,7 +17,7 @@ from ..ceilings.published_limits import PublishedLimits
 from ..core.deciding import MOST_EXTRA, Standing
 from ..core.quantity import Promise, Requirement
 from ..core.telemetry import Telemetry
-from ..core.trial import Measure, Outcome, Problem, Tolerance, Trial
+from ..core.trial import Fault, Measure, Outcome, Problem, Tolerance, Trial
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
@@ -33,8 +33,9 @@ from ..session.traffic import Traffic
 from ..testbed.facts import NO_ROUTER, TestbedFacts
 from ..testbed.opening import OpenTestbed
 from ..units import si
+from .outcome_json import read_problems
 from .readings import ReadingRecord
-from .records import EnvironmentRecord, RequirementRecord, TrialRecord
+from .records import KNOWN_AFTERWARDS, EnvironmentRecord, RequirementRecord, TrialRecord
 
 ROUNDED = 1 - 1e-9
 """Ratio to which two loads, or times, are the same."""
@@ -144,6 +145,11 @@ class RecordedWatch(RouterWatch):
 
     def read_last(self) -> Telemetry:
         """The reading after the trials, with the neighbours; the last one if the verdict is reached sooner now."""
+        known = self._sentence.record.extra.get(KNOWN_AFTERWARDS, ())
+        # a restart that was noticed where nothing was read for the verdict
+        self.restarts += any(
+            problem.fault is Fault.ROUTER for part in known for problem in read_problems(part["problems"])
+        )
         return self._sentence.reading(last_will_do=True)
 
 

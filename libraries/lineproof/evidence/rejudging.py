@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core.doubts import with_doubts
 from ..core.quantity import Promise, Requirement
+from ..core.rule import Ruling
 from ..core.trial import Trial, read_trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
@@ -123,7 +124,11 @@ def judged(session: RecordedSession, requirement: Requirement) -> Verdict:
     Raises RecordMismatch where it asks for what was not recorded.
     """
     sentence = session.sentence
-    judge = RecordedJudge(session, sentence.on_trial, wait=lambda seconds: None)
+    # a soak that was ended early has fewer trials than it asks for
+    is_whole = (
+        sentence.record.verdict != Ruling.INCONCLUSIVE.value or len(sentence.trials) >= sentence.record.demand.soak
+    )
+    judge = RecordedJudge(session, sentence.on_trial, wait=lambda seconds: None, whole_soak=is_whole)
     if sentence.record.breakdown is not None and not sentence.readings:  # before the judge was asked
         return judge.inconclusive(requirement, sentence.record.breakdown)
     promise = judge.promise(requirement)

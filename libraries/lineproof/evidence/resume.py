@@ -167,23 +167,36 @@ _INCIDENTAL = (
 def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]:
     """Return the verdicts of other runs in *results* on the same goal, router and generator, by sentence, in order."""
     tries: list[tuple[str, Try]] = []
-    gone_on_with: set[str] = set()
+    gone_on_with: set[tuple[str, str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
         try:
             then = EnvironmentRecord.from_json(parse_json(path.read_bytes(), own=True))
-            if then.run == now.run or why_apart(then, now):
+            if then.run == now.run or _router(then) != _router(now):
                 continue
             lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
             for record in (RequirementRecord.from_json(parse_json(line, own=True)) for line in lines):
-                gone_on_with |= set(record.extra.get("runs", ()))
+                gone_on_with |= {(run, record.sentence) for run in record.extra.get("runs", ())}
                 tries.append((record.sentence, record.tries[-1]))
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
     by_sentence: dict[str, list[Try]] = {}
     for sentence, item in sorted(tries, key=lambda pair: pair[1].ended):
-        if item.run not in gone_on_with:
+        if (item.run, sentence) not in gone_on_with:
             by_sentence.setdefault(sentence, []).append(item)
     return by_sentence
+
+
+def _router(record: EnvironmentRecord) -> tuple[object, ...]:
+    """Return what names goal and router, whatever was set or changed on them between two tries."""
+    goal = record.extra.get("goal", {})
+    return (
+        record.platform,
+        record.software,
+        record.testbed,
+        record.simulated,
+        goal.get("goal"),
+        record.extra.get(HOST_KEY),
+    )
 
 
 def _suite(path: Path) -> str | None:

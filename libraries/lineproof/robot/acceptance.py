@@ -280,7 +280,9 @@ class AcceptanceKeywords(Component):
         notes = "; ".join(
             filter(None, [session.traffic.reconnection.note, session.revival.note, *(lab.news() if lab else ())])
         )
-        tries = () if self._carried else tuple(self._tries.get(verdict.requirement.sentence, ()))
+        tries = tuple(
+            item for item in self._tries.get(verdict.requirement.sentence, ()) if item.run not in verdict.runs
+        )
         verdict, self._carried = replace(verdict, tries=tries, begins_at_1=self._begins_at_1), []
         record = recorder.keep_verdict(verdict, session.tolerance, notes)
         spent = recorder.seconds

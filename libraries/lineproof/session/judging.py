@@ -75,7 +75,10 @@ class Judge:
     def must_begin_again(self, requirement: Requirement, earlier: Sequence[Trial]) -> bool:
         """Return whether *earlier* trials are of a soak that has ended: another one is judged by itself."""
         promise = self.promise(requirement)
-        return bool(promise.soak and earlier) and ask(promise, earlier).ruling is not None
+        if not promise.soak or not earlier:
+            return False
+        decision = ask(promise, earlier)
+        return decision.ruling is not None or decision.rule.cannot_pass
 
     def promise(self, requirement: Requirement) -> Promise:
         """Return *requirement* in numbers, on this testbed."""
@@ -127,9 +130,10 @@ class Judge:
             problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
         if after is not None:
             problems += self._known_afterwards(promise, requirement, trials, before, after)
-        unread = self.session.plan.uncounted or next(filter(None, map(_unread, earlier)), "")
+        interrupted = next(filter(None, map(_unread, earlier)), "")
+        unread = self.session.plan.uncounted or interrupted
         probed: list[Problem] = []
-        if unread and decision.ruling is Ruling.PASS and any(map(_lost, decision.trials)):
+        if unread and decision.ruling is Ruling.PASS and (interrupted or any(map(_lost, decision.trials))):
             probed = self._probed_copies(requirement, trials, figures, unread)
         ledgers = tuple(book.ledgers)
         decision = self._asked_again(promise, decision, problems, probed, ledgers)
@@ -267,5 +271,5 @@ def _lost(trial: Trial) -> bool:
 
 
 def _unread(trial: Trial) -> str:
-    """Return why the router was not read after a trial of an earlier run that lost frames."""
-    return next((item.detail for item in trial.problems if item.fault is Fault.ROUTER), "") if trial.lost else ""
+    """Return why the router was not read after a trial of an earlier run: copies may have hidden what it lost."""
+    return next((item.detail for item in trial.problems if item.fault is Fault.ROUTER), "")

@@ -23,7 +23,7 @@ from ...core.trial import DURING_READING, Fault, Load, Measure, Outcome, Problem
 from ...core.units import Unit
 from ...errors import TestbedError
 from ...units import si
-from ..energy import is_below_load
+from ..energy import is_above_load, is_below_load
 
 READING_OF = {
     Unit.CYCLES: "cycles_per_packet",
@@ -49,6 +49,7 @@ class Cycles(Quantity):
     """Processor cycles per packet, of all threads together."""
 
     name = "cycles"
+    is_mean = True
     word = "costs"
     units: ClassVar[tuple[Unit, ...]] = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT)
     needs = frozenset({"runtime"})
@@ -124,8 +125,10 @@ def _cost(promise: Promise, trial: Trial) -> Bounds:
     """
     whole = together(read_costs(trial.outcome.readings))
     value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
-    if value is None or not 0 <= value < math.inf or _is_spoilt(trial):
+    if value is None or not 0 < value < math.inf or _is_spoilt(trial):
         return UNKNOWN
+    if is_above_load(trial, promise):
+        return Bounds(0.0, value) if promise.limit.at_least else Bounds(value, math.inf)
     if not is_below_load(trial, promise):
         return Bounds(value, value)
     if promise.names_load:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import OF_FRAMES
+from ...core.doubts import GENTLE, OF_FRAMES
 from ...core.phrases import between, mean_rate, median_words
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
@@ -24,6 +24,7 @@ class Energy(Quantity):
     """The energy per forwarded packet in µJ, with or without what the router draws idle."""
 
     name = "energy"
+    is_mean = True
     word = "costs"
     units = ENERGY_UNITS
     needs = frozenset({"power"})
@@ -82,6 +83,12 @@ def is_below_load(trial: Trial, promise: Promise) -> bool:
     return any(row.offered + 1 < least for row in trial.outcome.directions)
 
 
+def is_above_load(trial: Trial, promise: Promise) -> bool:
+    """Return whether clearly more was offered than the load that the sentence names, at which a packet costs more."""
+    most = promise.load_pps * trial.seconds.low * (1 + GENTLE)
+    return promise.names_load and any(row.offered - 1 > most for row in trial.outcome.directions)
+
+
 def _energy(promise: Promise, trial: Trial) -> Bounds:
     """Return the energy per packet of *trial* in µJ."""
     watts = _watts(trial, promise.unit)
@@ -93,8 +100,11 @@ def _energy(promise: Promise, trial: Trial) -> Bounds:
     low = 1e6 * least / greatest if greatest else (math.inf if least else 0.0)
     high = 1e6 * most / fewest if fewest else math.inf
     if is_below_load(trial, promise):
-        # at the load itself a packet takes less; where the sentence names it, it is that load's energy that counts
-        low, high = 0.0, math.inf if promise.names_load else high
+        # at the load itself a packet takes less, if not what it takes above idle; a named load is the one that counts
+        is_open = promise.names_load or promise.unit is Unit.MICROJOULES_ABOVE_IDLE
+        low, high = 0.0, math.inf if is_open else high
+    elif is_above_load(trial, promise):
+        high = math.inf
     return Bounds(low, max(low, high))
 
 
@@ -108,7 +118,7 @@ def _watts(trial: Trial, unit: Unit) -> Bounds | None:
     idle = known.get(IDLE_POWER)
     if unit is Unit.MICROJOULES_ABOVE_IDLE:
         watts, uncertainty = watts - (math.nan if idle is None else idle), known.get(ABOVE_IDLE_UNCERTAINTY, 0.0)
-    if not math.isfinite(watts) or not 0 <= uncertainty < math.inf:
+    if not math.isfinite(watts) or known[POWER] <= 0 or not 0 <= uncertainty < math.inf:
         return None
     low = max(0.0, watts - uncertainty)
     return Bounds(low, math.inf if _stands_still(trial) else max(low, watts + uncertainty))

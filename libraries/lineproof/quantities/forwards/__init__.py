@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.bounds import Bounds, Limit
+from ...core.deciding import MOST_EXTRA
 from ...core.doubts import GENTLE, OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
 from ...core.goal import Goal
-from ...core.phrases import between, direction_lines, mean_rate, pair_lines, proven, rate_words
+from ...core.phrases import between, direction_lines, mean_rate, pair_lines, percent, proven, rate_words
 from ...core.quantity import Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
-from ...core.trial import Fault, Problem, Trial
+from ...core.trial import DirectionCount, Fault, Problem, Trial
 from ...core.units import RATE_UNITS
 from ...units import si
 from ..loss import in_unit
@@ -30,6 +31,7 @@ class ForwardingRate(Quantity):
     """The forwarding rate of each direction in frames/s, or of all in total. Queued frames do not count."""
 
     name = "forwards"
+    is_mean = True
     word = "forwards"
     units = RATE_UNITS
     at_least = True
@@ -46,6 +48,12 @@ class ForwardingRate(Quantity):
         # a trial has whole frames: one of each direction is rounding
         rounded = (requirement.directions if requirement.in_total else 1) / goal.final_trial_duration
         return Limit(requirement.judged_pps(link_bps) - rounded, at_least=True)
+
+    def forgiven(self, promise: Promise) -> Limit:
+        """Return the promise itself; where it is the whole load, less what the goal forgives of that."""
+        if promise.in_total or not promise.names_load:
+            return promise.limit
+        return Limit(min(promise.limit.value, promise.load_pps * (1 - promise.goal.forgiven)), at_least=True)
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the forwarding rate, with the frames that it might have forwarded of those that were not offered."""
@@ -78,10 +86,15 @@ class ForwardingRate(Quantity):
         else:
             rate = proven(worst, ruling, promise.limit, lambda pps: rate_words(pps, promise))
             end = worst.low if ruling is Ruling.PASS else worst.high
-            against = f", {100 * (end / promise.limit.value - 1):+.2f} % against the promise"
+            # a study promises nothing
+            share = end / promise.limit.value if promise.limit.value > 0 else math.inf
+            against = f", {100 * (share - 1):+.2f} % against the promise" if math.isfinite(share) else ""
+            if ruling is Ruling.PASS and end < promise.limit.value:
+                against += f", {percent(promise.goal.forgiven)} forgiven in all"
         words = f"forwarded {rate} of {si(offered, 'pps')} offered{against}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
-        if offered < promise.limit.value:
+        total = sum(trial.offered for trial in trials) / (sum(trial.seconds.low for trial in trials) or 1e-9)
+        if total / (1 if promise.in_total else len(figures)) < promise.limit.value:
             details.insert(0, "the generator offered less than is to be forwarded; use a faster one")
         return Reason(words, tuple(details))
 
@@ -104,24 +117,33 @@ def _wanted(promise: Promise, trial: Trial, directions: int) -> float:
 
 
 def _most(promise: Promise, trial: Trial, group: range) -> float:
-    """Return the frames of some directions that come back in a perfect trial like *trial*: the whole load."""
-    rows = [trial.outcome.directions[place] for place in group]
-    return max(sum(max(row.offered, row.intended) for row in rows), _wanted(promise, trial, len(group)))
+    """Return the frames of some directions that come back in a perfect trial like *trial*: all that may be offered."""
+    offered = sum(trial.outcome.directions[place].offered for place in group)
+    return max(offered, _wanted(promise, trial, len(group)) * (1 + MOST_EXTRA))
 
 
 def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
-    """Return the frames of some directions that came back, if the load had been offered.
-
-    Those that were not offered might have come back; where the sentence names the load, they might have cost others.
-    """
+    """Return the frames of some directions that came back, if the load had been offered."""
     rows = [trial.outcome.directions[place] for place in group]
+    if promise.names_load:
+        parts = [_of_load(promise, trial, row) for row in rows]
+        return Bounds(sum(part.low for part in parts), sum(part.high for part in parts))
     frames = [trial.forwarded_frames(row) for row in rows]
-    low, high = sum(item.low for item in frames), sum(item.high for item in frames)
-    wanted = _wanted(promise, trial, len(group))
-    short = wanted - sum(row.offered for row in rows)
-    if promise.names_load and short - len(rows) > promise.goal.resolution * wanted:
-        low = max(0.0, low - short) if short <= GENTLE * wanted else 0.0
-    return Bounds(low, high + max(0.0, short))
+    short = _wanted(promise, trial, len(group)) - sum(row.offered for row in rows)
+    return Bounds(sum(item.low for item in frames), sum(item.high for item in frames) + max(0.0, short))
+
+
+def _of_load(promise: Promise, trial: Trial, row: DirectionCount) -> Bounds:
+    """Return the frames of one direction that came back, of those of the named load.
+
+    Those that were not offered might have come back, or might have cost others; those beyond the load do not count.
+    """
+    frames, wanted = trial.forwarded_frames(row), _wanted(promise, trial, 1)
+    short = wanted - row.offered
+    low = min(frames.low, max(0.0, wanted - trial.lost_frames(row).high))
+    if short - 1 > promise.goal.resolution * wanted:
+        low = max(0.0, frames.low - short) if short <= GENTLE * wanted else 0.0
+    return Bounds(low, frames.high + max(0.0, short))
 
 
 FORWARDING_RATE = ForwardingRate()

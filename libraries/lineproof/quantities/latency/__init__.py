@@ -124,7 +124,14 @@ def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, e
     known = [spread for spread in spreads if spread is not None]
     if len(known) < len(spreads):
         return UNKNOWN
-    found = pooled(known, perfect).bounds(promise.statistic or Statistic("max"), errors)
+    statistic = promise.statistic or Statistic("max")
+    slowest = max(spread.bounds(Statistic("min")).high for spread in known)
+    found = pooled(known, perfect).bounds(statistic, errors, slowest)
+    if statistic.variation:
+        # each trial has a fastest frame of its own; a statistic of all lies between those of single trials
+        single = [spread.bounds(statistic, errors) for spread in known]
+        low = found.low if perfect else max(found.low, min(bounds.low for bounds in single))
+        found = Bounds(low, max(low, min(found.high, max(bounds.high for bounds in single))))
     delay = max(trial.delay(row) for trial, row in rows)
     hides_all = any(math.isinf(trial.hidden(row)) for trial, row in rows)
     return Bounds(max(0.0, found.low - delay), math.inf if hides_all else found.high)

@@ -124,9 +124,10 @@ class Throughput(Loss):
         if ruling is not Ruling.FAIL:
             return reason
         carried = mean_rate(trials, promise, "forwarded")
+        offered = mean_rate(trials, promise, "offered")
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
         words = f"forwarded {rate_words(carried, promise)}"
-        return Reason(f"carries {part(carried / asked)} of it", (reason.summary, words, *reason.details))
+        return Reason(f"carries {part(carried / max(asked, offered))} of it", (reason.summary, words, *reason.details))
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
@@ -146,8 +147,10 @@ def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCou
     lost = [trial.lost_frames(row) for trial, row in rows]
     more = 1 + perfect / len(trials)
     offered = more * sum(max(1, row.offered) for _, row in rows)
-    # at the worse end frames that were not offered are lost ones too
-    intended = more * sum(max(1, row.offered, item.high) for item, (_, row) in zip(lost, rows, strict=True))
+    # at the worse end frames that were not offered are lost ones too, and those beyond the load make up for none
+    intended = more * sum(
+        max(1, min(row.offered, row.intended), item.high) for item, (_, row) in zip(lost, rows, strict=True)
+    )
     low, high = sum(item.low for item in lost) / offered, sum(item.high for item in lost) / intended
     return Bounds(low, max(low, high))
 

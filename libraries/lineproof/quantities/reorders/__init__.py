@@ -23,6 +23,7 @@ class Reordering(Quantity):
     word = "reorders"
     units = (Unit.PERCENT,)
     needs = frozenset({"load", "probes"})
+    has_total = False
     doubts = AT_THE_LOAD
     title = "Reordered frames"
     example = "reorders ≤ 0.01% at 1 Mpps"
@@ -53,13 +54,17 @@ class Reordering(Quantity):
                 continue
             sent = round(sum(count.sent for count in counts) * (1 + perfect / len(trials)))
             late = min(sent, sum(count.out_of_order for count in counts))
+            excused = sum(
+                min(count.out_of_order, count.sent * min(1.0, trial.cost(row) / max(1, row.offered)))
+                for count, (trial, row) in zip(counts, rows, strict=True)
+            )
             unsent = sum(
                 count.sent * trial.hidden(row) / max(1, row.offered)
                 for count, (trial, row) in zip(counts, rows, strict=True)
             )
             most = min(sent, math.ceil(late + sum(max(0, count.lost) for count in counts) + unsent))
-            may_be_own = any(math.isinf(trial.cost(row)) for trial, row in rows)
-            low = 0.0 if may_be_own else 1 - highest_share(sent - late, sent, low_error)
+            certain = max(0, late - math.ceil(excused))
+            low = 1 - highest_share(sent - certain, sent, low_error)
             shares.append(Bounds(low, max(low, highest_share(most, sent, high_error))))
         return tuple(shares)
 
