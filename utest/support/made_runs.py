@@ -105,6 +105,8 @@ def _trial(place: int, words: str, figure: float) -> Trial:
         COSTS: cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0, 1000, 10),)),
     }.get(words, {})
     offered, frames = FRAMES, FRAMES - place
+    if words == COSTS:
+        offered = frames = 1_000_000
     if words in (FORWARDS, LOAD):
         frames = round(figure)
         offered = frames if words == LOAD else FRAMES
