@@ -249,12 +249,12 @@ def test_routes_lost_with_a_link_are_restored(kernel: Session) -> None:
         return verdict
 
     def lacks(verdict: Verdict) -> str:
-        """A look at the links while one was down, or the time to send."""
-        problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
-        seen = any("a link was down" in problem for problem in problems)
-        return "" if seen and verdict.ruling is not Ruling.INCONCLUSIVE else f"{verdict.message} {problems}"
+        """A look at the links while one was down."""
+        faults = {problem.fault for trial in verdict.trials for problem in trial.problems}
+        return "" if Fault.LINK_DOWN in faults else f"{verdict.message} {faults}"
 
     verdict = undisturbed(attempt, lacks, tries=6)
-    assert Fault.LINK_DOWN in {problem.fault for trial in verdict.trials for problem in trial.problems}
-    assert verdict.ruling is Ruling.PASS, verdict.message
+    # nobody knows what of it the router lost, so it is neither forgiven nor blamed; the next trial has its routes again
+    assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
+    assert not verdict.trials[-1].lost
     assert "48.0.0.0/8" in run("ip", "route")

@@ -31,9 +31,9 @@ def test_a_neighbour_that_goes_in_a_sentence_makes_no_fail(tmp_path: Path) -> No
 
         found = judged(session, "64b unidirectional ≥ 2 kpps", on_trial=forget)
     assert found.ruling is Ruling.INCONCLUSIVE, found.message
-    assert f"the router has no neighbour entry for {side.peer} on {side.interface}" in found.reason, found.reason
+    assert f"the router has no neighbour entry for {side.peer} on {side.interface}" in found.message, found.message
     fix = f"ip neigh replace {side.peer} lladdr {side.peer_mac} nud permanent dev {side.interface}"
-    assert f"'{fix}' on the router sets it" in found.reason
+    assert f"'{fix}' on the router sets it" in found.message
 
 
 def test_an_interface_whose_link_comes_late_is_awaited_and_named(

@@ -18,15 +18,13 @@ NARROW = (
     "Run On Router    tc qdisc replace dev ${interface} root tbf rate 2mbit burst 16kb latency 5ms",
     "Run Keyword And Expect Error    FAIL:*    64b 1-flow unidirectional ≥ 10 kpps",
 )
-PATIENT = "invalid_trials: 100\n"
-"""A machine that stands still for some ms in most trials sends late in them, which proves nothing."""
 
 
 def run(folder: Path, kind: str, *steps: str) -> RobotRun:
     if find_program(kind) is None:
         pytest.skip(f"the program {kind} is not installed")
     suite = robot_run.write_suite(folder, *steps, setup=SETUP)
-    options = "-v", f"TESTBED:netns-{kind}", *robot_run.short_goal(folder, PATIENT)
+    options = "-v", f"TESTBED:netns-{kind}", *robot_run.short_goal(folder)
     return robot_run.run(folder, suite, *options, limit=400)
 
 
