@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from .quantity import Quantity
@@ -55,7 +56,16 @@ def quantity_named(name: str) -> Quantity:
 
 
 def _load(entry: EntryPoint) -> Quantity:
-    where = f"the quantity '{entry.name}' ({entry.value}"
+    found: Quantity = load(entry, Quantity, "quantity")
+    return found
+
+
+def load(entry: EntryPoint, kind: type, noun: str) -> Any:
+    """Return the extension *entry*, an object of *kind* that people call a *noun*.
+
+    Raises ConfigError naming the distribution that has to be put right.
+    """
+    where = f"the {noun} '{entry.name}' ({entry.value}"
     where += f" of {entry.dist.name})" if entry.dist is not None else ")"
     try:
         found = entry.load()
@@ -63,6 +73,6 @@ def _load(entry: EntryPoint) -> Quantity:
         raise ConfigError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; reinstall or remove it"
         ) from None
-    if not isinstance(found, Quantity):
-        raise ConfigError(f"{where} is no Quantity of lineproof.core.quantity; its distribution must be fixed")
+    if not isinstance(found, kind):
+        raise ConfigError(f"{where} is no {kind.__name__} of {kind.__module__}; its distribution must be fixed")
     return found

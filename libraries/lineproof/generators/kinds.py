@@ -8,7 +8,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from ..config import did_you_mean
-from ..errors import BREAKDOWN_ERRORS, ConfigError
+from ..core.registry import load
+from ..errors import ConfigError
 from ..visible import shortened
 from .abilities import WORDS, Abilities
 from .base import Generator
@@ -64,17 +65,8 @@ def generator_kind(name: str) -> GeneratorKind:
 
 @cache
 def _loaded(entry: EntryPoint) -> GeneratorKind:
-    where = f"the generator type '{entry.name}' ({entry.value}"
-    where += f" of {entry.dist.name})" if entry.dist is not None else ")"
-    try:
-        found = entry.load()
-    except (*BREAKDOWN_ERRORS, ImportError, NameError, SyntaxError) as error:
-        raise ConfigError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error}; reinstall or remove it"
-        ) from None
-    if not isinstance(found, GeneratorKind):
-        raise ConfigError(f"{where} is no GeneratorKind of lineproof.generators.kinds; its distribution must be fixed")
-    return found
+    kind: GeneratorKind = load(entry, GeneratorKind, "generator type")
+    return kind
 
 
 def kinds_with(lacks: Lacks) -> tuple[str, ...]:
