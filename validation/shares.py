@@ -24,7 +24,7 @@ class PassShare:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Its exact (Clopper-Pearson) confidence interval, 0..1; of none everything is possible."""
+        """Return its exact (Clopper-Pearson) confidence interval, 0..1; of none everything is possible."""
         return self.bounds_at(CONFIDENCE)
 
     def bounds_at(self, confidence: float) -> tuple[float, float]:
@@ -53,7 +53,7 @@ class Claim:
 
 
 def bound_text(good: bool, shown: bool, routers: int) -> str:
-    """What became of a bound: *good* by the figures themselves, *shown* by their intervals."""
+    """Return what became of a bound: *good* by the figures themselves, *shown* by their intervals."""
     if not good:
         return "NOT KEPT"
     return "kept" if shown else f"not shown with {routers} routers"

@@ -271,7 +271,7 @@ _YAML_WORDS = (
 
 
 def _yaml_words(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
-    """What is wrong, in plain words, and where."""
+    """Return what is wrong, in plain words, and where."""
     said = ", ".join(filter(None, (error.context, error.problem)))
     for pattern, words, at_start in _YAML_WORDS:
         if re.search(pattern, said):
@@ -374,7 +374,7 @@ def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
 
 
 def value_problem(error: Any, hidden: bool = False) -> str:
-    """What is wrong with the value of *error*, in this project's words. *hidden*: it must not be shown."""
+    """Return what is wrong with the value of *error*, in this project's words. *hidden*: it must not be shown."""
     kind, value = error["type"], error["input"]
     if value is None and kind not in ("value_error", "assertion_error"):
         return "is empty; expected a value"

@@ -133,7 +133,7 @@ KnownPairs = frozenset[tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 def command_pairs(studies: Folder) -> KnownPairs:
-    """Those of all files of *studies* that can be read, whatever else is wrong with one."""
+    """Return those of all files of *studies* that can be read, whatever else is wrong with one."""
     found: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for path in listed(studies, "*.yaml"):
         # AttributeError: what should be a mapping is none

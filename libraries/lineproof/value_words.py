@@ -63,6 +63,6 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def value_words(error: Mapping[str, Any]) -> str:
-    """What *error* of pydantic expects of the value; "": it is of a kind without words here."""
+    """Return what *error* of pydantic expects of the value; "": it is of a kind without words here."""
     words = _WORDS.get(error["type"])
     return "" if words is None else words(error.get("ctx", {}))

@@ -206,11 +206,11 @@ class SimulatedBackend(Protocol):
         ...
 
     def reported_groups(self, groups: list[int]) -> list[int]:
-        """Those of *groups* that an answer reports."""
+        """Return those of *groups* that an answer reports."""
         ...
 
     def server_actions(self) -> tuple[ServerAction, ...]:
-        """What the server has to do since the last call."""
+        """Return what the server has to do since the last call."""
         ...
 
     def reply_delay(self) -> float | None:

@@ -24,7 +24,7 @@ def models_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def problems(project: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What `lineproof check` prints, each a paragraph of its own."""
+    """Return what `lineproof check` prints, each a paragraph of its own."""
     arguments = argparse.Namespace(suites=[], project=project, json=False)
     with hostile.bounded():
         status = check.run(arguments)

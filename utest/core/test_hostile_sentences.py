@@ -64,7 +64,7 @@ def sentences(draw: st.DrawFn) -> str:
 
 
 def refused(read: Callable[[str], object], text: str) -> str:
-    """What the refusal says; "" if *text* is understood."""
+    """Return what the refusal says; "" if *text* is understood."""
     began = time.process_time()
     try:
         read(text)

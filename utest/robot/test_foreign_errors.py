@@ -32,7 +32,7 @@ def test_own_errors_and_those_of_robot_stay(error: Exception, monkeypatch: pytes
 
 
 def raised_for(error: Exception, monkeypatch: pytest.MonkeyPatch) -> BaseException:
-    """What Robot sees of a keyword that raises *error*."""
+    """Return what Robot sees of a keyword that raises *error*."""
     library = Lineproof()
 
     def broken(*_: object) -> None:

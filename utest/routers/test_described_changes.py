@@ -77,7 +77,7 @@ def run_once(file: CommandFile, shell: Shell) -> None:
 
 
 def undo(file: CommandFile, shell: Shell, uptime: float = 100.0, asked: bool = False) -> str:
-    """What the next start does; *asked*: what ``lineproof restore`` does."""
+    """Return what the next start does; *asked*: what ``lineproof restore`` does."""
     return undone(shell, occasion(uptime, "generic"), file, asked=asked)
 
 

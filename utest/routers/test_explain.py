@@ -27,7 +27,7 @@ EACH_ITS_OWN = (Placement("a", 0, "w0"), Placement("b", 0, "w1"))
 
 
 def one_loses() -> Ledger:
-    """What enters by a is lost on arrival, what enters by b is not."""
+    """Return what enters by a is lost on arrival, what enters by b is not."""
     dropped = (Drop(Stage.ARRIVING, "drop", "a", OFFERED - FORWARDED),)
     half = OFFERED // 2
     left = half - dropped[0].frames

@@ -75,7 +75,7 @@ def judged(folder: Path, home: Path, *sentences: str) -> robot_run.RobotRun:
 
 
 def examined(folder: Path, home: Path, *options: str) -> str:
-    """What the doctor says of it."""
+    """Return what the doctor says of it."""
     words = ("doctor", "box", "--platform", "netgate6100", "--software", "box", *options)
     return lineproof(folder, *words, cwd=home).stdout
 

@@ -22,7 +22,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def free(wait: float, *answers: object) -> tuple[Any, list[str]]:
-    """What comes of connecting to a generator that gives *answers* in turn, and what is said."""
+    """Return what comes of connecting to a generator that gives *answers* in turn, and what is said."""
     settings = {"testbed": "lab", "kind": "hardware", "generator": {"address": "a"}, "wait_for_testbed": wait}
     lines, left = list[str](), list(answers)
 

@@ -43,7 +43,7 @@ def fences(document: Path) -> list[Fence]:
 
 
 def named_fences(document: Path) -> dict[str, str]:
-    """Those whose first line is a comment with the file's path."""
+    """Return those whose first line is a comment with the file's path."""
     found = ((re.match(r"# (\S+/\S+)\n", fence.text), fence.text) for fence in fences(document))
     return {name[1]: text for name, text in found if name}
 

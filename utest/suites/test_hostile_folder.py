@@ -45,7 +45,7 @@ def start(hostile: HostileFolder, module: str, *words: str) -> subprocess.Popen[
 
 
 def serve(hostile: HostileFolder, *words: str) -> str:
-    """What ``lineproof serve`` prints until Ctrl-C ends it."""
+    """Return what ``lineproof serve`` prints until Ctrl-C ends it."""
     process = start(hostile, "lineproof", "serve", *words, "--rpc-port", "0", "--pub-port", "0")
     assert process.stdout
     said = []

@@ -117,7 +117,7 @@ class Run:
 
     @property
     def begun(self) -> bool:
-        """Whether its testbed has a folder, and a process that removes it."""
+        """Return whether its testbed has a folder, and a process that removes it."""
         return any(path.is_dir() for path in self.runtime.glob("*")) and bool(
             self.find("-m lineproof_bench") or self.find(NAMESPACE)
         )

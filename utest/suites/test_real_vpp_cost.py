@@ -119,7 +119,7 @@ class ByHand:
 
 
 def _by_hand(shown: list[Shown], packets: list[float]) -> list[ByHand]:
-    """What the other console read around each trial's reading, which counted so many *packets*.
+    """Return what the other console read around each trial's reading, which counted so many *packets*.
 
     Cycles only grow, so the product's figure lies between the two, whatever the machine did meanwhile.
     """

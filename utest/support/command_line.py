@@ -15,7 +15,7 @@ PROGRAM = [sys.executable, "-m", "lineproof"]
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of such a process, with a runtime folder below *folder*."""
+    """Return that of such a process, with a runtime folder below *folder*."""
     return {**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES)}
 
 

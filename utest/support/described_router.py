@@ -121,7 +121,7 @@ class CommandLine:
 
     @property
     def configuration(self) -> str:
-        """What is compared before and after."""
+        """Return what is compared before and after."""
         return "\n".join(self._lines)
 
     def change(self, old: str, new: str) -> None:
@@ -130,7 +130,7 @@ class CommandLine:
         self.archive += "changed by bob on Monday\n"
 
     def answer(self, line: str) -> str:
-        """What it prints for *line*."""
+        """Return what it prints for *line*."""
         words = line.removeprefix("do ")
         if words in ("configure terminal", "exit", "terminal length 0"):
             return ""
@@ -178,11 +178,11 @@ class CommittingLine(CommandLine):
 
     @property
     def configuration(self) -> str:
-        """What runs."""
+        """Return what runs."""
         return "\n".join(self._running)
 
     def answer(self, line: str) -> str:
-        """What it prints for *line*, which stands in the right mode only."""
+        """Return what it prints for *line*, which stands in the right mode only."""
         if line == "configure terminal" and not self._open:
             self._open, self._lines = True, list(self._running)
             return ""

@@ -42,7 +42,7 @@ class EmbeddedServer:
 
     @property
     def runs(self) -> bool:
-        """Whether the process has not ended."""
+        """Return whether the process has not ended."""
         return self.process.poll() is None
 
 

@@ -69,7 +69,7 @@ def trial_record(**fields: Any) -> TrialRecord:
 
 @cache
 def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
-    """What the record of *sentence* says of it, on ports of LINK whose maximum load is line rate."""
+    """Return what the record of *sentence* says of it, on ports of LINK whose maximum load is line rate."""
     variables = ROOT / "variables"
     requirement, terms = parse(sentence, _catalogue()), read_goal(variables / "goals", goal)
     profile = requirement.profile

@@ -88,13 +88,13 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status, None while it runs."""
+        """Return its exit status, None while it runs."""
         if self.returncode is None:
             self.returncode = self._server.wait(0)
         return self.returncode
 
     def wait(self, limit: float | None = None) -> int:
-        """Its exit status. Raises subprocess.TimeoutExpired after *limit* seconds."""
+        """Return its exit status. Raises subprocess.TimeoutExpired after *limit* seconds."""
         if self.returncode is None:
             self.returncode = self._server.wait(limit)
         if self.returncode is None:

@@ -43,7 +43,7 @@ def of(few: int) -> settings:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """What is done inside takes no more than SECONDS of CPU and MEGABYTES of memory."""
+    """Yield what is done inside takes no more than SECONDS of CPU and MEGABYTES of memory."""
     began, before = time.process_time(), _peak()
     yield
     assert time.process_time() - began < SECONDS

@@ -23,7 +23,7 @@ def frame(data: bytes, more: bool = False) -> bytes:
 
 
 def noise(chance: random.Random) -> bytes:
-    """What a TCP connection may send in place of a greeting, or after one."""
+    """Return what a TCP connection may send in place of a greeting, or after one."""
     return chance.choice(
         (
             b"",

@@ -46,6 +46,6 @@ class HostileFolder:
 
     @property
     def marks(self) -> dict[str, str]:
-        """What was run: name -> the command lines of the processes that ran it."""
+        """Return what was run: name -> the command lines of the processes that ran it."""
         found = sorted(self._marks.iterdir()) if self._marks.is_dir() else []
         return {path.name: path.read_text(encoding="utf-8") for path in found}

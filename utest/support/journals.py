@@ -60,7 +60,7 @@ def left(*changes: Change) -> Path:
 def undone(
     shell: Shell, now: Occasion | None = None, file: CommandFile | None = None, sudo: bool = False, asked: bool = False
 ) -> str:
-    """What the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
+    """Return what the next start does, by default at :func:`occasion`; *asked*: what ``lineproof restore`` does."""
     kind, known = (
         ("generic", CommandLineShell(shell, file, getattr(shell, "close", lambda: None))) if file else ("linux", shell)
     )

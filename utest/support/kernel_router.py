@@ -42,6 +42,6 @@ def configured(runtime: Path, short: bool = False) -> Iterator[Session]:
 
 
 def run_in_router(session: Session, *command: str) -> str:
-    """What *command* prints in the router's namespace. Raises CalledProcessError."""
+    """Return what *command* prints in the router's namespace. Raises CalledProcessError."""
     argv = (*inside(session.testbed.facts.namespaces[-1]), *command)
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -26,7 +26,7 @@ LIMIT = 60.0
 
 
 def client(address: str, *words: str, user: str = "tester") -> str:
-    """What ``labgrid-client`` prints as *user* of the host ``here``."""
+    """Return what ``labgrid-client`` prints as *user* of the host ``here``."""
     done = subprocess.run(
         [sys.executable, "-m", "labgrid.remote.client", "-x", address, *words],
         env={**os.environ, "LG_USERNAME": user, "LG_HOSTNAME": "here"},

@@ -36,7 +36,7 @@ def wait_until(happened: Callable[[], object], what: Callable[[], object] | str 
 
 
 def settled(reading: Callable[[], T], still: float = 0.2, limit: float = 60.0) -> T:
-    """What *reading* says once it has said the same for *still* seconds."""
+    """Return what *reading* says once it has said the same for *still* seconds."""
     until, found = time.monotonic() + limit, reading()
     while True:
         time.sleep(still)
@@ -60,7 +60,7 @@ def taken_away() -> float:
 
 
 def unsent(frames: int) -> str:
-    """What :func:`undisturbed` is told of frames that the generator says it did not send."""
+    """Return what :func:`undisturbed` is told of frames that the generator says it did not send."""
     assert frames >= 0, f"{-frames} frames more than were asked for"
     return f"{frames} frames unsent" if frames else ""
 

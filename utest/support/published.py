@@ -57,7 +57,7 @@ class PublishedRow:
 
     @property
     def inside(self) -> bool:
-        """Whether the error is small enough."""
+        """Return whether the error is small enough."""
         return abs(self.error) <= self.allowed
 
 
@@ -197,7 +197,7 @@ def _percent_per_unit(variant: ModelledVariant) -> float:
 
 
 def modelled(variant: ModelledVariant) -> float:
-    """What the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
+    """Return what the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
     study, row, model, words = variant.study, variant.row, variant.model, variant.traffic
     profile, kind = words.profile, study.measures[row].kind
     line = profile.line_rate_pps(model.link_bps)

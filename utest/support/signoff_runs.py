@@ -32,7 +32,7 @@ SENTENCES = (THROUGHPUT, FORWARDS, LOSES)
 
 
 def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None, **changes: Any) -> EnvironmentRecord:
-    """That of a testbed with two cables."""
+    """Return that of a testbed with two cables."""
     goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
     facts = field_data(RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02"))
     ports = tuple(
@@ -145,6 +145,6 @@ def page(run: Path, **options: Any) -> str:
 
 
 def told(html: str) -> str:
-    """What a reader sees of *html*, without pictures."""
+    """Return what a reader sees of *html*, without pictures."""
     body = re.sub(r"<(small|br|td|li|p|h\d)", r" <\1", html.split("</head>")[1])
     return " ".join(re.sub(r"<[^>]*>", "", body).replace("&#x27;", "'").split())

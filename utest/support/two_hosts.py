@@ -57,7 +57,7 @@ class TwoHosts:
         return found
 
     def shown(self, *command: str) -> str:
-        """What *command* of ``ip netns exec`` shows in the first namespace."""
+        """Return what *command* of ``ip netns exec`` shows in the first namespace."""
         done = subprocess.run(
             ["ip", "netns", "exec", self.names[0], *command], capture_output=True, text=True, check=True
         )

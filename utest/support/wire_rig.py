@@ -17,7 +17,7 @@ from support.patience import wait_until
 
 
 def run(*command: str) -> str:
-    """What *command* prints. Raises CalledProcessError."""
+    """Return what *command* prints. Raises CalledProcessError."""
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 

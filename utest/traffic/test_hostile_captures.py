@@ -33,7 +33,7 @@ def pcapng(tmp_path: Path) -> bytes:
 
 
 def refused(path: Path, content: bytes) -> str:
-    """What the refusal says; "" if *content* is accepted."""
+    """Return what the refusal says; "" if *content* is accepted."""
     path.write_bytes(content)
     with hostile.bounded():
         try:

@@ -268,7 +268,7 @@ PLACES = [place for place in places(answer()) if place]
 
 
 def read(data: dict[str, Any]) -> str:
-    """What is wrong with it, if anything."""
+    """Return what is wrong with it, if anything."""
     try:
         read_trex_profile(data, ProfileSource(MINE, "0" * 64, "", ""))
     except ConfigError as error:

@@ -215,7 +215,7 @@ class Card(Config):
         return not speeds or not bps or any(abs(speed - bps) <= 0.01 * speed for speed in speeds)
 
     def firmware_facts(self, firmware: str, server: str | None) -> tuple[FirmwareFact, ...]:
-        """What is known of *firmware* with the TRex version *server*."""
+        """Return what is known of *firmware* with the TRex version *server*."""
         return tuple(fact for fact in self.firmware if fact.servers.include(server) and fact.includes(firmware))
 
     def is_named_by(self, description: str) -> bool:

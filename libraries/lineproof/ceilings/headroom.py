@@ -41,7 +41,7 @@ class KnownCeiling:
 
     @property
     def reaches_line_rate(self) -> bool:
-        """Whether the generator carries line rate, so that it limits nothing."""
+        """Return whether the generator carries line rate, so that it limits nothing."""
         return self.lossless >= self.line * (1 - Tolerance().under)
 
 

@@ -63,7 +63,7 @@ class PublishedLimits:
 
     @property
     def lacking_latency(self) -> tuple[UnsupportedLatency, ...]:
-        """What this TRex cannot measure the latency of with this card."""
+        """Return what this TRex cannot measure the latency of with this card."""
         facts = self.card_file.card.latency if self.card_file else ()
         return tuple(
             fact

@@ -135,7 +135,7 @@ def _owner(path: Path) -> Project:
 
 
 def _files(project: Project) -> Iterator[str]:
-    """What is wrong with the project's own files; packaged ones are right."""
+    """Yield what is wrong with the project's own files; packaged ones are right."""
     for kind, read in _readers(project).items():
         try:
             paths = listed(getattr(project, kind).own, "*.yaml")
@@ -164,7 +164,7 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
 
 
 def _readers(project: Project) -> dict[str, Callable[[str], object]]:
-    """What reads a file of a kind by its name. Raise LineproofError."""
+    """Return what reads a file of a kind by its name. Raise LineproofError."""
     return {
         "platforms": lambda name: read_platform(project.platforms, name),
         "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
@@ -175,7 +175,7 @@ def _readers(project: Project) -> dict[str, Callable[[str], object]]:
 
 
 def _named_file(path: Path, project: Project, given: bool) -> Iterator[str]:
-    """What is wrong with the data file *path*, of the project that it is in; *given*: of *project* in any case.
+    """Yield what is wrong with the data file *path*, of the project that it is in; *given*: of *project* in any case.
 
     Raises ConfigError for a file of no kind.
     """
@@ -235,7 +235,7 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
 
 
 def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], list[str], int]:
-    """What a dry run finds wrong, what it warns of, and the number of suites."""
+    """Return what a dry run finds wrong, what it warns of, and the number of suites."""
     with temporary_folder() as folder:
         tree = dry_run(suites, variables, folder)
     if isinstance(tree, str):
@@ -298,7 +298,7 @@ def _with_default(problem: str) -> str:
 
 
 def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
-    """What is wrong in a dry run's output, each with file and line."""
+    """Yield what is wrong in a dry run's output, each with file and line."""
     for suite in tree.iter("suite"):
         for test in suite.findall("test"):
             status = test.find("status")

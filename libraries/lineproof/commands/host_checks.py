@@ -18,7 +18,7 @@ LINE, SOME = 200, 3
 
 
 def host_checks(session: Session) -> Iterator[Check]:
-    """What the generator's host showed before anything was started on it; nothing where there is no way to it."""
+    """Yield what the generator's host showed before anything was started on it; nothing where there is no way to it."""
     host = session.testbed.host
     if host is None:
         return
@@ -117,7 +117,7 @@ def place_text(ports: Sequence[GeneratorPort]) -> str:
 
 
 def place_findings(ports: Sequence[GeneratorPort], link_bps: float = 0.0) -> Iterator[str]:
-    """What is badly placed as the server reports it, a sentence each with what to do. *ports* in pairs.
+    """Yield what is badly placed as the server reports it, a sentence each with what to do. *ports* in pairs.
 
     *link_bps*: line rate in bit/s, of ports whose driver does not report their speed.
     """

@@ -29,7 +29,7 @@ _ELSEWHERE = "at the other end of the cable: TRex cannot switch it with this dri
 
 
 def noise_checks(session: Session, seconds: float) -> Iterator[Check]:
-    """What comes in *seconds* in which nothing is sent; 0: nobody listens."""
+    """Yield what comes in *seconds* in which nothing is sent; 0: nobody listens."""
     if not seconds:
         return
     try:

@@ -26,7 +26,7 @@ COMMAND_LIMIT = 10.0
 
 
 def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
-    """Those of the router, each after those it depends on; it is left as it was found."""
+    """Yield those of the router, each after those it depends on; it is left as it was found."""
     if session.router.is_black_box:
         session.router.connect()
         yield ok("router", f"{WHY_UNREAD}: no login, no ledger")

@@ -21,7 +21,7 @@ class Bounds:
 
     @property
     def is_exact(self) -> bool:
-        """Whether both ends are one figure."""
+        """Return whether both ends are one figure."""
         return self.low == self.high
 
 

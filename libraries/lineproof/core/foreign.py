@@ -73,7 +73,7 @@ class ForeignFrames:
         return replace(outcome, directions=rows)
 
     def _group_frames(self, row: DirectionCount, readings: Mapping[str, float]) -> int:
-        """Those of a trial at the receiving port of *row*; 0 where they are not known, or are what was sent."""
+        """Return those of a trial at the receiving port of *row*; 0 where they are not known, or are what was sent."""
         if row.rx_port in self.overcounting:
             return 0
         start = f"card.{row.rx_port}."

@@ -93,7 +93,7 @@ class Goal(Config):
 
     @property
     def is_strict(self) -> bool:
-        """Whether its trials are those of RFC 2544 26.1: 60 s at least, not one frame lost, one decides."""
+        """Return whether its trials are those of RFC 2544 26.1: 60 s at least, not one frame lost, one decides."""
         return self.final_trial_duration >= 60 and not self.loss_ratio and not self.forgiven and self.budget == 1
 
     def trials_in(self, seconds: float) -> int:

@@ -203,7 +203,7 @@ class LatencyCount:
         return self.unplaced
 
     def spread(self, seconds: float, lost: float = math.inf, excused: float = 0) -> LatencySpread | None:
-        """What the counts of a trial of *seconds* prove. None where nothing was sent, or the counts contradict.
+        """Return what the counts of a trial of *seconds* prove. None where nothing was sent, or the counts contradict.
 
         *lost*: the most probe frames whose loss is the router's; any others are unknown. *excused*: the most frames
         that a problem of the testbed may have made late.

@@ -36,7 +36,7 @@ class NeighbourEntry:
 
     @property
     def remedy(self) -> str:
-        """What to do about it, "" if the command is not known."""
+        """Return what to do about it, "" if the command is not known."""
         return f"'{self.fix}' on the router sets it" if self.fix else ""
 
     @property

@@ -28,7 +28,7 @@ class Pauses:
     sent: int = 0
 
     def since(self, before: Pauses) -> Pauses:
-        """Those since *before*; counters that began anew give none."""
+        """Return those since *before*; counters that began anew give none."""
         return Pauses(max(0, self.received - before.received), max(0, self.sent - before.sent))
 
 
@@ -48,7 +48,7 @@ def is_received_pause(name: str) -> bool:
 
 
 def pauses_of(counters: Mapping[str, int]) -> Pauses:
-    """Those in all the *counters* of a port. Drivers repeat a count by another name, so the largest counts."""
+    """Return those in all the *counters* of a port. Drivers repeat a count by another name, so the largest counts."""
     received = [count for name, count in counters.items() if is_received_pause(name)]
     sent = [count for name, count in counters.items() if is_pause(name) and not is_received_pause(name)]
     return Pauses(max(received, default=0), max(sent, default=0))

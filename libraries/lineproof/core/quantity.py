@@ -101,7 +101,7 @@ class Promise:
 
     @property
     def conditions(self) -> Conditions:
-        """What its trials are held against."""
+        """Return what its trials are held against."""
         goal = self.goal
         seconds = self.quantity.trial_seconds(self)
         return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own)
@@ -112,17 +112,17 @@ class Promise:
 
     @property
     def needs_full_load(self) -> bool:
-        """Whether a trial must certainly have offered the load, and may be asked for a little more."""
+        """Return whether a trial must certainly have offered the load, and may be asked for a little more."""
         return sent_less in self.quantity.doubts or (self.names_load and "changing load" not in self.quantity.needs)
 
     @property
     def limits_rate(self) -> bool:
-        """Whether its limit is a rate in frames/s, which a trial's figure is a count per second of."""
+        """Return whether its limit is a rate in frames/s, which a trial's figure is a count per second of."""
         return self.unit in RATE_UNITS and not self.quantity.threshold_is_load
 
     @property
     def forgiven(self) -> Limit:
-        """What all trials together must keep for a PASS."""
+        """Return what all trials together must keep for a PASS."""
         return self.quantity.forgiven(self)
 
 
@@ -166,7 +166,7 @@ class Quantity(ABC):
 
     @property
     def threshold_is_load(self) -> bool:
-        """Whether its threshold is the load that is offered, and its figures are ratios of lost frames.
+        """Return whether its threshold is the load that is offered, and its figures are ratios of lost frames.
 
         By how much it is kept only a search says.
         """
@@ -314,7 +314,7 @@ class Requirement:
 
     @property
     def in_total(self) -> bool:
-        """Whether the directions are judged by their sum."""
+        """Return whether the directions are judged by their sum."""
         return self.scope is Scope.IN_TOTAL
 
     def on_cores(self, cores: int) -> Requirement:

@@ -203,7 +203,7 @@ class Rule:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether further runs are needed, however this one ends."""
+        """Return whether further runs are needed, however this one ends."""
         return self.runs < self.shares.runs
 
     @property
@@ -220,7 +220,7 @@ class Rule:
 
     @property
     def ruling(self) -> Ruling | None:
-        """What both answers mean together; None while this run has not ended."""
+        """Return what both answers mean together; None while this run has not ended."""
         if self.own is not None and self.own.ruling is None:
             return None
         if self.is_incomplete:

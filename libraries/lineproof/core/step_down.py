@@ -90,7 +90,7 @@ class StepDown:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the generator sent at the reduced load, so that its count of frames is a clock."""
+        """Return whether the generator sent at the reduced load, so that its count of frames is a clock."""
         least, most = self.sent
         return least / (1 + RATE_TOLERANCE) <= self.second.pps <= most / (1 - RATE_TOLERANCE)
 

@@ -103,13 +103,13 @@ class Fault(Enum):
 
     @property
     def may_cost(self) -> bool:
-        """Whether frames may be missing by it that the router did not lose."""
+        """Return whether frames may be missing by it that the router did not lose."""
         # frames that were not sent are not among those offered, so none of them is missing
         return self not in (*_HIDES_ONLY, Fault.UNSENT, Fault.READING, Fault.OWN_DELAY)
 
     @property
     def may_hide(self) -> bool:
-        """Whether the router may have lost frames without its being seen."""
+        """Return whether the router may have lost frames without its being seen."""
         return self in _HIDES_ONLY or self in (Fault.COUNTERS, Fault.MISCOUNTED, Fault.CLOCK)
 
     @property
@@ -249,7 +249,7 @@ class Trial:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the testbed saw nothing wrong."""
+        """Return whether the testbed saw nothing wrong."""
         return not self.problems
 
     def cost(self, direction: DirectionCount) -> float:

@@ -141,7 +141,7 @@ class Verdict:
 
     @property
     def is_rfc2544_throughput(self) -> bool:
-        """Whether this is RFC 2544 throughput (26.1): a PASS of one frame size in trials of 60 s without loss.
+        """Return whether this is RFC 2544 throughput (26.1): a PASS of one frame size in trials of 60 s without loss.
 
         The whole load of the sentence must have been offered, even if the sending ended as late as it can have. The
         router must have counted no dropped frame: frames of other origin may stand in for as many. The caller must know

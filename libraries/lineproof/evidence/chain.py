@@ -26,7 +26,7 @@ class Break(NamedTuple):
 
 
 def first_link(run: str) -> str:
-    """What the first line of each file of *run* carries as ``previous``."""
+    """Return what the first line of each file of *run* carries as ``previous``."""
     return hashlib.sha256(run.encode(errors="surrogatepass")).hexdigest()
 
 

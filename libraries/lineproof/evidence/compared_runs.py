@@ -81,7 +81,7 @@ class ComparedSentence:
 
     @property
     def by_margin(self) -> bool:
-        """Whether two searches were compared."""
+        """Return whether two searches were compared."""
         return self.change is not None and self.test is None
 
     @property
@@ -91,7 +91,7 @@ class ComparedSentence:
 
     @property
     def state(self) -> Proven:
-        """What is proven. A verdict that turned is proof without a figure."""
+        """Return what is proven. A verdict that turned is proof without a figure."""
         verdicts = self.before.record.verdict, self.after.record.verdict
         if not self.comparable:
             return Proven.NOT_COMPARED
@@ -110,7 +110,7 @@ class ComparedSentence:
 
     @property
     def differs(self) -> bool:
-        """Whether any change is proven, also one that is allowed."""
+        """Return whether any change is proven, also one that is allowed."""
         found = self.change
         return found is not None and bool((found.high is not None and found.high < 0) or (found.low or 0) > 0)
 
@@ -129,7 +129,7 @@ class ComparedRuns:
 
     @property
     def simulated(self) -> bool:
-        """Whether any of both is."""
+        """Return whether any of both is."""
         return self.before.simulated or self.after.simulated
 
     def count(self, state: Proven) -> int:
@@ -210,7 +210,7 @@ def why_not_comparable(before: RecordedRun, after: RecordedRun) -> tuple[str, ..
 
 
 def not_finished(run: RecordedRun) -> list[str]:
-    """What *run* lacks because it did not end, in words."""
+    """Return what *run* lacks because it did not end, in words."""
     lacks = []
     if not (run.path / MANIFEST_FILE).is_file():
         lacks.append("was never closed: Robot was killed, or still runs")
@@ -220,7 +220,7 @@ def not_finished(run: RecordedRun) -> list[str]:
 
 
 def _identity(run: RecordedRun) -> Mapping[str, str]:
-    """What must be the same. The router's own versions are what may differ: they are what is tried."""
+    """Return what must be the same. The router's own versions are what may differ: they are what is tried."""
     if (known := run.environment) is None:
         return {}
     ports = {f"{port.get('driver')} at {port.get('speed_bps')} bit/s" for port in known.ports}
@@ -241,7 +241,7 @@ def _other_goal(before: RecordedRun, after: RecordedRun) -> Iterable[str]:
 
 
 def _other_terms(was: str, old: Mapping[str, Any], now: str, new: Mapping[str, Any]) -> Iterable[str]:
-    """What differs between two goals, but for keys that only one Lineproof knows."""
+    """Return what differs between two goals, but for keys that only one Lineproof knows."""
     if was != now:
         yield f"other goal: {was} → {now}"
         return
@@ -341,7 +341,7 @@ def _compared_margins(
 
 
 def _scale(test: Comparison, row: SentenceRow) -> float | None:
-    """What a change is a ratio of where the reference's mean is no measure: a share of next to nothing."""
+    """Return what a change is a ratio of where the reference's mean is no measure: a share of next to nothing."""
     if row.record.demand.unit == Unit.PERCENT.value or not test.reference.mean:
         return row.record.demand.number
     return None

@@ -35,13 +35,13 @@ def change_text(row: ComparedSentence) -> str:
 
 
 def figures_text(row: ComparedSentence) -> str:
-    """What was measured, of the reference and then of the candidate."""
+    """Return what was measured, of the reference and then of the candidate."""
     old, new = figure_text(row.before), figure_text(row.after)
     return f"{old} in both" if old == new else f"{old} → {new}"
 
 
 def proven_text(row: ComparedSentence) -> str:
-    """What that proves, or why it proves nothing, in words."""
+    """Return what that proves, or why it proves nothing, in words."""
     allowed = f"{100 * row.rule.allowed:g} %"
     if not row.comparable:
         return "the runs are not comparable"
@@ -234,7 +234,7 @@ def _hundred(ratio: float | None) -> float | None:
 
 
 def figure_text(side: SentenceRow) -> str:
-    """What was measured of a sentence."""
+    """Return what was measured of a sentence."""
     if side.search is not None and side.record.demand.measures.threshold_is_load:
         return str(side.search)
     if side.measured is None:

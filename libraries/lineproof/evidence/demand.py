@@ -95,7 +95,7 @@ class Demand:
 
     @property
     def in_total(self) -> bool:
-        """Whether the threshold is of all directions together."""
+        """Return whether the threshold is of all directions together."""
         return self.scope == Scope.IN_TOTAL.value
 
     def text(self, number: float | None = None) -> str:

@@ -63,7 +63,7 @@ def _listed(text: str | None) -> dict[str, str]:
 
 
 def derived_note(folder: Path) -> str:
-    """What is derived in *folder*, of a run that was closed, and has no sum, in words; "": nothing is."""
+    """Return what is derived in *folder*, of a run that was closed, and has no sum, in words; "": nothing is."""
     if not (folder / MANIFEST_FILE).is_file() or (text := _sums_text(folder)) is None:
         return ""
     # the pages of a study are made again from its records
@@ -76,7 +76,7 @@ def derived_note(folder: Path) -> str:
 
 
 def derived_alterations(folder: Path) -> Iterator[Alteration]:
-    """What was changed or removed since. What was added has no sum: it may be of a process that was killed."""
+    """Yield what was changed or removed since. What was added has no sum: it may be of a process that was killed."""
     text = _sums_text(folder)
     listed = _listed(text)
     if text is None or _sums_content(listed) != text:

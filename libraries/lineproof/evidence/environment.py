@@ -67,7 +67,7 @@ GIT_LIMIT = 5.0
 def environment_record(
     plan: Plan, run: str, *, simulated: bool, clock_speed: float, extra: Mapping[str, Any]
 ) -> EnvironmentRecord:
-    """That of a run of *plan* which begins now and here. *extra*: what there is beside its goal and executor."""
+    """Return that of a run of *plan* which begins now and here. *extra*: what there is beside its goal and executor."""
     return EnvironmentRecord(
         run=run,
         simulated=simulated,
@@ -135,7 +135,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def executor_facts(given: Mapping[str, str]) -> dict[str, str]:
-    """What started the run: the job of a CI system, from the variables *given*, or this machine's name.
+    """Return what started the run: the job of a CI system, from the variables *given*, or this machine's name.
 
     As Allure has it: ``name``, ``type``, and of a job ``buildName`` and ``buildUrl``.
     """

@@ -43,7 +43,7 @@ class GatedSentence:
 
     @property
     def margin_unknown(self) -> bool:
-        """Whether a load is carried, and nobody looked by how much."""
+        """Return whether a load is carried, and nobody looked by how much."""
         return self.row.is_carried and self.row.search is None
 
 
@@ -70,7 +70,7 @@ class Gate:
 
     @property
     def simulated(self) -> bool:
-        """Whether any of its runs is."""
+        """Return whether any of its runs is."""
         return any(run.simulated for run in (*self.runs, *self.baseline))
 
     @property

@@ -190,7 +190,7 @@ def _read_journal(lines: Sequence[bytes]) -> _Journal:
 def _against_journal(
     folder: Path, journal: _Journal, sums: Mapping[str, str], closed: bool, notes: list[str]
 ) -> Iterator[Alteration]:
-    """What differs from the run's own list of its files.
+    """Yield what differs from the run's own list of its files.
 
     A line is written just before its file takes its name: a crash comes between the last line and that file.
     """
@@ -218,7 +218,7 @@ def _against_journal(
 
 
 def changed_words(path: Path, digest: str, size: int | None = None) -> str:
-    """That the file *path* is another one than that with the sum *digest* and, if it is known, *size* in bytes.
+    """Return that the file *path* is another one than that with the sum *digest* and, if it is known, *size* in bytes.
 
     A sum does not show which bytes differ. It shows which copy is the right one.
     """

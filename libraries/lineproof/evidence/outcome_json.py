@@ -106,7 +106,7 @@ def read_latency(data: Any) -> LatencyCount:
 
 
 def step_down_data(found: StepDown) -> dict[str, Any]:
-    """What a repetition of an overload has besides its outcome. ``sent_pps``: ``null`` is infinite."""
+    """Return what a repetition of an overload has besides its outcome. ``sent_pps``: ``null`` is infinite."""
     return {
         "second_load_pps": found.second.pps,
         "before": field_data(found.before),

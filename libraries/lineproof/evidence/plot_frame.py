@@ -118,5 +118,5 @@ class PlotFrame:
 
 
 def series_colour(series: int) -> str:
-    """That of *series* 0, 1 …"""
+    """Return that of *series* 0, 1 …"""
     return SERIES_COLOURS[series % len(SERIES_COLOURS)]

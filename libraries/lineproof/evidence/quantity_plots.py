@@ -41,7 +41,7 @@ from .svg import Hatch
 
 
 def plot_name(demand: Demand) -> str:
-    """What the picture of a sentence shows."""
+    """Return what the picture of a sentence shows."""
     quantity = demand.measures
     if quantity.chart == "rates":
         return "Offered and forwarded rate"

@@ -106,7 +106,7 @@ class RecordedSentence:
             self.differences.append(f"trial {trial.number} had as problems: {was}; and has now: {is_now}")
 
     def reading(self, last_will_do: bool) -> Telemetry:
-        """What the next reading after the judged trials came to. Raises as it did, and RecordMismatch.
+        """Return what the next reading after the judged trials came to. Raises as it did, and RecordMismatch.
 
         *last_will_do*: where none was recorded then, because a verdict was reached later, the last one is taken.
         """
@@ -181,7 +181,7 @@ class RecordedGenerator(GeneratorConnection):
 
     @property
     def headroom(self) -> MeasuredLimits | None:
-        """What the kept calibration says; as stale as it was then."""
+        """Return what the kept calibration says; as stale as it was then."""
         plan = self.plan
         if plan.calibration is None:
             return None
@@ -204,7 +204,7 @@ class RecordedTraffic(Traffic):
     sentence: RecordedSentence
 
     def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
-        """What the record has of them."""
+        """Return what the record has of them."""
         figures = self.sentence.record.extra.get("figures", {})
         if PROBED not in figures:
             raise RecordMismatch("no probe frames were counted that would show whether frames came twice")
@@ -227,7 +227,7 @@ class RecordedSession(Session):
 
     @property
     def tolerance(self) -> Tolerance:
-        """Those that were in force; of keys that are new since then, the testbed's."""
+        """Return those that were in force; of keys that are new since then, the testbed's."""
         known = {item.name for item in fields(Tolerance)}
         then = {name: value for name, value in self.sentence.record.tolerance.items() if name in known}
         return replace(super().tolerance, **then)

@@ -41,7 +41,7 @@ class RejudgedSentence:
 
     @property
     def same(self) -> bool:
-        """Whether the records agree with each other, and today's verdict with theirs."""
+        """Return whether the records agree with each other, and today's verdict with theirs."""
         return not self.problems and self.verdict is not None and self.verdict.ruling.value == self.record.verdict
 
     @property
@@ -66,7 +66,7 @@ class RejudgedRun:
 
     @property
     def same(self) -> bool:
-        """Whether no verdict is missing, and every sentence comes to the same one."""
+        """Return whether no verdict is missing, and every sentence comes to the same one."""
         return not self.changed and all(item.same for item in self.sentences)
 
 

@@ -256,7 +256,7 @@ class RecordedRun:
 
     @property
     def simulated(self) -> bool:
-        """Whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
+        """Return whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
         known = self.environment
         timed: tuple[EnvironmentRecord | TrialRecord, ...] = (*filter(None, (known,)), *self.trials)
         return (

@@ -51,12 +51,12 @@ class SentenceRow:
 
     @property
     def confidence(self) -> float:
-        """That of the goal, 0 to 1."""
+        """Return that of the goal, 0 to 1."""
         return 1 - float(self.record.goal_terms.get("risk", 0.05))
 
     @property
     def is_carried(self) -> bool:
-        """Whether the threshold was offered and carried, which does not say how much more would be."""
+        """Return whether the threshold was offered and carried, which does not say how much more would be."""
         return self.record.verdict == "PASS" and self.record.demand.measures.threshold_is_load
 
     @cached_property
@@ -115,7 +115,7 @@ class Begun:
 
     @classmethod
     def of(cls, records: Sequence[TrialRecord]) -> Begun:
-        """That of its trials, at least one."""
+        """Return that of its trials, at least one."""
         count, number = sum(bool(item.trial.number) for item in records), records[0].requirement
         return cls(records[0].test, records[0].sentence, count, any(item.evidence for item in records), number)
 

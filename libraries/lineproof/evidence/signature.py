@@ -88,7 +88,7 @@ class SecretKey:
 
     @property
     def needs_password(self) -> bool:
-        """Whether it is encrypted."""
+        """Return whether it is encrypted."""
         return bool(self._key.is_encrypted())
 
     def unlock(self, password: str) -> None:

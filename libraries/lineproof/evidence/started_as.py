@@ -33,7 +33,7 @@ class StartedAs:
 
     @classmethod
     def of(cls, extra: Mapping[str, Any]) -> Self | None:
-        """That of a run with the *extra* data; None where nobody wrote it down."""
+        """Return that of a run with the *extra* data; None where nobody wrote it down."""
         match extra.get(STARTED_AS):
             case {"command": [str(), *_] as words, "folder": str(folder), "results": str(results)}:
                 return cls(tuple(map(str, words)), Path(folder), results)
@@ -41,7 +41,7 @@ class StartedAs:
 
     @property
     def elsewhere(self) -> str:
-        """What to do where the folder of results cannot be written."""
+        """Return what to do where the folder of results cannot be written."""
         return elsewhere(VARIABLE if self.command[0] == ROBOT else "--results ")
 
     def going_on(self, run: Path) -> str:
@@ -59,5 +59,5 @@ class StartedAs:
 
 
 def elsewhere(option: str = VARIABLE) -> str:
-    """What to do where the folder of results cannot be written. *option*: that which names another."""
+    """Return what to do where the folder of results cannot be written. *option*: that which names another."""
     return f"keep results elsewhere: {option}/another/folder"

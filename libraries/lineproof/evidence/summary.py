@@ -111,7 +111,7 @@ class ExecutionSummary:
 
     @property
     def simulated(self) -> bool:
-        """Whether any of them is."""
+        """Return whether any of them is."""
         return any(run.simulated for run in self.runs)
 
 
@@ -204,7 +204,7 @@ def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple
 
 
 def measured_text(row: SentenceRow) -> str:
-    """What was measured of the sentence, in its unit: ``95% line rate, 0 % lost``."""
+    """Return what was measured of the sentence, in its unit: ``95% line rate, 0 % lost``."""
     demand, endless = row.record.demand, sum(not math.isfinite(value) for value in row.sample)
     if endless:
         return f"beyond any limit in {endless} of {counted(len(row.sample), 'trial')}"

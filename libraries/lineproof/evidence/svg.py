@@ -129,7 +129,7 @@ class SvgPicture:
 
     @contextlib.contextmanager
     def tooltip(self, words: str) -> Iterator[None]:
-        """What is drawn inside shows *words* when it is pointed at."""
+        """Yield what is drawn inside shows *words* when it is pointed at."""
         self._shapes.append(f"<g><title>{_plain(words)}</title>")
         yield
         self._shapes.append("</g>")

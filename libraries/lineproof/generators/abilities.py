@@ -91,7 +91,7 @@ class Abilities:
         return self.lacks_of(*(name for name, asked in needed.items() if asked), *more)
 
     def lacks_of(self, *names: str) -> tuple[str, ...]:
-        """Those of *names* that are not there."""
+        """Return those of *names* that are not there."""
         return tuple(name for name in names if not getattr(self, name))
 
 

@@ -117,7 +117,7 @@ class Generator(Protocol):
 
     @property
     def streams(self) -> Mapping[str, object]:
-        """What the generator was told to send by :meth:`prepare`, as JSON data by sending port: evidence."""
+        """Return what the generator was told to send by :meth:`prepare`, as JSON data by sending port: evidence."""
         ...
 
     def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:

@@ -27,12 +27,12 @@ class GeneratorSettings(Config):
 
     @property
     def claimed(self) -> tuple[str, ...]:
-        """What no two runs may use at once, in words; none: it sees to that itself."""
+        """Return what no two runs may use at once, in words; none: it sees to that itself."""
         return ()
 
     @property
     def sends_late_frames(self) -> bool:
-        """Whether it sends all frames of a trial even if that takes longer, or stops in time."""
+        """Return whether it sends all frames of a trial even if that takes longer, or stops in time."""
         return True
 
     def with_paths(self, absolute: Callable[[Path], Path]) -> Self:

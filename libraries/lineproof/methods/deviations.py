@@ -50,7 +50,7 @@ class DeviatingResult:
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ def deviations_of(results: Sequence[object]) -> list[Deviation]:
 
 
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
-    """What *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
+    """Return what *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
     found: list[Deviation] = []
     if verdict.requirement.quantity.judges_loss:
         found.append(LOSS_OF_OFFERED_FRAMES)

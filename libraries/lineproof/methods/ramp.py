@@ -150,12 +150,12 @@ class RampResult(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         return "; ".join(self.findings)
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What was found, as a list of texts."""
+        """Return what was found, as a list of texts."""
         found, good = self.saturation, self.kept_up
         scope = ""
         if per_direction(self.trials):

@@ -35,7 +35,7 @@ class Meter(Protocol):
     settle: float
 
     def begin(self) -> NextFigure:
-        """Its figures from now on: none is a mean over time before this call but for what ``settle`` bounds.
+        """Return its figures from now on: none is a mean over time before this call but for what ``settle`` bounds.
 
         So a meter that counts energy reads its counters here, and one that keeps figures forgets those that it has.
         What was begun before is of no use here: between two trials the router idles, and that would lower the first

@@ -40,7 +40,7 @@ def execution_id() -> str:
 
 
 def beside_others() -> bool:
-    """Whether this is a process of pabot, which shares Allure's results and the summary with others."""
+    """Return whether this is a process of pabot, which shares Allure's results and the summary with others."""
     return BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is not None
 
 
@@ -51,7 +51,7 @@ def _pabot_folder(output: Path) -> Path | None:
 
 
 def _agreed(path: Path, proposal: str) -> str:
-    """What the first process wrote to *path*: its own *proposal*."""
+    """Return what the first process wrote to *path*: its own *proposal*."""
     own = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     write_whole(own, proposal)
     try:

@@ -57,7 +57,7 @@ class FrameKeywords(Component):
 
 
 def frames_of(profile: Profile, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """Those of *frames* that are *profile*'s: IPv4 with its addresses, of either direction.
+    """Return those of *frames* that are *profile*'s: IPv4 with its addresses, of either direction.
 
     Neighbour discovery, routing protocols and other frames of the router's own are left out.
     """

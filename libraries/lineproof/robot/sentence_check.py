@@ -49,7 +49,7 @@ def check_sentences(
     read: ReadSentence,
     is_keyword: Callable[[str], bool],
 ) -> tuple[list[str], list[Requirement]]:
-    """What is wrong with the sentences among *steps*, with file and line, and what the others require.
+    """Return what is wrong with the sentences among *steps*, with file and line, and what the others require.
 
     *own*: the suite's own keywords, which are no sentences.
     """
@@ -171,7 +171,7 @@ class SuiteListener:
         return problems
 
     def _explained(self, line: str, steps: Iterable[KeywordCall], unknown: set[str]) -> bool:
-        """Whether Robot reports as an unknown keyword what is a malformed sentence."""
+        """Return whether Robot reports as an unknown keyword what is a malformed sentence."""
         found = _UNKNOWN_KEYWORD.search(line)
         return found is not None and bool(self._wrong((step for step in steps if step.name == found[1]), unknown))
 

@@ -89,7 +89,7 @@ class Shared:
         self.lent.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), lent))
 
     def lent_to_suite(self) -> Lent | None:
-        """What was lent to the running suite; None: nothing."""
+        """Return what was lent to the running suite; None: nothing."""
         name = BuiltIn().get_variable_value("${SUITE NAME}")
         return next((lent for suite, lent in reversed(self.lent) if suite == name), None)
 

@@ -45,7 +45,7 @@ class KeywordCall:
     later: frozenset[str]
 
     def needs_the_run(self) -> bool:
-        """Whether its text has a variable that is set during the run: an argument, a loop's, a result."""
+        """Return whether its text has a variable that is set during the run: an argument, a loop's, a result."""
         return not self.later.isdisjoint(_variables(self.text))
 
     @property

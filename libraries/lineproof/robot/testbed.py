@@ -142,7 +142,7 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
 
 
 def _margin_words(requirements: list[Requirement]) -> str:
-    """What the searches for margins add; "" where the run asks for none."""
+    """Return what the searches for margins add; "" where the run asks for none."""
     values = (BuiltIn().get_variable_value(f"${{{name}}}") for name in ("MARGIN", "MARGIN_DEADLINE"))
     wanted, deadline = (str(value).strip().lower() for value in values)
     count = sum(item.quantity.margin == "higher loads" for item in requirements)

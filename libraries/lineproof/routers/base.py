@@ -66,7 +66,7 @@ class Router(Protocol):
         ...
 
     def facts(self) -> RouterFacts:
-        """What machine, system and cards it is. Reads only; what fails is not read, so that it never raises."""
+        """Return what machine, system and cards it is. Reads only; what fails is not read, so that it never raises."""
         ...
 
     def configure(self, sides: tuple[Side, ...]) -> None:
@@ -113,7 +113,7 @@ class Router(Protocol):
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What :meth:`restore` would undo, oldest first."""
+        """Return what :meth:`restore` would undo, oldest first."""
         ...
 
     def restore(self) -> str:
@@ -128,7 +128,7 @@ class Router(Protocol):
         ...
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """Its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""
+        """Return its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""
         ...
 
     def clear(self) -> None:

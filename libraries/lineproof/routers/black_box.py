@@ -30,7 +30,7 @@ class BlackBox:
         return {}
 
     def identify(self) -> Mapping[str, str]:
-        """That it was not asked."""
+        """Return that it was not asked."""
         return {"software": "not asked: a black box (shell: none)"}
 
     def facts(self) -> RouterFacts:

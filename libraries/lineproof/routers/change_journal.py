@@ -74,7 +74,7 @@ def _digest(name: str) -> str:
 
 
 def look(router: str, file: CommandFile | None = None, pairs: Pairs = frozenset) -> Leftover | None:
-    """What the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError.
+    """Return what the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError.
 
     *file*: that describes the router.
     """
@@ -174,7 +174,7 @@ class ChangeJournal:
 
     @property
     def pending(self) -> tuple[Change, ...]:
-        """What is not undone, oldest first."""
+        """Return what is not undone, oldest first."""
         return tuple(self._pending.values())
 
     def begin(self, occasion: Occasion) -> None:

@@ -28,12 +28,12 @@ class Change:
 
     @property
     def do_text(self) -> str:
-        """What makes it, in one line for a person."""
+        """Return what makes it, in one line for a person."""
         return _in_one_line(self.do, self.lines)
 
     @property
     def undo_text(self) -> str:
-        """What undoes it, in one line for a person."""
+        """Return what undoes it, in one line for a person."""
         return _in_one_line(self.undo, self.lines)
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ class ChangingCommands(ShellCommands):
 
     @property
     def rehearsing(self) -> bool:
-        """Whether nothing may be changed now."""
+        """Return whether nothing may be changed now."""
         return self._rehearsed is not None
 
     def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
@@ -71,7 +71,7 @@ class ChangingCommands(ShellCommands):
             raise
 
     def _text(self, step: Change, words: tuple[str, ...]) -> str:
-        """What the router is given to make or undo *step*."""
+        """Return what the router is given to make or undo *step*."""
         return "\n".join(words) if step.lines else self.quoted(words, changes=True)
 
     def _running(self, step: Change) -> Callable[..., str]:
@@ -136,7 +136,7 @@ class ChangingCommands(ShellCommands):
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What is not undone yet, oldest first."""
+        """Return what is not undone yet, oldest first."""
         return tuple(self._undo)
 
     def restore(self, keep: int = 0, over: bool = False) -> str:

@@ -51,7 +51,7 @@ class Commands(Config):
     link_speed: LinkSpeedQuery | None = None
 
     def items(self) -> Iterator[tuple[str, Query]]:
-        """Those that there are, by name."""
+        """Yield those that there are, by name."""
         for name in type(self).model_fields:
             if (command := getattr(self, name)) is not None:
                 yield name, command
@@ -66,7 +66,7 @@ class LookQuery(Query):
 
     @classmethod
     def words(cls) -> tuple[str, ...]:
-        """Those of a side."""
+        """Return those of a side."""
         return SIDE_WORDS
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ class DescribedChange(Config):
 
     @property
     def for_each_side(self) -> bool:
-        """Whether it names something of a side."""
+        """Return whether it names something of a side."""
         return any(WORD_IN_BRACES.search(line) for line in (*self.do, *self.undo))
 
 

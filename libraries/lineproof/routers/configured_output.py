@@ -26,7 +26,7 @@ def route_rows(text: str) -> list[list[str]]:
 
 
 def replaced_rows(rows: Iterable[Sequence[str]], ipv6: bool) -> list[Sequence[str]]:
-    """Those of *rows*, to one destination, whose place ``ip route replace`` without a metric takes."""
+    """Return those of *rows*, to one destination, whose place ``ip route replace`` without a metric takes."""
     return [row for row in rows if _is_replaced(row, ipv6)]
 
 

@@ -84,7 +84,7 @@ def _line(evidence: RouterEvidence) -> Explanation | None:
 
 
 def _tx_slots(evidence: RouterEvidence) -> Explanation | None:
-    """What is lost on leaving was taken in and handled: the sending side limits, whatever was lost before."""
+    """Return what is lost on leaving was taken in and handled: the sending side limits, whatever was lost before."""
     if not _sending_limits(evidence):
         return None
     dropped, handed = evidence.dropped(Stage.LEAVING), evidence.handed_to_send

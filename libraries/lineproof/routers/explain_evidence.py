@@ -149,12 +149,12 @@ class RouterEvidence:
 
     @property
     def arrival_decides(self) -> bool:
-        """Whether most of the lost frames were lost on arrival."""
+        """Return whether most of the lost frames were lost on arrival."""
         return self.lost > 0 and self.lost_on_arrival > self.lost / 2
 
     @property
     def is_blind(self) -> bool:
-        """Whether the driver of an interface under test counts nothing that its card lost."""
+        """Return whether the driver of an interface under test counts nothing that its card lost."""
         return any(_UNCOUNTED.search(nic.driver or "") for nic in self.nics)
 
     @property
@@ -190,7 +190,7 @@ class RouterEvidence:
 
     @cached_property
     def workers(self) -> tuple[WorkerLoad, ...]:
-        """Those that forward, each with its busy share; () where these were not read at this load.
+        """Return those that forward, each with its busy share; () where these were not read at this load.
 
         Of a kernel without workers of its own: the processors.
         """
@@ -281,7 +281,7 @@ class RouterEvidence:
 
     @property
     def is_freebsd(self) -> bool:
-        """Whether the router's system is FreeBSD, or made of it."""
+        """Return whether the router's system is FreeBSD, or made of it."""
         return self.facts is not None and "FreeBSD" in f"{self.facts.os} {self.facts.kernel}"
 
     def handles(self, thread: str) -> bool:
@@ -325,7 +325,7 @@ class RouterEvidence:
 
     @property
     def cores_are_idle(self) -> bool:
-        """Whether certainly a whole core has time left: idle hyper-threads may share the cores of the busy ones.
+        """Return whether certainly a whole core has time left: idle hyper-threads may share the cores of the busy ones.
 
         A core has two threads where that was not read.
         """
@@ -334,7 +334,7 @@ class RouterEvidence:
 
     @property
     def servers_are_busy(self) -> bool:
-        """Whether all who serve the queues are busy. True where they are not known."""
+        """Return whether all who serve the queues are busy. True where they are not known."""
         return set(self.placed) <= {worker.thread for worker in self.busy}
 
     @property

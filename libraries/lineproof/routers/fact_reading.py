@@ -76,7 +76,7 @@ def summarised(values: Iterable[str]) -> str | None:
 
 
 def without_missing(facts: Mapping[str, str | None]) -> dict[str, str]:
-    """Those of *facts* that were read."""
+    """Return those of *facts* that were read."""
     return {name: value for name, value in facts.items() if value}
 
 
@@ -103,7 +103,7 @@ def linux_boot_id(commands: ShellCommands) -> str:
 
 
 def kernel_facts(software: str, uname: str) -> dict[str, str]:
-    """What ``uname -a`` says of a router that runs *software*. Raises TestbedError."""
+    """Return what ``uname -a`` says of a router that runs *software*. Raises TestbedError."""
     words = uname.split()
     if len(words) < 3:
         raise TestbedError(f"'uname -a' was not understood: '{first_line(uname) or 'no output'}'")

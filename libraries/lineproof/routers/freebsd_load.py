@@ -36,7 +36,7 @@ NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
-    """What the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
+    """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
     devices = {name: device for name in interfaces if (device := sysctl_subtree(name))}
     commands = [tuple(_CLOCK.split()), tuple(_TIMES.split()), ("vmstat", "-i")]
     commands += [("sysctl", device) for device in devices.values()]
@@ -169,7 +169,7 @@ def parse_top(text: str) -> tuple[Thread, ...]:
 
 
 def busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
-    """Those of *threads* that took at least one per cent of processor *cpu*; several of a name together."""
+    """Return those of *threads* that took at least one per cent of processor *cpu*; several of a name together."""
     found: dict[str, float] = {}
     for one in threads:
         if one.cpu == cpu and one.share >= LEAST_SHARE:

@@ -221,7 +221,7 @@ class Generic(ShellRouter):
 
 
 def _read_or_note(name: str, read: Callable[[], Mapping[str, V]], unread: dict[str, str]) -> Mapping[str, V]:
-    """What *read* finds; nothing where it cannot be read, and why is in *unread*."""
+    """Return what *read* finds; nothing where it cannot be read, and why is in *unread*."""
     try:
         return read()
     except TestbedError as error:
@@ -254,7 +254,7 @@ def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[
 
 
 def side_words(side: Side) -> Mapping[str, str]:
-    """What a command may name of *side*, which is validated: letters, digits and ``_ . / : @ -`` only.
+    """Return what a command may name of *side*, which is validated: letters, digits and ``_ . / : @ -`` only.
 
     No shell or command line gives these a meaning, so nothing of a file's values can become another command.
     """

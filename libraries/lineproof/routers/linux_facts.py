@@ -73,7 +73,7 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
 
 
 def read_machine(answers: Answers) -> dict[str, str]:
-    """What :func:`machine_facts` needs, by command."""
+    """Return what :func:`machine_facts` needs, by command."""
     return answers.ask(*_MACHINE)
 
 

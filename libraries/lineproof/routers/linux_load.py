@@ -42,7 +42,7 @@ _FILES = ("/proc/uptime", "/proc/stat", "/proc/net/softnet_stat", "/proc/softirq
 
 
 def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
-    """What the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
+    """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
     commands = [("cat", file) for file in _FILES] + [("ethtool", "-S", name) for name in interfaces] + [THROTTLES]
     links = answers.ask(*(("readlink", f"/sys/class/net/{name}/device") for name in interfaces))
     before = answers.ask(*commands)
@@ -99,7 +99,7 @@ Rows = Mapping[int, tuple[int, ...]]
 
 
 def _problems(rows: Rows) -> dict[str, int]:
-    """What went wrong on each processor, by ``softnet_stat``."""
+    """Return what went wrong on each processor, by ``softnet_stat``."""
     names = ("", "softnet backlog full", "softnet time squeeze")
     return {f"{names[at]} CPU {cpu}": row[at] for cpu, row in rows.items() for at in (1, 2)}
 

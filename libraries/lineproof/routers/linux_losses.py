@@ -110,7 +110,7 @@ class Discipline:
 
     @property
     def filters(self) -> bool:
-        """Whether the drops are those of filters, not of a queue."""
+        """Return whether the drops are those of filters, not of a queue."""
         return self.words in _FILTERING
 
 

@@ -102,7 +102,7 @@ class Query(Config):
 
     @classmethod
     def words(cls) -> tuple[str, ...]:
-        """What may stand in braces in ``run``."""
+        """Return what may stand in braces in ``run``."""
         return ()
 
     @property
@@ -134,7 +134,7 @@ class Query(Config):
         return read_values(output, tuple(map(compiled, self.pattern)), self.json_paths, interface)
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """What is made of :meth:`read`, by the names that ``expected`` may use."""
+        """Return what is made of :meth:`read`, by the names that ``expected`` may use."""
         return dict(self.read(output, interface))
 
 
@@ -245,7 +245,7 @@ class CountersQuery(Query):
 
     @property
     def by_interface(self) -> bool:
-        """Whether the command is run for each interface."""
+        """Return whether the command is run for each interface."""
         return "{interface}" in self.run
 
     def knows(self, name: str) -> bool:

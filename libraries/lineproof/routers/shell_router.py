@@ -92,7 +92,7 @@ class ShellRouter:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What :meth:`restore` would undo, oldest first."""
+        """Return what :meth:`restore` would undo, oldest first."""
         return self._commands.changes
 
     def restore(self) -> str:

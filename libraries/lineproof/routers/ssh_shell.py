@@ -64,7 +64,7 @@ class SshShell:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is logged in, as far as is known."""
+        """Return whether it is logged in, as far as is known."""
         return self._connected
 
     @property
@@ -133,7 +133,7 @@ class SshShell:
         return found
 
     def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:
-        """What *command* writes in the terminal, which is opened if none is."""
+        """Return what *command* writes in the terminal, which is opened if none is."""
         if self._terminal is None:
             self._terminal = SshTerminal(self._ssh.current.client, dialogue, until - time.monotonic())
         return self._terminal.run(command, until - time.monotonic()).encode(errors="replace")

@@ -31,7 +31,7 @@ _XSTAT = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$
 def vpp_load(
     answers: Answers, interfaces: Sequence[str], clear: Callable[[], None], wait: Callable[[], None]
 ) -> RouterLoad:
-    """What VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``."""
+    """Return what VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``."""
     first = answers.ask(THROTTLES, *(("vppctl", "show", *name.split()) for name in _TWICE))
     cleared = True
     try:

@@ -27,6 +27,6 @@ def damaged_since(before: Telemetry, after: Telemetry, interfaces: Iterable[str]
 
 
 def damage_text(damaged: Mapping[str, int]) -> str:
-    """What to know of *damaged*, and what to do."""
+    """Return what to know of *damaged*, and what to do."""
     rows = ", ".join(f"{name} {count}" for name, count in damaged.items())
     return f"frames that arrived damaged, by the router's own count of CRC errors: {rows}; change the cable or modules"

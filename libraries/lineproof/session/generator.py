@@ -92,7 +92,7 @@ class GeneratorConnection:
 
     @property
     def connected(self) -> bool:
-        """Whether its ports are claimed."""
+        """Return whether its ports are claimed."""
         return self._driver is not None
 
     @property
@@ -121,12 +121,12 @@ class GeneratorConnection:
 
     @property
     def streams(self) -> Mapping[str, object]:
-        """What it was told to send, by sending port; nothing before :meth:`connect`."""
+        """Return what it was told to send, by sending port; nothing before :meth:`connect`."""
         return self._driver.streams if self._driver else {}
 
     @property
     def started(self) -> bool:
-        """Whether its server was started for this run, which takes its links down and up."""
+        """Return whether its server was started for this run, which takes its links down and up."""
         testbed = self.plan.testbed
         if isinstance(testbed, HardwareSettings):
             return testbed.starts_generator
@@ -163,7 +163,7 @@ class GeneratorConnection:
 
     @property
     def headroom(self) -> MeasuredLimits | None:
-        """What the generator carries by itself; None if it was not calibrated."""
+        """Return what the generator carries by itself; None if it was not calibrated."""
         plan = self.plan
         if plan.calibration is None:
             return None

@@ -14,7 +14,7 @@ SAVED_FOR = 3600.0
 
 
 def leftover_text(found: Leftover) -> str:
-    """What is on the router, and the commands that undo it, in their order. *found* has changes."""
+    """Return what is on the router, and the commands that undo it, in their order. *found* has changes."""
     undos = "; ".join(f"'{change.undo_text}'" for change in reversed(found.changes))
     count = len(found.changes)
     return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"

@@ -16,7 +16,7 @@ LARGEST_DIFFERENCE = 0.01
 
 
 def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None]], link_bps: float, platform: str) -> str:
-    """What has to be known of *link_bps*, the line rate in bit/s that *platform* says; "": each link shows it.
+    """Return what has to be known of *link_bps*, the line rate in bit/s that *platform* says; "": each link shows it.
 
     *cables*: both ends of each, the generator's None where it is not known. Raises TestbedError where a router's
     interface certainly has another speed; a faster one behind a generator's port that shows *link_bps* by itself is

@@ -35,7 +35,7 @@ class LinkWait:
 
     @property
     def pending(self) -> bool:
-        """Whether something was brought up, and no traffic has come through since."""
+        """Return whether something was brought up, and no traffic has come through since."""
         return self._until > 0
 
     def begin(self) -> None:

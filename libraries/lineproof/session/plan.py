@@ -136,7 +136,7 @@ class Plan:
         return tuple(replaced_files(self.project, used))
 
     def study_commands(self) -> KnownPairs:
-        """What the project's studies do on routers, and undo."""
+        """Return what the project's studies do on routers, and undo."""
         return command_pairs(self.project.studies)
 
     @property
@@ -150,7 +150,7 @@ class Plan:
 
     @property
     def probe(self) -> tuple[Profile, bool]:
-        """What is sent slowly before anything is judged, through all pairs, and whether in both directions."""
+        """Return what is sent slowly before anything is judged, through all pairs, and whether in both directions."""
         return _probe(self.catalogue, self.abilities)
 
     def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
@@ -293,7 +293,7 @@ class Plan:
 
     @property
     def abilities(self) -> Abilities:
-        """What the testbed's generator can do."""
+        """Return what the testbed's generator can do."""
         return generator_kind(self.testbed.generator_type).abilities
 
     def check_generator(self, traffic: Requirement | TrafficWords) -> None:

@@ -116,12 +116,12 @@ class RouterConnection:
 
     @property
     def is_black_box(self) -> bool:
-        """Whether nobody logs in to it: its platform's software has ``shell: none``."""
+        """Return whether nobody logs in to it: its platform's software has ``shell: none``."""
         return self.plan.software.shell == "none"
 
     @property
     def connected(self) -> bool:
-        """Whether :meth:`connect` was called."""
+        """Return whether :meth:`connect` was called."""
         return self._router is not None
 
     @property
@@ -131,17 +131,17 @@ class RouterConnection:
 
     @property
     def shell(self) -> Shell:
-        """Its shell. Raises TestbedError if none is connected."""
+        """Return its shell. Raises TestbedError if none is connected."""
         return _required(self._shell)
 
     @property
     def watch(self) -> RouterWatch:
-        """Its readings. Raises TestbedError if none is connected."""
+        """Return its readings. Raises TestbedError if none is connected."""
         return _required(self._watch)
 
     @property
     def restarted(self) -> bool:
-        """Whether it has restarted since it was configured."""
+        """Return whether it has restarted since it was configured."""
         return self._watch is not None and self._watch.restarted
 
     @property
@@ -156,7 +156,7 @@ class RouterConnection:
 
     @property
     def simulation_signs(self) -> tuple[str, ...]:
-        """What it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
+        """Return what it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
         return simulation_signs({f"the router's {name}": value for name, value in self._versions.items()})
 
     @property
@@ -194,7 +194,7 @@ class RouterConnection:
         self._check_neighbours()
 
     def link_states(self) -> tuple[LinkState, ...]:
-        """Its interfaces under test, in the order of the sides. Raises TestbedError."""
+        """Return its interfaces under test, in the order of the sides. Raises TestbedError."""
         names = [side.interface for side in self.testbed.facts.sides]
         sudo, file = self.testbed.facts.router.sudo, self.plan.command_file
         return read_link_states(self.plan.software.shell, self.shell, names, sudo, file)
@@ -225,7 +225,7 @@ class RouterConnection:
         self.warnings = tuple(f"{each.ages}; {each.remedy} for good" for each in found if each.ages)
 
     def prepare_configuration(self, rehearsed: bool = False) -> Callable[[], None]:
-        """What :meth:`configure` does on the router, to be called later; the generator is asked now.
+        """Return what :meth:`configure` does on the router, to be called later; the generator is asked now.
 
         *rehearsed*: within the router's rehearsal, without a journal.
         """
@@ -247,7 +247,7 @@ class RouterConnection:
         return configure
 
     def planned_changes(self) -> tuple[tuple[Change, ...], str]:
-        """What :meth:`configure` would change on the router now, and why the list is not whole ("": it is).
+        """Return what :meth:`configure` would change on the router now, and why the list is not whole ("": it is).
 
         Nothing is changed. Raises TestbedError if the generator's ports or the router cannot be read.
         """

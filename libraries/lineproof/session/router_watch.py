@@ -59,7 +59,7 @@ class RouterWatch:
 
     @property
     def restarted(self) -> bool:
-        """Whether the router has restarted since it was configured."""
+        """Return whether the router has restarted since it was configured."""
         return self._restarted is not None
 
     def read(self) -> Telemetry:

@@ -41,7 +41,7 @@ class SeenFrames:
         self._longest.clear()
 
     def likely_cause(self, profile: Profile, directions: Sequence[Direction]) -> str:
-        """What a router most likely lacks that forwards no frame of *profile* in one of *directions*."""
+        """Return what a router most likely lacks that forwards no frame of *profile* in one of *directions*."""
         headers, size, found = profile.headers, longest_size(profile), []
         if any(self._kind(profile, direction) in self._longest for direction in directions):
             return _mtu_words(profile)  # shorter ones came through

@@ -100,12 +100,12 @@ class Session:
 
     @property
     def simulated(self) -> bool:
-        """Whether nothing here is a measurement, as far as known: not all is before both are connected."""
+        """Return whether nothing here is a measurement, as far as known: not all is before both are connected."""
         return bool(self.simulation_signs)
 
     @property
     def simulation_signs(self) -> tuple[str, ...]:
-        """What shows that generator or router is simulated, in words; whatever the testbed file says."""
+        """Return what shows that generator or router is simulated, in words; whatever the testbed file says."""
         return (*self.generator.simulation_signs, *self.router.simulation_signs)
 
     @property
@@ -121,7 +121,7 @@ class Session:
         return math.nan if found == 1.0 and self.simulated else found
 
     def versions(self) -> dict[str, str]:
-        """What generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
+        """Return what generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
         found = {f"generator.{name}": value for name, value in self.generator.versions.items()}
         return found | {f"router.{name}": value for name, value in self.router.versions.items()}
 

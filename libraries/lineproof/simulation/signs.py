@@ -17,5 +17,5 @@ _MARKS = (MODEL_DRIVER, "SIMULATED")
 
 
 def simulation_signs(said: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of *said* (what says it -> its words) that a simulation says, in words."""
+    """Return those of *said* (what says it -> its words) that a simulation says, in words."""
     return tuple(f"{who}: {words}" for who, words in said.items() if any(mark in words for mark in _MARKS))

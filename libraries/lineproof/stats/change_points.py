@@ -40,7 +40,7 @@ def noise(values: Sequence[float]) -> float:
 
 
 def penalty_of(values: Sequence[float]) -> float:
-    """What a change costs in :func:`best_partition`: PENALTY x noise² x ln n."""
+    """Return what a change costs in :func:`best_partition`: PENALTY x noise² x ln n."""
     return PENALTY * noise(values) ** 2 * math.log(len(values))
 
 

@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether a difference is proven at this confidence. False does not prove that the means are equal."""
+        """Return whether a difference is proven at this confidence. False does not prove that the means are equal."""
         return abs(self.difference) > self.half_width
 
     def relative_to(self, scale: float | None = None, allowed: float = 0.0) -> RelativeChange:
@@ -79,7 +79,7 @@ class Comparison:
         return RelativeChange(change, error, self.degrees_of_freedom, p)
 
     def text(self) -> str:
-        """What ministat(1) prints below its plot; the last line differs for Welch's test. Then the note."""
+        """Return what ministat(1) prints below its plot; the last line differs for Welch's test. Then the note."""
         lines = []
         if isinstance(self.reference, Summary) and isinstance(self.candidate, Summary):
             lines += [VITALS_HEAD, self.reference.vitals("x"), self.candidate.vitals("+")]

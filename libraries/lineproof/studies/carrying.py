@@ -71,7 +71,7 @@ class Carried:
 
     @property
     def sessions(self) -> dict[str, Any]:
-        """Those of its environment, each with the run that opened it."""
+        """Return those of its environment, each with the run that opened it."""
         found = self.environment.extra.get(SESSIONS)
         return {
             name: {"carried_from": self.run_id, **session}

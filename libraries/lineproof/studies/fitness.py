@@ -77,7 +77,7 @@ class SenderFigures:
 
 
 def senders_of(found: StudyResults) -> list[SenderFigures]:
-    """What generators sent, in the order of rows and variants; nothing of a study with a router."""
+    """Return what generators sent, in the order of rows and variants; nothing of a study with a router."""
     senders = []
     for cell in found.cells.values():
         if found.study.measures[cell.row].kind not in PAST_ROUTER or not cell.values:

@@ -126,7 +126,7 @@ def headline(found: StudyResults) -> str:
 
 
 def notes(found: StudyResults) -> list[str]:
-    """What must be known of the figures: how far published ones are, and why they are not met; drift, gaps."""
+    """Return what must be known of the figures: how far published ones are, and why they are not met; drift, gaps."""
     close = closeness_words(found.pairs)
     rows = [*found.history, *_tolerances(found), *([f"Beside the published figures: {close}."] if close else [])]
     rows += [

@@ -44,7 +44,7 @@ class Visit:
 
     @property
     def steps(self) -> Iterator[Step]:
-        """Its measurements."""
+        """Yield its measurements."""
         return (Step(self.block, self.turn, self.variant, row) for row in self.rows)
 
 

@@ -69,7 +69,7 @@ def page(found: StudyResults) -> str:
 
 
 def _box(found: StudyResults, variant: str) -> tuple[str, ...]:
-    """What a variant is measured on: without a router, the testbed."""
+    """Return what a variant is measured on: without a router, the testbed."""
     own = found.study.variants[variant]
     if found.study.bypass:
         return (own.testbed or found.testbed,)

@@ -64,7 +64,7 @@ class PreparedStudy:
 
     @property
     def plan(self) -> Plan:
-        """That of the baseline, or of the first variant: the goal is that of all, the testbed of most."""
+        """Return that of the baseline, or of the first variant: the goal is that of all, the testbed of most."""
         return self.plans.get(self.study.baseline or "") or next(iter(self.plans.values()))
 
     def gap(self, variant: str, row: str) -> str:
@@ -78,7 +78,7 @@ class PreparedStudy:
         return plan.testbed.testbed, plan.platform.platform, plan.software_name, software, self._started(variant)
 
     def _started(self, variant: str) -> tuple[tuple[str, object], ...]:
-        """What a simulated router has to be configured as from its start, because its commands do not tell.
+        """Return what a simulated router has to be configured as from its start, because its commands do not tell.
 
         It is so without commands, and where another variant has the same, as with another number of flows.
         """
@@ -96,7 +96,7 @@ class PreparedStudy:
         return replace(plan, testbed=plan.testbed.model_copy(update={"seed": plan.testbed.seed + own}))
 
     def commands_of(self, variant: str) -> tuple[CommandPair, ...]:
-        """What is run on the router for a variant."""
+        """Return what is run on the router for a variant."""
         return self.study.variants[variant].commands
 
     def fingerprints(self) -> dict[str, str]:

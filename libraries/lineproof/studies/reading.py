@@ -33,7 +33,7 @@ def repeats_of_run(folder: Path) -> int | None:
 
 
 def read_results(folder: Path) -> StudyResults:
-    """What the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
+    """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
     records = read_measurements(folder)
     environment = read_run(folder).environment
     study = study_of_run(folder)

@@ -68,7 +68,7 @@ class Cell:
 
     @property
     def at_least(self) -> bool:
-        """Whether the median is only what was offered most, and the router's limit somewhere above."""
+        """Return whether the median is only what was offered most, and the router's limit somewhere above."""
         return 0 < len(self.values) <= 2 * self.bounds
 
     @property
@@ -79,7 +79,7 @@ class Cell:
 
     @property
     def few(self) -> str:
-        """That it has values and too few of them; ""."""
+        """Return that it has values and too few of them; ""."""
         known = bool(self.values) and not self.measured
         return f"values of {self.blocks} of {counted(self.asked, 'block')} are too few" if known else ""
 
@@ -120,12 +120,12 @@ class StudyResults:
 
     @property
     def published(self) -> tuple[Cell, ...]:
-        """Those with a published figure."""
+        """Return those with a published figure."""
         return tuple(cell for cell in self.cells.values() if cell.published)
 
     @property
     def outside(self) -> tuple[Cell, ...]:
-        """Those whose published figure is not met."""
+        """Return those whose published figure is not met."""
         return tuple(cell for cell in self.published if not cell.inside)
 
     @property
@@ -142,22 +142,22 @@ class StudyResults:
 
     @property
     def gaps(self) -> tuple[Cell, ...]:
-        """Those without any value, or with too few."""
+        """Return those without any value, or with too few."""
         return tuple(cell for cell in self.cells.values() if not cell.measured)
 
     @property
     def failures(self) -> tuple[Cell, ...]:
-        """Those of the gaps that should have a value."""
+        """Return those of the gaps that should have a value."""
         return tuple(cell for cell in self.gaps if not cell.excused)
 
     @property
     def complete(self) -> bool:
-        """Whether all that was planned was measured, or is a gap with its reason."""
+        """Return whether all that was planned was measured, or is a gap with its reason."""
         return len(self.records) >= self.planned
 
     @property
     def close_enough(self) -> bool:
-        """Whether no more than MOST_OUTSIDE of the published figures are outside."""
+        """Return whether no more than MOST_OUTSIDE of the published figures are outside."""
         return len(self.outside) <= MOST_OUTSIDE * len(self.published)
 
     def rows(self) -> list[tuple[str, list[Cell]]]:
@@ -178,7 +178,7 @@ def results_of(
     planned: int = 0,
     machine: str = "",
 ) -> StudyResults:
-    """What *records* of *study* come to. *planned*: how many there should be. *machine*: see StudyResults."""
+    """Return what *records* of *study* come to. *planned*: how many there should be. *machine*: see StudyResults."""
     cells: dict[tuple[str, str], Cell] = {}
     drifts: dict[str, Compared] = {}
     for row in study.measures:
@@ -224,7 +224,7 @@ def results_of(
 
 
 def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -> Cell:
-    """What the records of one row and variant come to by themselves."""
+    """Return what the records of one row and variant come to by themselves."""
     line = next((record.line for record in own if record.line is not None), None)
     gaps = [record for record in own if record.value is None]
     published = _runs(study.published_figure(row, name))

@@ -36,7 +36,7 @@ CPU, CORE_SHARE, STEAL, IDLE = "cpu_seconds_per_mframe", "core_share", "steal_pe
 def sending_figures(
     session: Session, traffic: TrafficWords, begin: Callable[[], None], keep: Callable[[Trial], None]
 ) -> dict[str, float]:
-    """What is offered when line rate is asked for. *begin*: called before the first trial, *keep* after each.
+    """Return what is offered when line rate is asked for. *begin*: called before the first trial, *keep* after each.
 
     Raises TestbedError, CharacterisationEnded for trials that prove nothing.
     """

@@ -84,7 +84,7 @@ class StudyTolerance(Config):
         return max(points, self.percent / 100 * abs(published))
 
     def words(self, rate: bool = True, difference: bool = False) -> str:
-        """What is allowed, of a *rate* and a *difference* of two."""
+        """Return what is allowed, of a *rate* and a *difference* of two."""
         percent = f"{self.percent:g} % of the published figure"
         if not rate or not self.points:
             return percent
@@ -171,7 +171,7 @@ class Variant(Config):
 
     @property
     def setup(self) -> RouterSetup:
-        """What its commands make of the router."""
+        """Return what its commands make of the router."""
         return RouterSetup(commands=self.commands, configured=self.configured)
 
 
@@ -243,7 +243,7 @@ class Study(Config):
         return tuple(name for name in self.variants if row in self.rows_of(name))
 
     def traffic_of(self, row: str, variant: str) -> str:
-        """What is sent for *row* through *variant*."""
+        """Return what is sent for *row* through *variant*."""
         own = self.variants[variant]
         words = (own.traffic or self.measures[row].traffic).split()
         if own.flows is not None:
@@ -265,7 +265,7 @@ class Study(Config):
         return self.measures[row].tolerance or (self.published.tolerance if self.published else StudyTolerance())
 
     def published_figure(self, row: str, variant: str) -> Figure | None:
-        """What the source has; None: nothing."""
+        """Return what the source has; None: nothing."""
         return None if self.published is None else self.published.rows.get(row, {}).get(variant)
 
     def explanation(self, row: str, variant: str) -> str:

@@ -36,7 +36,7 @@ class ProcessIdentity:
 
     @property
     def alive(self) -> bool:
-        """Whether this process still runs. One in another PID namespace cannot be seen and counts as alive."""
+        """Return whether this process still runs. One in another PID namespace cannot be seen and counts as alive."""
         boot, _, space = self.where.partition(" ")
         here_boot, _, here_space = _boot_and_namespace().partition(" ")
         if boot != here_boot:

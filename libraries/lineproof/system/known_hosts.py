@@ -75,7 +75,7 @@ def read_known_hosts(path: Path) -> tuple[KnownHost, ...]:
 
 
 def known_fingerprints(path: Path, host: str, port: int) -> frozenset[str]:
-    """Those of the keys that *path* holds for a host. Raises TestbedError naming a line that is broken."""
+    """Return those of the keys that *path* holds for a host. Raises TestbedError naming a line that is broken."""
     name = host_name(host, port)
     return frozenset(fingerprint(line.blob) for line in read_known_hosts(path) if not line.marker and line.is_of(name))
 

@@ -41,7 +41,7 @@ class Login:
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """What its secrets are called, and those of its jump host."""
+        """Return what its secrets are called, and those of its jump host."""
         own = tuple(name for name in (self.password_from, self.passphrase_from, self.key_from) if name)
         return own + (self.jump.secret_names if self.jump else ())
 

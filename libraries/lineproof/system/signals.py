@@ -21,7 +21,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def interrupt_words(number: int) -> str:
-    """What ended the work, for messages: ``interrupted by Ctrl-C``."""
+    """Return what ended the work, for messages: ``interrupted by Ctrl-C``."""
     names = {signal.SIGINT: "Ctrl-C", signal.SIGHUP: "a hang-up (SIGHUP)"}
     found = signal.Signals(number)
     return f"interrupted by {names.get(found, found.name)}"

@@ -72,7 +72,7 @@ class SshTerminal:
         """Each line of ``first``, and what it wrote."""
 
     def run(self, command: str, limit: float) -> str:
-        """What *command* writes within *limit* s, without its echo, the prompt, and the pager's words."""
+        """Return what *command* writes within *limit* s, without its echo, the prompt, and the pager's words."""
         if "\n" in command or "\r" in command:
             raise TestbedError(f"'{shortened(command)}' is more than one line; a terminal takes one at a time")
         until = time.monotonic() + limit
@@ -124,7 +124,7 @@ class SshTerminal:
 
 
 def _last_line(received: bytearray) -> str:
-    """What stands in the last line, without spaces after it."""
+    """Return what stands in the last line, without spaces after it."""
     tail = bytes(received[max(received.rfind(b"\n") + 1, len(received) - _TAIL) :])
     return terminal_text(tail.decode(errors="replace")).rstrip()
 

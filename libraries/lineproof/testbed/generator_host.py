@@ -29,7 +29,7 @@ class GeneratorHost:
 
 
 def read_generator_host(generator: TrexGeneratorSettings, login: Login | None) -> GeneratorHost | None:
-    """What the generator's host shows; None where the testbed file has no way to it. Never raises."""
+    """Return what the generator's host shows; None where the testbed file has no way to it. Never raises."""
     start = generator.start
     if start is not None and start.host == "local":
         return GeneratorHost(read_host(local_shell))

@@ -63,7 +63,7 @@ class OpenTestbed:
 
     @property
     def runs(self) -> bool:
-        """Whether all processes that were started for it run."""
+        """Return whether all processes that were started for it run."""
         return all(process.runs for process in self._processes)
 
     def problems(self) -> tuple[str, ...]:

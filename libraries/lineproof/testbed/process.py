@@ -106,7 +106,7 @@ class TestbedProcess:
 
     @property
     def runs(self) -> bool:
-        """Whether it runs."""
+        """Return whether it runs."""
         return self._child.poll() is None
 
     def _await_ready(self, address: tuple[str, int] | None, limit: float) -> Mapping[str, Any]:

@@ -163,7 +163,7 @@ class CommonSettings(Config):
 
     @property
     def sends_late_frames(self) -> bool:
-        """Whether the generator sends all frames of a trial even if it takes longer (TRex), or stops in time."""
+        """Return whether the generator sends all frames of a trial even if it takes longer (TRex), or stops in time."""
         return False
 
 
@@ -281,7 +281,7 @@ class HardwareSettings(CommonSettings):
 
     @property
     def starts_generator(self) -> bool:
-        """Whether its generator is a server that is started for each run."""
+        """Return whether its generator is a server that is started for each run."""
         return self.trex is not None and self.trex.start is not None
 
     @property

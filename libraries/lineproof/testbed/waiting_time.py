@@ -62,12 +62,12 @@ class WaitProgress:
 
     @property
     def noted(self) -> bool:
-        """Whether anything was waited for."""
+        """Return whether anything was waited for."""
         return bool(self._last)
 
     @property
     def is_over(self) -> bool:
-        """Whether the limit is reached."""
+        """Return whether the limit is reached."""
         return self.waited >= self._limit
 
     def note(self, why: str) -> None:

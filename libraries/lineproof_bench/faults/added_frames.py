@@ -106,7 +106,7 @@ class HelloFrames(PeriodicFrames):
         self._requests[port] = self.at(port), limit
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Those since :meth:`capture`."""
+        """Return those since :meth:`capture`."""
         first, limit = self._requests.get(port, (0, 0))
         return (CapturedFrame(port, HELLO, self._now()),) * min(limit, self.at(port) - first)
 
@@ -128,6 +128,6 @@ class PauseFrames:
             frames.end(fault)
 
     def at(self, port: int, by: str) -> dict[str, int]:
-        """Those at *port*, as the card there ``by`` generator or router counts them."""
+        """Return those at *port*, as the card there ``by`` generator or router counts them."""
         received = "router" if by == "generator" else "generator"
         return {"pauses_received": self._of[received].at(port), "pauses_sent": self._of[by].at(port)}

@@ -101,7 +101,7 @@ class FaultyBackend:
     # -- for the server and the shells
 
     def server_actions(self) -> tuple[ServerAction, ...]:
-        """What the server has to do because of faults since the last call."""
+        """Return what the server has to do because of faults since the last call."""
         self._advance()
         found, self._actions = tuple(self._actions), []
         return found
@@ -122,7 +122,7 @@ class FaultyBackend:
         return self._clock.frozen_at(self._clock.now())
 
     def reported_groups(self, groups: list[int]) -> list[int]:
-        """Those of the packet *groups* asked for that an answer reports."""
+        """Return those of the packet *groups* asked for that an answer reports."""
         self._advance()
         return self._groups.reported(groups)
 

@@ -65,7 +65,7 @@ class GroupFaults:
         return next((fault.shows for fault in reversed(self._active) if fault.shows), None)
 
     def reported(self, groups: list[int]) -> list[int]:
-        """Those of *groups* that an answer reports."""
+        """Return those of *groups* that an answer reports."""
         match self._reporting():
             case "nothing":
                 return []

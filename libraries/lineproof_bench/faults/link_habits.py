@@ -21,7 +21,7 @@ class LinkHabits:
 
     @property
     def none(self) -> bool:
-        """Whether its links are always there."""
+        """Return whether its links are always there."""
         return self._habits == RouterHabits()
 
     def configured(self, up: Iterable[str], now: float) -> None:

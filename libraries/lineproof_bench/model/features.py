@@ -45,7 +45,7 @@ class StateTable(Config):
     cached: Annotated[int, Field(ge=1)]
 
     def cycles(self, states: int) -> float:
-        """What the look-up in a table of *states* costs beyond that in one of a few."""
+        """Return what the look-up in a table of *states* costs beyond that in one of a few."""
         outside = max(0.0, 1 - self.cached / states) if states else 0.0
         return states / self.buckets * self.hit + (1 + states / self.buckets) * self.miss * outside
 

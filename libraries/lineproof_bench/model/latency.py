@@ -25,7 +25,7 @@ _FULL_AT = 0.999
 
 
 def least_latency(model: RouterModel, size: float) -> float:
-    """What every frame of *size* bytes with FCS takes."""
+    """Return what every frame of *size* bytes with FCS takes."""
     return FIXED_LATENCY + 2 * l2_bits(size) / model.link_bps * 1e6
 
 

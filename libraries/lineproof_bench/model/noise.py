@@ -36,7 +36,7 @@ class ModelNoise:
 
     @property
     def in_burst(self) -> bool:
-        """Whether a burst of frames is being lost."""
+        """Return whether a burst of frames is being lost."""
         return self._burst_left > 0
 
     def new_trial(self, spread: float) -> None:

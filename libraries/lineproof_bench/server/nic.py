@@ -186,7 +186,7 @@ _ETHERTYPES: Mapping[int, FrameLayer] = {0x86DD: "ipv6", 0x8100: "vlan", 0x88A8:
 
 
 def layers_of(frame: bytes) -> Iterator[FrameLayer]:
-    """What *frame*, an Ethernet frame, has beside plain IPv4."""
+    """Yield what *frame*, an Ethernet frame, has beside plain IPv4."""
     at, tags = 12, 0
     while (layer := _ETHERTYPES.get(int.from_bytes(frame[at : at + 2], "big"))) is not None:
         tags += layer in ("vlan", "qinq")

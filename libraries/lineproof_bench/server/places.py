@@ -26,7 +26,7 @@ class Places:
             raise refused(f"core_mask: '0x{mask:x}' for {self.cores} cores generates an empty set")
 
     def of_port(self, index: int) -> dict[str, Any]:
-        """Its part of the port's entry. The ports of a pair share their cores."""
+        """Return its part of the port's entry. The ports of a pair share their cores."""
         first = index // 2 * self.cores
         return {
             "cores": list(range(first, first + self.cores)),

@@ -90,7 +90,7 @@ class ServerPort:
 
     @property
     def active(self) -> bool:
-        """Whether it sends or is paused."""
+        """Return whether it sends or is paused."""
         return self.state in ("TX", "PAUSE")
 
     def require(self, command: str, *states: str) -> None:
@@ -147,7 +147,7 @@ class ServerPort:
         return traffic
 
     def multiplied(self, factor: float) -> tuple[StreamTraffic, ...]:
-        """What it sends with all rates times *factor*, except fixed rates."""
+        """Return what it sends with all rates times *factor*, except fixed rates."""
         fixed = {stream.stream_id for stream in self.streams.values() if stream.fixed_rate}
         return tuple(row if row.stream_id in fixed else replace(row, pps=row.pps * factor) for row in self.sent)
 
@@ -155,7 +155,7 @@ class ServerPort:
 
     @property
     def has_destination(self) -> bool:
-        """Whether the next hop's MAC is known."""
+        """Return whether the next hop's MAC is known."""
         return self.destination_mac not in ("", NO_MAC)
 
     def set_l2(self, destination: str) -> None:
@@ -233,7 +233,7 @@ class ServerPort:
         return f"{name}, {BY_A_MODEL}" if self._by_a_model else name
 
     def information(self) -> dict[str, Any]:
-        """Its entry in ``get_system_info``, without its place."""
+        """Return its entry in ``get_system_info``, without its place."""
         return {
             "index": self.index,
             "hw_mac": self.description.mac,

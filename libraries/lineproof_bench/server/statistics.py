@@ -77,7 +77,7 @@ class Statistics:
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
 
     def one_moment(self) -> AbstractContextManager[None]:
-        """What is read while the context is open shows one moment of the bench's clock."""
+        """Return what is read while the context is open shows one moment of the bench's clock."""
         return self._simulated.frozen() if self._simulated else nullcontext()
 
     def sample_cpu(self) -> None:

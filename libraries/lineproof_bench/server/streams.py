@@ -61,7 +61,7 @@ class ServerStream:
 
     @property
     def fixed_rate(self) -> bool:
-        """Whether no multiplier changes its rate."""
+        """Return whether no multiplier changes its rate."""
         return self.group is not None and self.group.rule == "latency"
 
     @property

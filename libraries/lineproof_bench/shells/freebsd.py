@@ -103,7 +103,7 @@ def _boottime(line: CommandLine) -> str:
 
 
 def _read_only(line: CommandLine) -> dict[str, str]:
-    """What the kernel and the drivers show; the processors' time is that spent on packets, and idle."""
+    """Return what the kernel and the drivers show; the processors' time is that spent on packets, and idle."""
     state, times = line.state, []
     for thread in state.threads:
         times += [0, 0, 0, *thread.ticks(STATHZ)]

@@ -38,7 +38,7 @@ class FreeBsdFrames:
     routes: dict[str, str] = field(default_factory=dict)
 
     def of_interface(self, name: str) -> str:
-        """Its rows of ``ifconfig``."""
+        """Return its rows of ``ifconfig``."""
         rows = [ipaddress.IPv6Interface(address) for owner, address in sorted(self.addresses) if owner == name]
         text = "".join(f"\tinet6 {row.ip} prefixlen {row.network.prefixlen}\n" for row in rows)
         options = (

@@ -30,7 +30,7 @@ class VppFrames:
     labels: set[tuple[str, str, str, str]] = field(default_factory=set)
 
     def run(self, text: str, known: frozenset[str]) -> str | None:
-        """What it prints for the command *text*; None: it is none of these. Raises FrameError."""
+        """Return what it prints for the command *text*; None: it is none of these. Raises FrameError."""
         for pattern, handler in _COMMANDS:
             if found := pattern.fullmatch(text):
                 names = {"name", "link"} & set(found.groupdict())
@@ -43,7 +43,7 @@ class VppFrames:
         return None
 
     def shown_addresses(self) -> str:
-        """Its rows of ``show interface address``."""
+        """Return its rows of ``show interface address``."""
         return "".join(
             f"{name} ({'up' if name in self.up else 'dn'}):\n"
             + "".join(f"  L3 {address}\n" for owner, address in sorted(self.addresses) if owner == name)
@@ -51,7 +51,7 @@ class VppFrames:
         )
 
     def shown_neighbours(self, uptime: float) -> str:
-        """Its rows of ``show ip neighbors``."""
+        """Return its rows of ``show ip neighbors``."""
         return "".join(
             f"{uptime:12.4f}{address:>39}{'S':>5}{mac:>21} {name}\n"
             for (name, address), mac in sorted(self.neighbours.items())

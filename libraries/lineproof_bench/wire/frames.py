@@ -55,7 +55,7 @@ class WireStream:
 
 
 def _written_values(variable: FieldVariable, found: NDArray[np.uint64], frame: Bytes) -> NDArray[np.uint64]:
-    """What the frames hold after these numbers were written over the bytes of *frame*."""
+    """Return what the frames hold after these numbers were written over the bytes of *frame*."""
     if not (variable.values or variable.mask or variable.shift):
         return found
     before = int.from_bytes(frame[variable.offset : variable.offset + variable.size].tobytes(), "big")

@@ -195,7 +195,7 @@ class RunningTrial:
 
     @property
     def paused(self) -> bool:
-        """Whether it is paused."""
+        """Return whether it is paused."""
         return not self._running.is_set()
 
     def pause(self) -> None:
@@ -212,7 +212,7 @@ class RunningTrial:
 
     @property
     def over(self) -> bool:
-        """Whether the thread has sent its last."""
+        """Return whether the thread has sent its last."""
         return self._thread is not None and not self._thread.is_alive()
 
     def stop(self) -> None:

@@ -47,7 +47,7 @@ class SenderProcess:
 
     @property
     def specification(self) -> dict[str, Any]:
-        """What the process gets as its specification."""
+        """Return what the process gets as its specification."""
         commands, answers, status = self.far
         place = {"netns": self._netns, "interface": self._interface, "timed": self.timed}
         return {**place, "commands": commands, "answers": answers, "status": status}
@@ -103,7 +103,7 @@ class SenderProcess:
 
     @property
     def busy(self) -> bool:
-        """Whether a trial was begun that has not ended; False as well when the process has died."""
+        """Return whether a trial was begun that has not ended; False as well when the process has died."""
         if not self._alive or self.status[0] >= self.number:
             return False
         try:

@@ -23,7 +23,7 @@ RING = RINGS["vpp"]
 
 
 def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float) -> PortCounters:
-    """What port 1 has after port 0 sent one flow; 1 s later."""
+    """Return what port 1 has after port 0 sent one flow; 1 s later."""
     backend.start({0: traffic("64b 1-flow", pps)}, seconds)
     clock.time += seconds + 1.0
     return backend.counters(1)

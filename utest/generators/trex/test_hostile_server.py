@@ -116,7 +116,7 @@ def opened(hostile: HostileServer) -> Iterator[TrexGenerator]:
 
 
 def failure(generator: TrexGenerator, hostile: HostileServer, method: str, answer: Answer | None) -> str:
-    """What a trial says while the server answers *method* so; the next one is good."""
+    """Return what a trial says while the server answers *method* so; the next one is good."""
     hostile.instead[method] = answer
     try:
         with pytest.raises(TestbedError) as caught:

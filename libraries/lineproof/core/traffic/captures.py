@@ -101,7 +101,7 @@ def _ipv4_addresses(frame: bytes) -> tuple[int, int] | None:
 
 
 def _flow(frame: bytes, with_ports: bool = True) -> bytes:
-    """What identifies the flow: all before the IP header, addresses and, if any, ports."""
+    """Return what identifies the flow: all before the IP header, addresses and, if any, ports."""
     header = ip_header(frame)
     if header is None:
         return frame

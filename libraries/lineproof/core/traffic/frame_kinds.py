@@ -32,7 +32,7 @@ class FrameKinds:
 
     @classmethod
     def of(cls, catalogue: Catalogue, kinds: Collection[FrameKind]) -> FrameKinds:
-        """What the words of *catalogue* need, limited to *kinds*."""
+        """Return what the words of *catalogue* need, limited to *kinds*."""
         words = catalogue.headers.values()
         tags = [tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in word.tags) for word in words if word.tags]
         labels = [(word.labels[0], word.labels_back[0]) for word in words if word.labels]

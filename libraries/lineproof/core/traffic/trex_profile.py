@@ -77,12 +77,12 @@ class TrexProfile:
 
     @property
     def steady(self) -> bool:
-        """Whether all streams are sent all the time."""
+        """Return whether all streams are sent all the time."""
         return self.patterns == (None, None)
 
     @property
     def ends(self) -> bool:
-        """Whether it would end by itself, and is started again."""
+        """Return whether it would end by itself, and is started again."""
         return any(item is not None and item.ends for item in self.patterns)
 
     def intended(self, second: bool, pps: float, seconds: float) -> int:

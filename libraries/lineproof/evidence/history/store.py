@@ -153,7 +153,7 @@ def database_errors(address: StoreAddress) -> Iterator[None]:
 
 
 def _driver_errors() -> tuple[type[Exception], ...]:
-    """What psycopg raises where it is called without SQLAlchemy; nothing where it was not needed."""
+    """Return what psycopg raises where it is called without SQLAlchemy; nothing where it was not needed."""
     driver = sys.modules.get("psycopg")
     return () if driver is None else (driver.Error,)
 

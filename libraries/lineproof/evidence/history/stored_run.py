@@ -31,7 +31,7 @@ class StoredRun:
 
     @property
     def name(self) -> str:
-        """What the store knows it by."""
+        """Return what the store knows it by."""
         return str(self.run["run"])
 
     @property

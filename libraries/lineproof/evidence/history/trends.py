@@ -34,7 +34,7 @@ class Selection:
     since: float | None = None
 
     def rows(self, store: HistoryStore) -> list[Mapping[str, Any]]:
-        """Those rows, by time. Raises TestbedError."""
+        """Return those rows, by time. Raises TestbedError."""
         where, values = ["started IS NOT NULL"], dict[str, object]()
         for name in ("platform", "software", "testbed"):
             if (wanted := getattr(self, name)) is not None:

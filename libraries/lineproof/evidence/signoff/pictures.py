@@ -27,7 +27,7 @@ _MOST_MARKS = 120
 
 
 def sentence_plot(row: SentenceRow, number: int) -> str:
-    """What each trial measured, against what was promised; the side that breaks the promise is hatched.
+    """Return what each trial measured, against what was promised; the side that breaks the promise is hatched.
 
     Of a load that is carried it is the share of frames lost, by which it is judged; else the sentence's own figure. A
     trial that is set aside is a hatched column: it has no mark, and no part in the scale.
@@ -74,7 +74,7 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
 
 
 def _values(row: SentenceRow, lossy: bool) -> list[float | None]:
-    """What each trial measured, in the order in which they were sent; None: it is set aside."""
+    """Return what each trial measured, in the order in which they were sent; None: it is set aside."""
     losses = [100 * loss for loss in row.losses]
     figures = dict(zip(row.figures, losses, strict=True)) if lossy else row.figures
     known = {place: value for place, value in figures.items() if value is not None}
@@ -117,7 +117,7 @@ def _ends(values: Sequence[float], lossy: bool) -> tuple[float, float]:
 
 
 def _unit(unit: str, high: float) -> tuple[float, str]:
-    """What to divide figures up to *high* by, and their unit then: ``Mpps``."""
+    """Return what to divide figures up to *high* by, and their unit then: ``Mpps``."""
     if not unit.startswith(("pps", "bit/s")):
         return 1.0, unit
     words = si(high, unit).split(" ", 1)[1]

@@ -10,7 +10,7 @@ from ..records import RequirementRecord
 
 
 def in_plain_words(record: RequirementRecord) -> str:
-    """What the sentence of *record* promises."""
+    """Return what the sentence of *record* promises."""
     demand = record.demand
     least = "at least" if demand.at_least else "at most"
     figure = f"{least} {demand.text()}{f' {demand.scope}' if demand.scope else ''}"

@@ -79,7 +79,7 @@ def _tries(sheet: Sheet) -> Iterator[str]:
 
 
 def appendix(sheet: Sheet) -> Iterator[str]:
-    """What the sheet itself has no room for; nothing if it has all."""
+    """Yield what the sheet itself has no room for; nothing if it has all."""
     unkept, waived = _unkept(sheet), sheet.used_waivers
     most = _most_reasons(sheet)
     if len(sheet.rows) <= IN_FULL and len(unkept) <= most and len(waived) <= most:

@@ -49,16 +49,16 @@ class Sheet:
 
     @property
     def rows(self) -> tuple[SentenceRow, ...]:
-        """Its sentences."""
+        """Return its sentences."""
         return self.summary.rows
 
     def number(self, row: SentenceRow) -> int:
-        """Its number on the sheet, from 1: those of the records have gaps where margins were searched."""
+        """Return its number on the sheet, from 1: those of the records have gaps where margins were searched."""
         return 1 + self.rows.index(row)
 
     @property
     def watermark(self) -> tuple[str, ...]:
-        """What stands across every page."""
+        """Return what stands across every page."""
         return (*(["DRAFT"] if self.draft else []), *(["SIMULATED"] if self.run.simulated else []))
 
     def waiver(self, row: SentenceRow) -> Waiver | None:
@@ -67,7 +67,7 @@ class Sheet:
 
     @property
     def used_waivers(self) -> tuple[tuple[SentenceRow, Waiver], ...]:
-        """Those that a sentence needs."""
+        """Return those that a sentence needs."""
         return tuple((row, waiver) for row in self.rows if (waiver := self.waiver(row)) is not None)
 
     @property
@@ -133,7 +133,7 @@ def _reasons(run: RecordedRun, summary: RunSummary, waivers: Mapping[int, Waiver
 
 
 def _judged_again(folder: Path) -> tuple[str, list[str]]:
-    """What the records say when they are judged again, and why they are not to be signed, in words.
+    """Return what the records say when they are judged again, and why they are not to be signed, in words.
 
     Whoever changes a record can seal the run again; he would have to change all that leads to its verdict too.
     """

@@ -147,7 +147,7 @@ class AgentPlace:
         return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{self.namespace}-{self.interface}")
 
     def argv(self) -> tuple[str, ...]:
-        """What starts the agent's shell there."""
+        """Return what starts the agent's shell there."""
         if "/" in self.namespace:
             # nobody else knows it, so there is no lock to hold
             return (*inside(self.namespace, bound=True), "env", "lock=/dev/null", "/bin/sh")
@@ -211,7 +211,7 @@ class Agent:
         self._lines.put(None)
 
     def ask(self, command: str, limit: float = COMMAND_LIMIT) -> str:
-        """What *command* wrote, within *limit* s. Raises TestbedError, also for an exit status that is not 0."""
+        """Return what *command* wrote, within *limit* s. Raises TestbedError, also for an exit status that is not 0."""
         return self._checked(command, self._order(command), limit)
 
     def _checked(self, command: str, mark: str, limit: float) -> str:

@@ -84,7 +84,7 @@ class Program(Protocol):
         ...
 
     def listen(self, seconds: float) -> Mapping[int, Heard]:
-        """What each port receives in *seconds* in which nothing is sent. Raises TestbedError."""
+        """Return what each port receives in *seconds* in which nothing is sent. Raises TestbedError."""
         ...
 
 
@@ -95,15 +95,15 @@ class LinuxPorts:
     ports: Mapping[int, Port]
 
     def counters(self, port: Port) -> Mapping[str, int]:
-        """Those of the interface. Raises TestbedError."""
+        """Return those of the interface. Raises TestbedError."""
         return interface_counters(port)
 
     def facts(self, port: Port) -> Mapping[str, str]:
-        """Those of the interface. Raises TestbedError."""
+        """Return those of the interface. Raises TestbedError."""
         return read_facts(port.agent)
 
     def listen(self, seconds: float) -> Mapping[int, Heard]:
-        """What the interfaces count meanwhile. Raises TestbedError."""
+        """Return what the interfaces count meanwhile. Raises TestbedError."""
         before = {port.index: self.counters(port)["ipackets"] for port in self.ports.values()}
         time.sleep(seconds)
         after = {port.index: self.counters(port)["ipackets"] for port in self.ports.values()}
@@ -159,7 +159,7 @@ class ProgramGenerator:
 
     @property
     def streams(self) -> Mapping[str, object]:
-        """What is sent, by sending port."""
+        """Return what is sent, by sending port."""
         return self._streams
 
     def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:

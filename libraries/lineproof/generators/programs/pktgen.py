@@ -117,7 +117,7 @@ class PktGen:
         return found[0]
 
     def counters(self, port: Port) -> Mapping[str, int]:
-        """What the programs counted at *port* so far."""
+        """Return what the programs counted at *port* so far."""
         return dict(self._counts[port.index])
 
     def facts(self, port: Port) -> Mapping[str, str]:
@@ -125,7 +125,7 @@ class PktGen:
         return interface_facts(port.agent)
 
     def listen(self, seconds: float) -> Mapping[int, Heard]:
-        """What each port receives in *seconds* without traffic. Raises TestbedError."""
+        """Return what each port receives in *seconds* without traffic. Raises TestbedError."""
         for port in self._ports.values():
             self._receive(port.agent, seconds + self._link_wait + READY + END_LIMIT)
         time.sleep(seconds + self._link_wait + READY)

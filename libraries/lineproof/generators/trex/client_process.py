@@ -76,7 +76,7 @@ class ClientProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Return whether the process runs."""
         return self._process.poll() is None
 
     def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:

@@ -45,5 +45,5 @@ _REMEDIES = {
 
 
 def remedy_of(refusal: str) -> str:
-    """What to add to the server's words; "" where they say enough."""
+    """Return what to add to the server's words; "" where they say enough."""
     return next((remedy for words, remedy in _REMEDIES.items() if words in refusal), "")

@@ -82,7 +82,7 @@ class Question:
 
     @property
     def ipv6(self) -> bool:
-        """Whether it is asked by neighbour discovery, not by ARP."""
+        """Return whether it is asked by neighbour discovery, not by ARP."""
         return ":" in self.address
 
     @property

@@ -196,7 +196,7 @@ def _rows(counters: Mapping[str, int]) -> str:
 def _pauses(
     answer: Mapping[str, Any], tx_port: int, rx_port: int, load: Load, speeds: Mapping[int, float]
 ) -> Iterator[Problem]:
-    """That pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way.
+    """Yield that pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way.
 
     Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
     """

@@ -47,7 +47,7 @@ class PortClaim:
 
     @property
     def outlived(self) -> bool:
-        """Whether it is older than CLAIM_LIFETIME."""
+        """Return whether it is older than CLAIM_LIFETIME."""
         now = machine_uptime()
         # less than at its writing: this machine has restarted since
         return now - (self.uptime if self.uptime <= now else 0.0) > CLAIM_LIFETIME

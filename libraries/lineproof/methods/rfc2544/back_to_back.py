@@ -67,7 +67,7 @@ class BackToBackResult(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         scope = per_direction(self.trials)
         if self.mean is None:
             found = "not measured"

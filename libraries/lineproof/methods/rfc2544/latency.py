@@ -60,7 +60,7 @@ class LatencyResult(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         figures = ", ".join(map(str, self.directions)) or "not measured"
         streams = f"{len(self.samples)} streams of {self.duration:g} s"
         return "; ".join(filter(None, (f"{self.size} bytes: latency {figures}", streams, self.ended)))

@@ -36,7 +36,7 @@ class LossCurve(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         curve = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
         scope = f"{per_direction(self.trials)}, in the worse direction" if per_direction(self.trials) else ""
         found = f"{self.size:g} bytes: loss at per cent of line rate{scope}: {curve or 'not measured'}"

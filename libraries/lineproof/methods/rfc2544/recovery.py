@@ -47,7 +47,7 @@ class RecoveryResult(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         mean = f"{self.mean} in the mean" if self.mean is not None else "no mean"
         found = (
             f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"

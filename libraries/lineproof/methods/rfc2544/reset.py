@@ -78,7 +78,7 @@ class ResetResult(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         if not self.recovered:
             found = self.ended or "it did not forward again within the time given"
         else:

@@ -40,7 +40,7 @@ class ThroughputResult(DeviatingResult):
 
     @property
     def found(self) -> str:
-        """What was found, in words, without the deviations."""
+        """Return what was found, in words, without the deviations."""
         scope = per_direction(self.trials)
         if self.throughput is None:
             least = f" down to {si(self.beyond.pps, 'pps')}{scope}" if self.beyond else ""

@@ -92,12 +92,12 @@ class LabPlace:
         return (self._problem,) if self._problem else ()
 
     def news(self) -> tuple[str, ...]:
-        """What happened to the place since this was called last, in words."""
+        """Return what happened to the place since this was called last, in words."""
         found, self._news = self._news, []
         return tuple(found)
 
     def record(self) -> dict[str, str]:
-        """What the environment record says of the place."""
+        """Return what the environment record says of the place."""
         return {"coordinator": self._settings.coordinator, "place": self.name, "owner": self.owner}
 
     def power_cycle(self, power: PowerCycleSettings) -> str:

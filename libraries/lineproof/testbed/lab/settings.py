@@ -80,5 +80,5 @@ class LabSettings(Config):
         return self
 
     def filters(self, testbed: str) -> dict[str, str]:
-        """What labgrid's reservation asks for; by default the place that is named as the *testbed*."""
+        """Return what labgrid's reservation asks for; by default the place that is named as the *testbed*."""
         return dict(self.tags) or {"name": self.place or testbed}

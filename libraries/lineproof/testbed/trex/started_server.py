@@ -77,7 +77,7 @@ class StartedServer(Protocol):
         ...
 
     def status(self) -> int | None:
-        """Its exit status as a shell reports it (128 + n: by signal n); None while it runs; -1: not known."""
+        """Return its exit status as a shell reports it (128 + n: by signal n); None while it runs; -1: not known."""
         ...
 
     def stop(self, limit: float) -> bool:

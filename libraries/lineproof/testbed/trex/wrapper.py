@@ -79,7 +79,7 @@ RESERVED_ARGUMENTS = frozenset(
 
 
 def extra_problem(argument: str) -> str:
-    """What is wrong with an argument of the testbed file's ``extra``, in words; "" if nothing is."""
+    """Return what is wrong with an argument of the testbed file's ``extra``, in words; "" if nothing is."""
     if not _EXTRA.fullmatch(argument):
         return "there is one that is no argument of TRex's; expected letters, digits and any of _ . , : / = + @ % -"
     if argument.split("=")[0] in RESERVED_ARGUMENTS:

@@ -131,12 +131,12 @@ class ClientLibrary(Protocol):
 
     @property
     def reachable(self) -> bool:
-        """Whether the library reports a connection."""
+        """Return whether the library reports a connection."""
         ...
 
     @property
     def lost(self) -> bool:
-        """Whether the server no longer answers. False before the first connection."""
+        """Return whether the server no longer answers. False before the first connection."""
         ...
 
     @property

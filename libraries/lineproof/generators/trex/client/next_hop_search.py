@@ -29,7 +29,7 @@ CAPTURE = {"limit": MOST_KEPT, "mode": "cyclic", "tx": [], "filter": CAPTURE_FIL
 def question_of(
     port: int, status: Mapping[str, Any], own_mac: str, named: Mapping[str, str] | None, explicit: bool
 ) -> Question | None:
-    """What *port* has to ask; None if its destination is known. Raises Refusal if there is nobody to ask.
+    """Return what *port* has to ask; None if its destination is known. Raises Refusal if there is nobody to ask.
 
     *status*: ``get_port_status``; *named*: ``source`` and ``address`` of the testbed file. *explicit*: it comes before
     what the server knows; else it is for a server that knows no next hop.

@@ -198,7 +198,7 @@ class OfficialLibrary(StlLibrary):
 
     @property
     def lost(self) -> bool:
-        """Whether the server has not answered a request."""
+        """Return whether the server has not answered a request."""
         return self._client is not None and not self._client.conn.rpc.is_connected()
 
     @property

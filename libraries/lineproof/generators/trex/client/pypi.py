@@ -227,7 +227,7 @@ class PypiLibrary(StlLibrary):
 
     @property
     def lost(self) -> bool:
-        """Whether the server, which publishes every 0.5 s, is silent."""
+        """Return whether the server, which publishes every 0.5 s, is silent."""
         if self._client is None:
             return False
         connection = self._client.conn

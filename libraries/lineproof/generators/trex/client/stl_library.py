@@ -221,5 +221,5 @@ class StlLibrary(ABC):
 
     @property
     def reachable(self) -> bool:
-        """Whether the library reports a connection."""
+        """Return whether the library reports a connection."""
         return self._client is not None and bool(self._client.is_connected())
