@@ -207,6 +207,8 @@ def of_the_testbed() -> list[Case]:
         Case("800 foreign frames a second, 800 lost", "FI", RATE, router(forwarded=lambda n: n, foreign=2801)),
         Case("40 foreign frames a second at 5 Mpps", "P", RATE, router(forwarded=lambda n: n, foreign=40)),
         Case("40 foreign frames a second, 300 lost", "F", RATE, router(6e-5, foreign=40)),
+        Case("10 foreign frames a second at 100 kpps", "P", "64b unidirectional ≥ 100 kpps", router(foreign=10)),
+        Case("10 foreign frames a second at 1 kpps", "I", "64b unidirectional ≥ 1 kpps", router(foreign=10)),
         Case(
             "a hundred copies and a hundred lost",
             "I",
@@ -285,6 +287,15 @@ def of_latency() -> list[Case]:
     slow_own = OwnPart(trials=1000, delay=500.0)
     return [
         Case("W7 0.9 % of the frames late, p99", "PI", P99, probed({10: 1982, 10_000: 18})),
+        Case("10 foreign frames a second at 1 Mpps, max", "P", MAX, router(probes=FAST, foreign=10)),
+        Case("2 % of the frames are foreign ones, p99", "I", P99, router(probes=FAST, foreign=lambda n: n // 50)),
+        Case("the same, more than all came back, p50", "P", P50, router(-0.02, probes=FAST)),
+        Case(
+            "2 % of the frames are foreign ones, reorders",
+            "I",
+            REORDERS,
+            router(probes=probe_frames({10: 20_000}), foreign=lambda n: n // 50),
+        ),
         Case("p99, 0.1 % late", "P", P99, probed({10: 1998, 10_000: 2})),
         Case("p99, 3 % late", "F", P99, probed({10: 1940, 10_000: 60})),
         Case(
@@ -482,6 +493,9 @@ def of_other_quantities() -> list[Case]:
         Case("recovers in 0.6 s", "P", RECOVERS, recovering(0.5, 0.6)),
         Case("recovers in 2.5 s", "F", RECOVERS, recovering(2.5, 2.6, lost_late=1e5)),
         Case("recovers in 1.9 to 2.1 s", "I", RECOVERS, recovering(1.9, 2.1)),
+        Case("recovers with 2 % foreign frames", "I", RECOVERS, recovering(0.5, 0.6, foreign=lambda n: n // 50)),
+        Case("recovers late after 5 % too much overload", "I", RECOVERS, recovering(2.5, 2.6, 1e5, sent=1.05)),
+        Case("recovers after 5 % too little", "I", f"{RECOVERS} at 10 Mpps", recovering(0.5, 0.6, sent=0.95)),
         Case("recovers: its end was not seen", "I", RECOVERS, recovering(0.5, None)),
         Case("recovers, but was never overloaded", "I", RECOVERS, recovering(0.5, 0.6, overload_loss=0.001)),
         Case(

@@ -54,7 +54,7 @@ def test_loss_counts_whatever_else_came() -> None:
 
 def test_many_frames_of_other_origin_prove_nothing() -> None:
     noisy = ForeignFrames({1: 400}, 4.0)
-    found = judged(noisy, stray=100, pps=20e3)
+    found = judged(noisy, stray=50, pps=20e3)
     assert found.ruling is Ruling.INCONCLUSIVE and Fault.FOREIGN.value in found.message
     assert judged(noisy, stray=100, lost=120, pps=20e3).ruling is Ruling.FAIL
 

@@ -149,11 +149,17 @@ def costly(cycles: float, vectors_per_call: float = 100.0, testbed: Measure | No
 
 
 def recovering(
-    low: float, high: float | None, lost_late: float = 0.0, overload_loss: float = 0.3, control_loss: float = 0.0
+    low: float,
+    high: float | None,
+    lost_late: float = 0.0,
+    overload_loss: float = 0.3,
+    control_loss: float = 0.0,
+    sent: float = 1.0,
+    foreign: Count = 0,
 ) -> Measure:
     """Return a router whose last frame after an overload was lost between *low* and *high* s (None: end not seen).
 
-    *lost_late*: frames that certainly were lost after the limit.
+    *lost_late*: frames that certainly were lost after the limit. *sent*, *foreign*: as of :func:`router`.
     """
     readings = {
         "timed": 1.0,
@@ -163,7 +169,7 @@ def recovering(
         "recovery_low_s.0": low,
         **({} if high is None else {"recovery_high_s.0": high}),
     }
-    return _with_readings(router(overload_loss), readings)
+    return _with_readings(router(overload_loss, sent=sent, foreign=foreign), readings)
 
 
 def _with_readings(testbed: Measure, readings: Mapping[str, float]) -> Measure:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import AT_THE_LOAD, Conditions, name, own_ceiling, own_delay, own_loss, ports
+from ...core.doubts import AT_THE_LOAD, Conditions, foreign_frames, name, own_ceiling, own_delay, own_loss, ports
 from ...core.latency import Errors, LatencyCount, LatencySpread, Statistic, pooled, time_words
 from ...core.phrases import mean_rate
 from ...core.quantity import Promise, Quantity, Reason
@@ -46,7 +46,7 @@ class Latency(Quantity):
     statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
     has_total = False
     loss_explains = True
-    doubts = (*AT_THE_LOAD, overloaded, own_loss, own_ceiling, own_delay)
+    doubts = (*AT_THE_LOAD, overloaded, foreign_frames, own_loss, own_ceiling, own_delay)
     is_of_exact_load = True
     chart = "histogram"
     title = "Latency"
@@ -160,7 +160,8 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
         spread = spread.with_later_frames()
     most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
     spread = spread.with_lost(most, min(certain, most))
-    return spread if math.isinf(hidden) else spread.with_lost(count.sent * hidden / offered)
+    unseen = 0.0 if math.isinf(hidden) or hidden <= forgiven * offered else count.sent * hidden / offered
+    return spread.with_lost(unseen)
 
 
 def _lost_beside(count: LatencyCount, loss_ratio: float, forgiven: float) -> float:

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import USABLE_SHARE, own_loss
+from ...core.doubts import GENTLE, USABLE_SHARE, foreign_frames, own_loss
 from ...core.goal import Goal
 from ...core.phrases import median_words, percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.step_down import OVERLOAD_LOSS_RATIO, RATE_TOLERANCE, REDUCED_LOAD_SHARE, StepDown, TimeBounds
-from ...core.trial import Load, Measure, Outcome, Trial
+from ...core.trial import DirectionCount, Load, Measure, Outcome, Trial
 from ...core.units import Unit
 from ...units import si
 
@@ -69,7 +69,7 @@ class Recovery(Quantity):
     needs = frozenset({"changing load"})
     has_total = False
     takes_time = False
-    doubts = (own_loss,)
+    doubts = (own_loss, foreign_frames)
     title = "Recovery after an overload"
     example = "recovers in ≤ 2 s"
 
@@ -120,6 +120,9 @@ class Recovery(Quantity):
             f" {percent(max(0.0, lost))} were lost, then {phases.after:g} s at {si(reduced.pps, 'pps')}"
         )
         doubts = list(dict.fromkeys(filter(None, (_why_unproven(promise, trial) for trial in trials))))
+        sent = [_overload(row) for trial in trials for row in trial.outcome.directions]
+        if max(sent) > 1 + GENTLE or (promise.names_load and min(sent) < 1 - GENTLE):
+            doubts.append(f"the overload was {percent(min(sent))} to {percent(max(sent))} of the one asked for")
         if _is_near_ceiling(promise):
             doubts.append(f"{promise.own.words}; {promise.own.remedy}")
         words = f"the last frame was lost {TimeBounds(worst.low, worst.high)} after the overload had ended"
@@ -187,8 +190,17 @@ def _time(promise: Promise, trial: Trial, place: int) -> Bounds:
     high = _reading(trial, "recovery_high_s", place, math.inf)
     carried = _reading(trial, "control_loss", place) <= promise.goal.forgiven
     may_be_own = 0 < trial.cost(row) >= _reading(trial, "lost_late", place)
-    may_be_own |= _is_near_ceiling(promise)
-    return Bounds(low if carried and not may_be_own else 0.0, math.inf if trial.hidden(row) > 0 else max(low, high))
+    may_be_own |= _is_near_ceiling(promise) or _overload(row) > 1 + GENTLE
+    too_little = promise.names_load and _overload(row) < 1 - GENTLE
+    return Bounds(
+        low if carried and not may_be_own else 0.0,
+        math.inf if too_little or trial.hidden(row) > 0 else max(low, high),
+    )
+
+
+def _overload(row: DirectionCount) -> float:
+    """Return the frames offered in both phases, as a share of those intended: the second is checked by its rate."""
+    return row.offered / max(1, row.intended)
 
 
 def _is_near_ceiling(promise: Promise) -> bool:
