@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import HOST_COUNTS, Fault
+from lineproof.core.verdict import Try
 from support.made_testbeds import fault, router, slow, verdict_on
 
 RATE = "64b unidirectional ≥ 5 Mpps"
@@ -76,3 +78,13 @@ def test_a_verdict_names_what_widened_it_where_that_matters() -> None:
     assert Fault.FOREIGN.value in unwatched.message and Fault.UNWATCHED.value not in unwatched.message
     verdict = verdict_on(RATE, router(0.01))
     assert verdict.evidence is not None and verdict.evidence[0] >= verdict.evidence[1] == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "says"), [("FAIL INCONCLUSIVE", "try 3 of"), ("PASS", ""), ("INCONCLUSIVE", "try 2 of")]
+)
+def test_earlier_tries_that_did_not_pass_are_named(verdicts: str, says: str) -> None:
+    tries = tuple(Try(f"run {name}", name, 0.0, 1.0) for name in verdicts.split())
+    message = replace(verdict_on("64b unidirectional ≥ 1 Mpps", router()), tries=tries).message
+    assert says in message and ("a FAIL" in message) is ("FAIL" in verdicts)
+    assert bool(says) is ("of this sentence, after" in message)

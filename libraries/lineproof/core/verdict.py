@@ -122,16 +122,17 @@ class Verdict:
         return list(filter(None, lines))
 
     def _tries_text(self) -> str:
-        failed = [item for item in self.tries if item.verdict == Ruling.FAIL.value]
-        if not failed:
+        missed = [item for item in self.tries if item.verdict != Ruling.PASS.value]
+        if not missed:
             return ""
-        day = datetime.fromtimestamp(failed[-1].ended, UTC)
+        worst = next((item for item in reversed(missed) if item.verdict == Ruling.FAIL.value), missed[-1])
+        day = datetime.fromtimestamp(worst.ended, UTC)
         own = self.evidence[0] if self.evidence else 1.0
         odds = math.prod([item.odds for item in self.tries]) * (1 / own if self.ruling is Ruling.FAIL else own)
         together = "both" if len(self.tries) == 1 else f"all {len(self.tries) + 1}"
         return (
-            f"try {len(self.tries) + 1} of this sentence, after a FAIL of {day.day} {day:%B}; evidence over {together}"
-            f" {odds_text(odds)}"
+            f"try {len(self.tries) + 1} of this sentence, after {'a' if worst.verdict == 'FAIL' else 'an'}"
+            f" {worst.verdict} of {day.day} {day:%B}; evidence over {together} {odds_text(odds)}"
         )
 
     @property
