@@ -8,11 +8,12 @@ from typing import get_args
 import pytest
 
 from lineproof.core.bounds import UNKNOWN, Bounds
+from lineproof.core.deciding import OPEN, shown_by
 from lineproof.core.quantity import Need, Promise, Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, unended
 from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
@@ -51,6 +52,12 @@ def test_a_trial_that_shows_nothing_is_unknown_and_not_zero(quantity: Quantity) 
         figures = promise.figures([trial])
         assert all(not promise.limit.keeps(promise.limit.worse_end(figure)) for figure in figures)
         assert all(promise.limit.keeps(promise.limit.better_end(figure)) for figure in figures)
+
+
+@every
+def test_a_trial_in_which_the_run_was_ended_speaks_both_ways(quantity: Quantity) -> None:
+    for promise in promises_of(quantity):
+        assert shown_by(unended(GOOD.trial()), promise) == OPEN
 
 
 @every

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lineproof.core.deciding import Asked, TrialConditions, decide
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Load, Tolerance, Trial, read_trial
+from lineproof.core.trial import Load, Tolerance, Trial, read_trial, unended
 from support.made_testbeds import LINE_PPS, RANK, down, goal_named, promised, router
 
 STANDARD = goal_named("standard")
@@ -94,6 +94,14 @@ def test_an_interrupted_run_is_one_with_that_which_goes_on() -> None:
     soak = promise_of(sentence=f"{RATE} for 20 s")
     assert ruling_of(soak, [made(0.0)] * 12, [made(0.0)] * 7) is None
     assert ruling_of(soak, [made(0.0)] * 12, [made(0.0)] * 8) is Ruling.PASS
+
+
+def test_whoever_ends_the_run_in_each_bad_trial_gains_nothing() -> None:
+    promise, good = promise_of(), made(0.0)
+    cut = [[good] * 2 + [unended(good)]] * 20
+    assert ruling_of(promise, *cut) is None, "each third trial may have missed the limit"
+    once = [[good] * 7 + [unended(good)], [good] * 3]
+    assert (ruling_of(promise, *once), ruling_of(promise, *once, [good])) == (None, Ruling.PASS)
 
 
 def test_what_a_run_lost_beyond_what_is_forgiven_is_not_mended_by_others() -> None:

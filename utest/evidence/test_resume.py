@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from lineproof.core.deciding import OPEN
 from lineproof.core.trial import Fault, Problem
 from lineproof.errors import ConfigError
 from lineproof.evidence.outcome_json import problems_data
 from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
-from lineproof.evidence.records import KNOWN_AFTERWARDS, EnvironmentRecord
+from lineproof.evidence.records import KNOWN_AFTERWARDS, EnvironmentRecord, TrialRecord
 from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
@@ -52,7 +53,7 @@ def test_the_trials_of_each_sentence_are_given_out_once_and_in_order(tmp_path: P
     written(tmp_path, ("a", "PASS"), ("b", "INCONCLUSIVE"), ("a", "FAIL"), ("c", None))
     earlier = EarlierRun.find(tmp_path, RUN, SUITE)
     taken = [earlier.take("T", sentence) for sentence in ("a", "a", "a", "b", "c")]
-    assert [[item.requirement for item in trials] for trials in taken] == [[1, 1], [3, 3], [], [2, 2], [4, 4]]
+    assert [[item.requirement for item in trials] for trials in taken] == [[1, 1], [3, 3], [], [2, 2], [4, 4, 4]]
     assert {item.trial.run for trials in taken for item in trials} == {RUN}
     assert EarlierRun.find(tmp_path, RUN, SUITE).take("another test", "a") == []
 
@@ -62,7 +63,19 @@ def test_what_was_known_afterwards_widens_them_again(tmp_path: Path):
     written(tmp_path, ("a", "PASS"), ("b", None), extra={KNOWN_AFTERWARDS: known})
     earlier = EarlierRun.find(tmp_path, RUN, SUITE)
     assert [item.trial.problems for item in earlier.take("T", "a")] == [(), (COPIES,)]
-    assert [item.trial.problems for item in earlier.take("T", "b")] == [(UNREAD,), (UNREAD,)], "nobody read the router"
+    *whole, cut = earlier.take("T", "b")
+    assert [item.trial.problems for item in whole] == [(UNREAD,), (UNREAD,)], "nobody read the router"
+    assert (cut.trial.number, cut.trial.has_ended, cut.trial.offered, cut.evidence) == (3, False, 0, OPEN)
+
+
+def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_path: Path):
+    folder = RunFolder.create(tmp_path, RUN)
+    folder.write_environment(environment(run=folder.run_id))
+    warm_up = replace(trial_record(number=0), requirement=1, sentence="a", test="T", run=folder.run_id, evidence="")
+    folder.add_trial(warm_up)
+    (cut,) = EarlierRun.find(tmp_path, RUN, SUITE).take("T", "a")
+    assert (cut.trial.number, cut.trial.has_ended, cut.trial.run) == (1, False, RUN)
+    assert TrialRecord.from_json(cut.to_json()).trial == cut.trial
 
 
 @pytest.mark.parametrize(

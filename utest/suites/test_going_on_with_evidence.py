@@ -78,7 +78,8 @@ def test_an_interrupted_sentence_goes_on_where_it_stood(tmp_path: Path) -> None:
     assert all(trial.run for trial in decided)
     judged = [trial for trial in long if trial.number]
     assert [trial.number for trial in judged] == list(range(1, 301))
-    assert sum(bool(trial.run) for trial in judged) == len(before)
+    assert sum(bool(trial.run) for trial in judged) == len(before) + 1
+    assert [trial.number for trial in judged if not trial.has_ended] == [len(before) + 1]
 
 
 def test_another_goal_begins_at_1_and_a_try_after_a_fail_says_so(tmp_path: Path) -> None:

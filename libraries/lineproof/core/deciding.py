@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from .doubts import with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
-from .trial import Load, Measure, Tolerance, Trial, read_trial
+from .trial import Load, Measure, Tolerance, Trial, counted_trials, read_trial
 
 MOST_UNCERTAIN = 0.003
 """Share of a trial by which its sending time may be uncertain: more load makes up for that much, then longer trials."""
@@ -81,11 +81,12 @@ class Asked:
         self._own.append(trial)
         self._spent += 1
         window = min(goal.budget, promise.soak or goal.budget)
-        latest = self._own[-window:] if promise.soak else self._own
+        # nothing can be added up of a trial that did not end; it is one that missed, or kept, the limit
+        latest = counted_trials(self._own[-window:] if promise.soak else self._own)
         whole = promise.figures(latest)
         rest = window - self._spent
         mended = promise.figures(latest, rest) if rest > 0 else whole
-        of_all = whole if len(self._own) == len(self.trials) else promise.figures(self.trials)
+        of_all = whole if len(self._own) == len(self.trials) else promise.figures(counted_trials(self.trials))
         # of quantities whose trials have a length of their own, each counts as one
         own = trial.outcome.duration if promise.quantity.is_mean else promise.quantity.trial_seconds(promise)
         self._rule.add(figures, whole, mended, trial.outcome.duration / own, of_all)

@@ -185,8 +185,9 @@ AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
 
 
 def with_doubts(trial: Trial, conditions: Conditions, doubts: Sequence[Doubt]) -> Trial:
-    """Return *trial* with the problems of every doubt added to its own."""
-    added = tuple(problem for doubt in doubts for problem in doubt(trial, conditions))
+    """Return *trial* with the problems of every doubt added to its own. Of one that has not ended all is in doubt."""
+    concerned = doubts if trial.has_ended else ()
+    added = tuple(problem for doubt in concerned for problem in doubt(trial, conditions))
     return replace(trial, problems=trial.problems + added)
 
 

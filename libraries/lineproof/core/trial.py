@@ -6,7 +6,7 @@ Terms: RFC 2285 3.5 (intended load, offered load), RFC 2544 26.1 (trial), RFC 99
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -100,6 +100,7 @@ class Fault(Enum):
     NEIGHBOUR = "the router lost the address of the generator's port"
     ROUTER = "the router restarted or could not be reached"
     CLOCK = "the clock jumped"
+    UNENDED = "the run was ended"
 
     @property
     def may_cost(self) -> bool:
@@ -110,7 +111,7 @@ class Fault(Enum):
     @property
     def may_hide(self) -> bool:
         """Return whether the router may have lost frames without its being seen."""
-        return self in _HIDES_ONLY or self in (Fault.COUNTERS, Fault.MISCOUNTED, Fault.CLOCK)
+        return self in _HIDES_ONLY or self in (Fault.COUNTERS, Fault.MISCOUNTED, Fault.CLOCK, Fault.UNENDED)
 
     @property
     def generator_too_slow(self) -> bool:
@@ -252,6 +253,11 @@ class Trial:
         """Return whether the testbed saw nothing wrong."""
         return not self.problems
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether it was counted; False: the run was ended in it (:func:`unended`)."""
+        return all(problem.fault is not Fault.UNENDED for problem in self.problems)
+
     def cost(self, direction: DirectionCount) -> float:
         """Return the most missing frames of *direction* that the testbed may have cost; infinite: any number."""
         return math.fsum(item.most_frames for item in self.problems if item.fault.may_cost and item.concerns(direction))
@@ -320,3 +326,16 @@ def read_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed:
     if not (busy := outcome.readings.get("cpu_util", 0.0)) <= tolerance.cpu:
         problems.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
     return Trial(number, outcome, tuple(problems), Bounds(earliest, latest))
+
+
+def unended(before: Trial) -> Trial:
+    """Return the trial after *before*, in which the run was ended: nothing is known of it, so it speaks both ways."""
+    rows = (DirectionCount(row.tx_port, row.rx_port, row.intended, 0, 0) for row in before.outcome.directions)
+    seconds, problems = before.outcome.duration, (Problem(Fault.UNENDED, "before it was counted"),)
+    outcome = Outcome(before.outcome.load, seconds, seconds, before.outcome.started, tuple(rows), problems)
+    return Trial(before.number + 1, outcome, problems, Bounds(seconds, seconds))
+
+
+def counted_trials(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Return those of *trials* that have ended; all, if none has."""
+    return [trial for trial in trials if trial.has_ended] or trials

@@ -17,7 +17,7 @@ from .ledger import Ledger
 from .ledger_phrases import trials_text, where_lost
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
-from .trial import HOST_COUNTS, Fault, Problem, Trial
+from .trial import HOST_COUNTS, Fault, Problem, Trial, counted_trials
 
 RFC2544_GOAL = "rfc2544"
 """The goal whose messages point to the declared deviations from RFC 2544."""
@@ -167,7 +167,7 @@ class Verdict:
 def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, figures: Mapping[str, float]) -> Verdict:
     """Return the verdict of *decision*, with its words. Trials that decide nothing are INCONCLUSIVE."""
     ruling, trials, rule = decision.ruling or Ruling.INCONCLUSIVE, decision.trials, decision.rule
-    reason = promise.quantity.reason(promise, ruling, trials)
+    reason = promise.quantity.reason(promise, ruling, counted_trials(trials))
     if ruling is Ruling.INCONCLUSIVE:
         reason = Reason(reason.summary, (_open_words(rule, trials), *reason.details))
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:

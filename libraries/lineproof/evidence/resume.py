@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..ceilings.cards import CardFile
-from ..core.trial import Fault, Problem
+from ..core.deciding import OPEN
+from ..core.trial import Fault, Problem, unended
 from ..core.verdict import Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..files import read_file
@@ -105,18 +106,20 @@ class EarlierRun:
 
 def _sentences(run: RecordedRun, run_id: str) -> Iterator[tuple[tuple[str, str], list[TrialRecord]]]:
     """Yield test and sentence with its trials, as they are weighed: with all that was known of them in the end."""
-    trials: dict[int, list[TrialRecord]] = {record.number: [] for record in run.requirements}
+    measured: dict[int, list[TrialRecord]] = {record.number: [] for record in run.requirements}
     for item in run.trials:
-        # what was not judged is a warm-up, or of a search
-        trials.setdefault(item.requirement, []).extend([item] if item.evidence else [])
+        measured.setdefault(item.requirement, []).append(item)
     records = {record.number: record for record in run.requirements}
-    for number, of_sentence in sorted(trials.items()):
-        record = records.get(number)
-        if record is not None:
-            yield (record.test, record.sentence), [_weighed(item, record, run_id) for item in of_sentence]
-        elif of_sentence and number == max(trials):
-            first = of_sentence[0]
-            yield (first.test, first.sentence), [_weighed(item, None, run_id) for item in of_sentence]
+    for number, of_sentence in sorted(measured.items()):
+        # what was not judged is a warm-up, or of a search
+        record, trials = records.get(number), [item for item in of_sentence if item.evidence]
+        was_interrupted = record.breakdown is not None if record else number == max(measured)
+        if was_interrupted and of_sentence and not (last := of_sentence[-1]).trial.run:
+            # whoever ends a run in each bad trial must not be the only one to know of them
+            trials.append(replace(last, trial=unended(last.trial), evidence=OPEN, frame_sizes=(), step_down=None))
+        if record is not None or (trials and was_interrupted):
+            named = record or trials[0]
+            yield (named.test, named.sentence), [_weighed(item, record, run_id) for item in trials]
 
 
 def _weighed(item: TrialRecord, record: RequirementRecord | None, run_id: str) -> TrialRecord:

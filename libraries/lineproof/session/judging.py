@@ -16,7 +16,7 @@ from ..core.quantity import Promise, Reason, Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import POWER, Fault, Load, Measure, Problem, Trial
+from ..core.trial import POWER, Fault, Load, Measure, Problem, Trial, counted_trials
 from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
@@ -263,7 +263,8 @@ class _Instruments:
 
 
 def _figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
-    return {**rate_figures(promise, trials), **promise.quantity.named_figures(promise, trials)}
+    ended = counted_trials(trials)
+    return {**rate_figures(promise, ended), **promise.quantity.named_figures(promise, ended)}
 
 
 def _lost(trial: Trial) -> bool:
