@@ -82,6 +82,7 @@ def test_times_are_read_in_the_unit_of_their_quantity(
 REFUSED = """\
 imix unidirectional = 95% line rate -> '=' is not a comparison here
 imix unidirectional ≥ 95 -> is not a figure with a unit
+64b unidirectional loses ≤ 0.01 at 1 Mpps -> '0.01' has no unit; expected '%'
 imix unidirectional ≥ 95% -> '%' does not fit 'throughput'
 imix unidirectional ≥ 5 Mbps -> expected 'Mbps L1' or 'Mbps L2'
 imix unidirectional ≥ 5 Mppps -> did you mean 'Mpps'?

@@ -244,9 +244,11 @@ def _split_for_time(right: str) -> tuple[str, float | None]:
 
 def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quantity]:
     """The threshold, and the quantity of *quantity*'s word that has its unit."""
-    value = _parse_unit(float(number), " ".join(unit.split()))
     same = [item for item in quantities().values() if item.word == quantity.word] if quantity.word else [quantity]
     known = [item for each in same for item in each.units]
+    if unit.lower().split()[0] in ("at", "each", "in"):
+        raise SentenceError(f"'{number}' has no unit; expected {', '.join(_unit_text(item) for item in known)}")
+    value = _parse_unit(float(number), " ".join(unit.split()))
     if value.unit is Unit.MICROSECONDS and Unit.SECONDS in known:
         value = Value(value.number / 1e6, Unit.SECONDS)
     if value.unit not in known:

@@ -235,7 +235,9 @@ def margin_text(row: SentenceRow) -> str:
     if row.margin is None or not all(map(math.isfinite, row.sample)):
         return "not searched" if row.is_carried else NOTHING
     low, high = row.margin
-    ends = [f"{100 * end:+{'.3g' if abs(end) < 10 else ',.0f'}} %" for end in (low, high) if end is not None]
+    # finer than a hundredth of a per cent is noise; adding 0 makes -0 a 0
+    shown = [round(100 * end, 2) + 0.0 for end in (low, high) if end is not None]
+    ends = [f"{end:+{'.3g' if abs(end) < 1000 else ',.0f'}} %" for end in shown]
     words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
     return words if row.search is None or row.search.finished else f"{words}, unfinished"
 
