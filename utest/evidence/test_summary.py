@@ -24,7 +24,7 @@ from lineproof.evidence.run import RunFolder
 from lineproof.evidence.run_files import SUMMARIES
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
-from lineproof.evidence.summary_files import execution_summary, write_forms
+from lineproof.evidence.summary_files import execution_summary, next_command, write_forms
 from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import ROOT
@@ -74,6 +74,7 @@ def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Pa
     assert summarise(left(tmp_path / "a")).incomplete == ()
     found = summarise(left(tmp_path / "b", interrupted="64b ≥ 1 Mpps"))
     assert found.incomplete == ("unfinished: 0 trials of '64b ≥ 1 Mpps', no verdict",)
+    assert next_command([found]).startswith(f"robot -v RESUME:{RUN}")
 
 
 def test_the_command_gives_a_killed_run_the_forms_that_it_lacks(tmp_path: Path, capsys: Any) -> None:

@@ -18,7 +18,7 @@ from ..session.plan import Plan
 from .inputs import read_kept_plan
 from .recorded_session import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch
 from .recorder import ROUTER_FACTS
-from .records import BEGINS_AT_1, EnvironmentRecord, RequirementRecord
+from .records import BEGINS_AT_1, INTERRUPTED, EnvironmentRecord, RequirementRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
 from .why_record import WHY, recorded_facts, recorded_load
@@ -81,8 +81,9 @@ def rejudge(folder: Path) -> RejudgedRun:
     plan = read_kept_plan(folder, run.environment)
     changed: tuple[str, ...] = ()
     judged = {record.number for record in run.requirements}
-    lonely = sorted({item.requirement for item in run.trials if item.evidence} - judged)
-    if lonely and run.environment.ended is not None:
+    interrupted = run.environment.extra.get(INTERRUPTED)
+    tried = {item.requirement for item in run.trials if item.evidence and item.sentence != interrupted}
+    if (lonely := sorted(tried - judged)) and run.environment.ended is not None:
         changed = (f"{REQUIREMENTS} has no verdict of sentence {', '.join(map(str, lonely))}, which has trials",)
     sentences = tuple(_rejudged(plan, run, run.environment, record) for record in run.requirements)
     return RejudgedRun(run, run.environment, sentences, run.notes, changed)

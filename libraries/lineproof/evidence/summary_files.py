@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
+from ..core.rule import Ruling
 from ..errors import LineproofError, in_words
 from ..files import write_whole
 from .run_files import PAGE, REQUIREMENTS, partial
-from .summary import INCOMPLETE, ExecutionSummary, RunSummary, summarise
+from .summary import ExecutionSummary, RunSummary, summarise
 from .summary_forms import FORMS
 
 
@@ -55,9 +56,9 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def next_command(runs: Sequence[RunSummary]) -> str:
-    """Return the command that goes on with the first of *runs* that did not end; "" if all ended."""
+    """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
-        if INCOMPLETE in run.incomplete:
+        if run.incomplete or any(row.record.verdict == Ruling.INCONCLUSIVE.value for row in run.rows):
             suite = run.suite or "that it was"
             return run.resume or f"robot -v RESUME:{run.folder.name}, the options of that run, and the suite {suite}"
     return ""

@@ -51,7 +51,7 @@ def text(summary: ExecutionSummary) -> str:
         lines += ["", f"Evidence: {_line(run.folder)}", ""]
     lines = [*lines[:-1], *(_line(words) for words in summary.unread)]
     lines += [f"Next: {_line(summary.next)}"] if summary.next else []
-    lines += [f"Page: {_line(summary.page)}"] if summary.page and not summary.next else []
+    lines += [f"Page: {_line(summary.page)}"] if summary.page else []
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -91,15 +91,15 @@ def result_words(sheet: Sheet) -> str:
         return "no promise was judged"
     kept = sum(row.record.verdict == "PASS" for row in rows)
     marked = "".join(f"{word}: " for word in sheet.watermark)
-    of = "all" if kept == len(rows) else f"{kept} of"
-    parts = [f"{marked}{of} {counted(len(rows), 'promise')} kept"]
+    of = f"{kept} of " if kept < len(rows) else "" if sheet.summary.incomplete else "all "
+    parts = [f"{marked}{of}{counted(len(rows), 'promise')} kept"]
     for verdict, words in (("FAIL", "not kept"), ("INCONCLUSIVE", "not decided")):
         mine = [row for row in rows if row.record.verdict == verdict]
         count = sum(sheet.waiver(row) is not None for row in mine)
         waived = "waived" if count == len(mine) else f"{count} of them waived" if count else "not waived"
         if mine:
             parts.append(f"{len(mine)} {words} ({verdict}), {waived}")
-    return "; ".join(parts)
+    return "; ".join([*parts, *sheet.summary.incomplete])
 
 
 def _parties(sheet: Sheet) -> Iterator[str]:
