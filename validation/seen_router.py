@@ -13,7 +13,7 @@ from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.under_load import QueueLoad, UnderLoad, WorkerLoad
 from lineproof.platforms import Software
-from lineproof.routers.explain_workers import BRIDGE, IDENT
+from lineproof.routers.why_evidence import BRIDGE, KERNEL_IDENT
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, placement
 from lineproof_bench.model.schema import RouterModel
 
@@ -62,7 +62,7 @@ def facts_of(model: RouterModel, software: Software, name: str) -> RouterFacts:
     freebsd, other = software.shell == "freebsd", {}
     if freebsd:
         # a kernel with patches has a configuration of its own
-        other[IDENT] = "GENERIC" if "as released" in software.about else "PATCHED"
+        other[KERNEL_IDENT] = "GENERIC" if "as released" in software.about else "PATCHED"
     if any(lock.name == "bridge" for lock in model.software.cost.locks):
         other[BRIDGE] = "bridge0"
     return RouterFacts(

@@ -17,8 +17,8 @@ from lineproof.core.explanation import Explanation
 from lineproof.core.traffic.profiles import Profile
 from lineproof.platforms import Software
 from lineproof.project import Project
-from lineproof.routers.explain import explain
-from lineproof.routers.explain_evidence import TriedLoad
+from lineproof.routers.why import explanations
+from lineproof.routers.why_evidence import TriedLoad
 from lineproof.studies.study import RATES
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.schema import RouterModel
@@ -134,10 +134,9 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
             asked,
             seen.offered_pps,
             seen.forwarded_pps,
-            ports_vary=profile.flows.ports_vary,
         )
-        explanations = explain(tried, ledger, facts, seen)
-        yield ExplainedRow(row.name, share, limits, explanations[0] if explanations else None)
+        reasons = explanations(tried, ledger, facts, seen)
+        yield ExplainedRow(row.name, share, limits, reasons[0] if reasons else None)
 
 
 def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:

@@ -46,10 +46,10 @@ from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from lineproof.quantities import cycles as cycles_quantity
-from lineproof.routers.explain import explain
-from lineproof.routers.explain_workers import BRIDGE, IDENT
 from lineproof.routers.linux_load import THROTTLED
-from lineproof.routers.linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS
+from lineproof.routers.linux_losses import FILTER_DROPS
+from lineproof.routers.why import explanations
+from lineproof.routers.why_evidence import BRIDGE, KERNEL_IDENT
 from lineproof.session.bypass import check_router_bypassed
 from lineproof.session.explaining import explained
 from lineproof.session.judging import Judge
@@ -58,7 +58,21 @@ from lineproof.session.seen_frames import SeenFrames
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.paths import VARIABLES
 from support.pure_router import EVERY_TRIAL, PureRouter
-from support.why_evidence import FORWARDED, OFFERED, SPREAD, TRIED, facts, ledger, load, nic
+from support.why_evidence import (
+    FORWARDED,
+    LOST,
+    OFFERED,
+    SPREAD,
+    TRIED,
+    cpus,
+    dropped,
+    facts,
+    ledger,
+    load,
+    nic,
+    on,
+    qdisc,
+)
 
 LINK_BPS = 10e9
 INTERFACES = {port: f"eth{port + 1}" for port in range(4)}
@@ -440,33 +454,17 @@ def _recovery() -> Mapping[str, str]:
 
 
 def _why() -> Mapping[str, str]:
-    lost, one, big = OFFERED - FORWARDED, replace(TRIED, flows=1), replace(TRIED, frame_bytes=1518, forwarded_pps=2.1e6)
+    one, big = replace(TRIED, flows=1), replace(TRIED, frame_bytes=1518, forwarded_pps=2.1e6)
     big = replace(big, intended_pps=3e6, offered_pps=3e6)
     big_load = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
-    x4, x7, x8 = (facts(nics=(nic(pcie_width=lanes, pcie_speed=8.0, pcie_width_max=8),)) for lanes in (4, 7, 8))
-
-    def dropped(name: str, stage: Stage, meaning: str = "", frames: int = lost, place: str = "b") -> Ledger:
-        taken = FORWARDED if stage is Stage.ARRIVING else OFFERED
-        drops = (Drop(stage, name, place, frames, meaning),)
-        rows = (DirectionAccount(0, 1, "a", "b", OFFERED, FORWARDED, taken, FORWARDED, drops),)
-        return Ledger(1, 1, rows, reasons=(Drop(Stage.PASSING, BACKLOG_FULL, "", frames),) * (name == "rx_dropped"))
-
-    def qdisc(words: str, frames: int = lost) -> Ledger:
-        return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {words}", frames)
-
-    def cpus(*rows: tuple[float, float, float, float], **more: Any) -> UnderLoad:
-        """Busy share, that in interrupts, steal, and packets/s of each processor."""
-        shares = tuple(CpuLoad(n, busy, soft, pps, {}, 0.0, steal) for n, (busy, soft, steal, pps) in enumerate(rows))
-        return UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=shares, **more)
-
-    def on(*names: str, of: str = "a", **more: Any) -> Any:
-        return facts(tuple(Placement(of, queue, name) for queue, name in enumerate(names)), **more)
+    slot = {"pci_address": "0000:03:00.0", "pcie_speed": 8.0, "pcie_width_max": 8}
+    x4, x7, x8 = (facts(nics=(nic(pcie_width=lanes, **slot),)) for lanes in (4, 7, 8))
 
     rx, full, both, uneven = ledger(), load(1.0, 1.0, 1.0), ledger(both=True), load(1.0, 0.6, 0.6)
     waits, late = dropped("rx_dropped", Stage.ARRIVING, place="a"), {"softnet backlog full CPU 0": 9.0}
     packets, programs, idle = (1.0, 1.0, 0.0, 6e6), (1.0, 0.3, 0.0, 6e6), (0.1, 0.1, 0.0, 0.0)
-    many = dropped("rx_dropped", Stage.ARRIVING, "", lost + 100_000, "a")
-    by_address, few = facts(nics=(nic(rss_fields=("IP SA", "IP DA")),)), replace(TRIED, forwarded_pps=9_990_000)
+    many = dropped("rx_dropped", Stage.ARRIVING, frames=LOST + 100_000)
+    few = replace(TRIED, forwarded_pps=9_990_000)
     freebsd = UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=(CpuLoad(0, 1.0, user=0.6),))
     buffers = replace(rx, reasons=(Drop(Stage.ARRIVING, "rx-no-buf", "a", 40_000),))
     shared = facts((Placement("a", 0, "w0"), Placement("b", 0, "w0"), Placement("b", 1, "w1")))
@@ -489,7 +487,12 @@ def _why() -> Mapping[str, str]:
         "shaper that drops more": (TRIED, qdisc("tbf rate 2Gbit", 5_000_000)),
         "filter": (TRIED, dropped(FILTER_DROPS, Stage.PASSING, "by filters of tc (ingress)", place="a")),
         "filter of a firewall": (TRIED, dropped("x", Stage.PASSING, frames=0), facts(firewall="on: nftables")),
-        "locks of tables": (TRIED, rx, facts(os="FreeBSD 11.1-RELEASE", other={IDENT: "GENERIC"}), load(*[1.0] * 8)),
+        "locks of tables": (
+            TRIED,
+            rx,
+            facts(os="FreeBSD 11.1-RELEASE", other={KERNEL_IDENT: "GENERIC"}),
+            load(*[1.0] * 8),
+        ),
         "locks of a bridge": (TRIED, rx, facts(os="FreeBSD 12.4-RELEASE", other={BRIDGE: "bridge0"}), full),
         "all workers": (TRIED, rx, facts(), replace(full, workers=(WorkerLoad("w0", 1.0, 1e6, None, 300.0),))),
         "all of several workers": (TRIED, rx, facts(firewall="on: pf"), full),
@@ -501,8 +504,6 @@ def _why() -> Mapping[str, str]:
         "few queues": (TRIED, rx, facts(SPREAD[:1]), load(1.0, 0.0, 0.0)),
         "one processor": (TRIED, rx, on("CPU 0", "CPU 0"), cpus(packets, idle, idle)),
         "one processor by steering": (TRIED, rx, on("CPU 0", nics=(nic(steered_to={0: "0"}),)), cpus(packets, idle)),
-        "address hash": (replace(TRIED, ports_vary=True), rx, by_address, uneven),
-        "address hash, perhaps": (replace(TRIED, ports_vary=None), rx, by_address, uneven),
         "uneven workers": (TRIED, rx, facts(irqbalance=True), uneven),
         "four busy workers": (replace(TRIED, flows=None), rx, None, load(1.0, 1.0, 1.0, 1.0, 0.5, 0.005)),
         "beside programs": (TRIED, rx, on("CPU 0", "CPU 0"), cpus(packets, (1.0, 0.0, 0.0, 0.0))),
@@ -531,7 +532,7 @@ def _why() -> Mapping[str, str]:
         "backlog with programs": (TRIED, waits, on("CPU 0"), cpus(programs, counters=late)),
         "backlog of more than was lost": (TRIED, many),
     }
-    return {f"why: {name}": str(Why(explain(*inputs))) for name, inputs in cases.items()}
+    return {f"why: {name}": str(Why(explanations(*inputs))) for name, inputs in cases.items()}
 
 
 def _ledgers() -> Mapping[str, str]:

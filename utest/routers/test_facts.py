@@ -239,3 +239,10 @@ def test_flow_control_is_read_of_linux_and_freebsd() -> None:
     assert linux_facts.flow_control("netlink error: Operation not supported\n") is None
     for mode, words in (("0", "off"), ("1", "rx"), ("2", "tx"), ("3", "rx and tx"), ("9", None)):
         assert freebsd_facts.parse_card("ix0", f"dev.ix.0.fc: {mode}\ndev.ix.0.%driver: ix\n", "").flow_control == words
+
+
+def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
+    masks = enumerate(("00000000,00000006", "0", "zz", "1,00000000"))
+    text = "".join(f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus:{mask}\n" for queue, mask in masks)
+    assert linux_facts.steered(text) == {0: "1,2", 3: "32"}
+    assert linux_facts.steered("") == {}

@@ -97,7 +97,7 @@ LIMITED = ("iptables -A FORWARD -m limit --limit 5000/s -j ACCEPT", "iptables -A
 
 CONDITIONS = {
     "a shaper": (*root("tbf rate 4mbit burst 10kb limit 20kb"), "shaper", Confidence.CERTAIN, f"{OUT}, tbf rate 4Mbit"),
-    "classes with rates": (CLASSES, root("htb")[1], "shaper", Confidence.CERTAIN, f"{OUT}, htb, which sends no faster"),
+    "classes with rates": (CLASSES, root("htb")[1], "shaper", Confidence.CERTAIN, f"{OUT}, htb, by its settings"),
     "loss on purpose": (*root("netem loss 30%"), "shaper", Confidence.CERTAIN, f"{OUT}, netem"),
     "a filter on arrival": (
         *filtered("ingress", IN, "ingress", f"bpf da bytecode '{HALF}'"),

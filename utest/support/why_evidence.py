@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
-from lineproof.core.under_load import UnderLoad, WorkerLoad
-from lineproof.routers.explain_evidence import TriedLoad
+from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.routers.linux_losses import BACKLOG_FULL, QDISC_DROPS
+from lineproof.routers.why_evidence import TriedLoad
 
 OFFERED, FORWARDED = 10_000_000, 6_000_000
+LOST = OFFERED - FORWARDED
 TRIED = TriedLoad(64, 251, 10e9, float(OFFERED), float(OFFERED), float(FORWARDED))
 SPREAD = tuple(Placement("a", queue, f"w{queue}") for queue in range(3))
 
@@ -29,13 +32,43 @@ def ledger(
     return Ledger(1, 1, tuple(rows))
 
 
+def dropped(name: str, stage: Stage, meaning: str = "", frames: int = LOST, **more: Any) -> Ledger:
+    """``lost`` frames, of which *frames* are dropped under *name* at ``place``, and ``missed`` by the card of a."""
+    missed, forwarded = more.get("missed", 0), OFFERED - more.get("lost", LOST)
+    taken = forwarded if stage is Stage.ARRIVING else OFFERED - missed
+    place = more.get("place") or ("b" if stage is Stage.LEAVING else "a")
+    drops = (
+        Drop(stage, name, place, frames, meaning),
+        *[Drop(Stage.ARRIVING, "rx_missed", "a", missed)] * bool(missed),
+    )
+    row = DirectionAccount(0, 1, "a", "b", OFFERED, forwarded, taken, forwarded, drops)
+    full = Drop(Stage.PASSING, BACKLOG_FULL, "", frames)
+    return Ledger(1, 1, (row,), reasons=(full,) if name in ("rx_dropped", "tx_dropped") else ())
+
+
+def qdisc(words: str, frames: int = LOST, **more: Any) -> Ledger:
+    """*frames* dropped by a queueing discipline."""
+    return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {words}", frames, **more)
+
+
 def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
     workers = tuple(WorkerLoad(f"{names}{number}", share, 1e6 * share) for number, share in enumerate(busy))
     return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)  # type: ignore[arg-type]
 
 
+def cpus(*rows: tuple[float, float, float, float | None], **more: Any) -> UnderLoad:
+    """Busy share, that in interrupts, steal, and packets/s of each processor."""
+    shares = tuple(CpuLoad(n, busy, soft, pps, {}, 0.0, steal) for n, (busy, soft, steal, pps) in enumerate(rows))
+    return UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=shares, **more)
+
+
 def facts(placement: tuple[Placement, ...] = SPREAD, **more: object) -> RouterFacts:
     return replace(RouterFacts(placement=placement), **more)  # type: ignore[arg-type]
+
+
+def on(*names: str, of: str = "a", **more: Any) -> RouterFacts:
+    """The queues of an interface, each on the worker that is named."""
+    return facts(tuple(Placement(of, queue, name) for queue, name in enumerate(names)), **more)
 
 
 def nic(**more: object) -> NicFacts:

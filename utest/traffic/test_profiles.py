@@ -251,13 +251,6 @@ def test_a_capture_of_one_flow_needs_no_direction(own: Project, tmp_path: Path) 
     assert not parse("ours ≥ 1 Mpps", own("kind: pcap, name: ours, file: ours.pcap")).bidirectional
 
 
-def test_ports_of_a_capture_vary_where_flows_have_the_same_addresses(own: Project, tmp_path: Path) -> None:
-    for others, vary in ((("16.0.0.7", 1001), True), (("16.0.0.8", 1001), False), (("16.0.0.7", 1000), False)):
-        write(tmp_path / "ours.pcap", [packet("16.0.0.7", 1000, 4), packet(*others, 40)])
-        flows = own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"]).flows
-        assert flows.ports_vary is flows.reversed().ports_vary is vary
-
-
 @pytest.mark.parametrize("words", ["ours vlan", "ours 2000-flows"])
 def test_a_capture_takes_no_other_headers_or_flows(own: Project, tmp_path: Path, words: str) -> None:
     write(tmp_path / "ours.pcap", [packet("16.0.0.7", 1000, 4)])

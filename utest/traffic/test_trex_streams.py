@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.traffic.stream_flows import flow_count, ports_vary
+from lineproof.core.traffic.stream_flows import flow_count
 from lineproof.core.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
 from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile
 from lineproof.core.traffic.trex_streams import read_trex_profile
@@ -172,26 +172,6 @@ def test_flows_of_several_streams_are_counted_or_not_known() -> None:
     assert flow_count([(frame(source="10000001"), ()), (frame(source="10000002"), ())]) == 2
     # the constant flow is among those of the other stream
     assert flow_count([(frame(), varied), (frame(source="10000002"), ())]) == 0
-
-
-@pytest.mark.parametrize(
-    ("instructions", "vary"),
-    [
-        ((), False),
-        ((counter(1, 250), write(SRC)), False),
-        ((counter(1, 250, size=2), write(SPORT)), True),
-        ((counter(1, 15), PORTS, write(SRC), write(SPORT, "b")), True),
-        ((TUPLE, write(SRC, "t.ip"), write(SPORT, "t.port")), True),
-        # each address has one port
-        ((counter(1, 10, size=2), write(SRC + 2), write(SPORT)), False),
-        ((counter(1, 250, op="random", size=2), write(SPORT)), None),
-        # of the address, or of the port alone
-        ((counter(1, 250), write(SPORT - 2)), None),
-    ],
-)
-def test_ports_vary_where_flows_have_the_same_addresses(instructions: tuple[Data, ...], vary: bool | None) -> None:
-    assert ports_vary([(frame(), instructions)]) is vary
-    assert ports_vary([(frame(sport=port), instructions) for port in (1, 2)]) in (True, vary)
 
 
 @pytest.mark.parametrize(

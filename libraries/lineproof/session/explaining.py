@@ -1,4 +1,4 @@
-"""Joins a verdict to the rules that say why frames were lost (:mod:`lineproof.routers.explain`)."""
+"""Joins a verdict to the rules that say why frames were lost (:mod:`lineproof.routers.why`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..core.trial import Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..generators.streams import sizes_sent
-from ..routers.explain import GENERATOR, explain
-from ..routers.explain_evidence import TriedLoad
+from ..routers.why import GENERATOR, explanations
+from ..routers.why_evidence import TriedLoad
 
 GROWN = 3.5
 """Bytes from which on frames came back longer: a tag or a label has 4, and less may come of a few frames of others."""
@@ -28,7 +28,7 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     trial = _worst_trial(verdict)
     if trial is None or verdict.ruling is Ruling.PASS or trial.seconds.high <= 0:
         return verdict
-    found = explain(_tried(verdict, trial), verdict.worst_ledger, facts, load)
+    found = explanations(_tried(verdict, trial), verdict.worst_ledger, facts, load)
     if verdict.ruling is Ruling.INCONCLUSIVE:
         found = tuple(item for item in found if item.rule == GENERATOR)
     elif not _fails_by_loss(verdict, trial):
@@ -59,7 +59,6 @@ def _tried(verdict: Verdict, trial: Trial) -> TriedLoad:
         trial.offered / seconds,
         trial.forwarded / seconds,
         _grown(verdict, trial),
-        profile.flows.ports_vary,
     )
 
 

@@ -29,15 +29,13 @@ _UDP_TCP = (6, 17)
 class CapturedFrames:
     """``frames``: different frames without FCS, MAC addresses zero, each with its count; ``flows``: their number.
 
-    ``sources``, ``destinations``: least and greatest IPv4 address, as numbers; (0, 0): none. ``ports_vary``: whether
-    flows between the same addresses differ by their ports.
+    ``sources``, ``destinations``: least and greatest IPv4 address, as numbers; (0, 0): none.
     """
 
     frames: tuple[tuple[bytes, int], ...]
     flows: int
     sources: tuple[int, int]
     destinations: tuple[int, int]
-    ports_vary: bool = False
 
 
 def read_capture(path: Path) -> CapturedFrames:
@@ -51,10 +49,7 @@ def read_capture(path: Path) -> CapturedFrames:
         raise ConfigError("has no frames", path)
     pairs = [addresses for frame in found if (addresses := _ipv4_addresses(frame))]
     sources, destinations = ((min(row), max(row)) for row in zip(*pairs, strict=True)) if pairs else ((0, 0), (0, 0))
-    flows, without_ports = ({_flow(frame, ports) for frame in found} for ports in (True, False))
-    return CapturedFrames(
-        tuple(found.items()), len(flows), sources, destinations, ports_vary=len(flows) > len(without_ports)
-    )
+    return CapturedFrames(tuple(found.items()), len(set(map(_flow, found))), sources, destinations)
 
 
 def first_frame(path: Path) -> bytes:
@@ -100,12 +95,12 @@ def _ipv4_addresses(frame: bytes) -> tuple[int, int] | None:
     return int.from_bytes(frame[source], "big"), int.from_bytes(frame[destination], "big")
 
 
-def _flow(frame: bytes, with_ports: bool = True) -> bytes:
+def _flow(frame: bytes) -> bytes:
     """Return what identifies the flow: all before the IP header, addresses and, if any, ports."""
     header = ip_header(frame)
     if header is None:
         return frame
     at, (source, destination) = header.offset, header.addresses()
     end, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
-    ports = frame[end : end + 4] if with_ports and protocol in _UDP_TCP else b""
+    ports = frame[end : end + 4] if protocol in _UDP_TCP else b""
     return frame[:at] + frame[source] + frame[destination] + ports

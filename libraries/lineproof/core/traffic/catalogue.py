@@ -166,8 +166,7 @@ class Catalogue:
             raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
         program = self.load_program(path, entry)
         source, destination = (_address_range(*ends) for ends in program.addresses)
-        known, ports_vary = program.flows > 0, program.ports_vary
-        flows = Flows(source, destination, captured=program.flows, known=known, ports_vary=ports_vary)
+        flows = Flows(source, destination, captured=program.flows, known=program.flows > 0)
         frames = tuple(FrameClass(size, part) for size, part in program.sizes())
         return Profile(name, frames, flows, program=program)
 
@@ -251,7 +250,7 @@ def _capture_profile(name: str, path: Path) -> Profile:
     capture = read_capture(path)
     frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
     source, destination = _address_range(*capture.sources), _address_range(*capture.destinations)
-    flows = Flows(source, destination, captured=capture.flows, ports_vary=capture.ports_vary)
+    flows = Flows(source, destination, captured=capture.flows)
     return Profile(name, frames, flows)
 
 

@@ -72,7 +72,6 @@ class Flows:
 
     Where both ranges vary they step together, as in TRex's bench profile. ``captured``: number of flows of a file's
     frames, which have their own addresses within these ranges. ``known``: False where that number is not known.
-    ``ports_vary``: whether several of them have the same addresses, and differ by their ports; None: not known.
     """
 
     source: AddressRange
@@ -81,7 +80,6 @@ class Flows:
     destination_port: int = 12
     captured: int = 0
     known: bool = True
-    ports_vary: bool | None = False
 
     @property
     def count(self) -> int:

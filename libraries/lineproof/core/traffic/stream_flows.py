@@ -55,20 +55,10 @@ class _Write:
 
 def flow_count(frames: Frames) -> int:
     """Number of different flows in *frames*; 0: not known."""
-    return _flow_count(frames) or 0
-
-
-def ports_vary(frames: Frames) -> bool | None:
-    """Return whether several flows in *frames* have the same addresses, and differ by their ports; None: not known."""
-    flows, without_ports = (_flow_count(frames, with_ports) for with_ports in (True, False))
-    return None if flows is None or without_ports is None else flows > without_ports
-
-
-def _flow_count(frames: Frames, with_ports: bool = True) -> int | None:
     try:
-        return _counted_flows(frames, with_ports)
+        return _counted_flows(frames)
     except (UncountableFlows, KeyError, TypeError, ValueError, ArithmeticError):
-        return None
+        return 0
 
 
 def address_ranges(frames: Frames) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -105,14 +95,12 @@ def _address_bounds(frame: bytes, field: slice, writes: Sequence[_Write]) -> tup
     return low, high
 
 
-def _counted_flows(frames: Frames, with_ports: bool) -> int:
+def _counted_flows(frames: Frames) -> int:
     counted: dict[tuple[_Key, _Varied], int] = {}
     for frame, instructions in frames:
-        places = _flow_bytes(frame, with_ports)
+        places = _flow_bytes(frame)
         writes = [item for item in _writes(instructions) if places & item.bytes]
-        # what is written over an address and a port at once may change one of them alone
-        ports = _flow_bytes(frame, with_ports=True) - places
-        if any(item.masked or ports & item.bytes for item in writes):
+        if any(item.masked for item in writes):
             raise UncountableFlows
         varying = frozenset(at for item in writes for at in item.bytes) & places
         varied = varying, frozenset((item.variable, item.at, item.add) for item in writes)
@@ -128,14 +116,14 @@ def _counted_flows(frames: Frames, with_ports: bool) -> int:
     return sum(counted.values())
 
 
-def _flow_bytes(frame: bytes, with_ports: bool) -> frozenset[int]:
+def _flow_bytes(frame: bytes) -> frozenset[int]:
     """Offsets of the bytes that identify *frame*'s flow."""
     header = ip_header(frame)
     if header is None:
         return frozenset(range(12, len(frame)))
     at = header.offset
     end, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
-    ports = range(end, end + 4) if with_ports and protocol in _UDP_TCP else ()
+    ports = range(end, end + 4) if protocol in _UDP_TCP else ()
     source, destination = header.addresses()
     return frozenset((*range(12, at), *range(source.start, destination.stop), *ports)) & frozenset(range(len(frame)))
 

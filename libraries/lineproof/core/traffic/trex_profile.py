@@ -62,9 +62,6 @@ class TrexProfile:
     patterns: tuple[Pattern | None, Pattern | None] = (None, None)
     """How each direction is sent in time; None: all streams all the time."""
 
-    ports_vary: bool | None = None
-    """Whether flows of the first direction have the same addresses, and differ by their ports; None: not known."""
-
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """What it was read from, as JSON data."""
 

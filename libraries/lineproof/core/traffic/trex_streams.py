@@ -20,7 +20,7 @@ from ...units import FCS, l1_bits, l2_bits
 from ...visible import shortened
 from .ip_header import ip_header
 from .patterns import Pattern, StreamTiming, make_pattern
-from .stream_flows import address_ranges, flow_count, ports_vary
+from .stream_flows import address_ranges, flow_count
 from .stream_schema import check_answer, read_error
 from .trex_profile import ProfileSource, ProgramStream, TrexProfile, mean_frame_size
 
@@ -76,7 +76,7 @@ def _read_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfi
     programs = [(stream.frame, json.loads(stream.text)["vm"].get("instructions", ())) for stream in streams]
     flows, addresses = flow_count(programs), address_ranges(programs)
     patterns = pattern, pattern_back
-    return TrexProfile(source, (streams, back), reason, flows, addresses, patterns, ports_vary(programs), answer)
+    return TrexProfile(source, (streams, back), reason, flows, addresses, patterns, answer)
 
 
 def _with_port_mac(direction: Mapping[str, Any], path: Path) -> dict[str, Any]:

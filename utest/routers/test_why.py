@@ -1,0 +1,489 @@
+"""Each rule that says why frames were lost fits its figures, and none fits without them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lineproof.core.causes import Stage
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.router_facts import NicFacts, Placement
+from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.routers.linux_load import THROTTLED
+from lineproof.routers.linux_losses import FILTER_DROPS, parse_qdiscs
+from lineproof.routers.vpp_losses import vpp_causes
+from lineproof.routers.why import explanations
+from lineproof.routers.why_evidence import BRIDGE, KERNEL_IDENT, TriedLoad
+from support.why_evidence import (
+    LOST,
+    OFFERED,
+    SPREAD,
+    TRIED,
+    cpus,
+    dropped,
+    facts,
+    ledger,
+    load,
+    nic,
+    on,
+    qdisc,
+)
+
+RX, BOTH, ONE_FLOW = ledger(), ledger(both=True), replace(TRIED, flows=1)
+BACKLOG, WAITS = dropped("rx_dropped", Stage.ARRIVING), {"softnet backlog full CPU 0": 9.0}
+FULL, UNEVEN, TIME = load(1.0, 1.0, 1.0), load(1.0, 0.6, 0.6), load(0.2, 0.2)
+PACKETS, IDLE, FEW = (1.0, 1.0, 0.0, 6e6), (0.1, 0.1, 0.0, 0.0), (0.1, 0.1, 0.0, 6e6)
+PROGRAMS, STOLEN = (1.0, 0.3, 0.0, 6e6), (1.0, 0.4, 0.6, 6e6)
+VETH, STEERED = (nic(interface="b", driver="veth"),), (nic(steered_to={0: "0"}),)
+BLIND, VM, HOT = (nic(driver="rdma"),), {"hypervisor": "kvm"}, {f"{THROTTLED}core_throttle_count CPU 0": 0.5}
+ALONE = facts((Placement("a", 0, "w0"), Placement("b", 0, "w0")))
+SHARED = facts((*ALONE.placement, Placement("b", 1, "w1")))
+LARGE = replace(TRIED, frame_bytes=1518, intended_pps=3e6, offered_pps=3e6, forwarded_pps=2.1e6)
+LARGE_TIME = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
+SMALL_LOSS = (replace(TRIED, forwarded_pps=9_990_000), ledger(forwarded=9_990_000))
+
+
+def slot(lanes: int, **more: Any) -> Any:
+    return facts(nics=(nic(pci_address="0000:03:00.0", pcie_speed=8.0, pcie_width_max=8, pcie_width=lanes, **more),))
+
+
+def unlike(name: str, frames: int) -> Ledger:
+    """Return frames lost on arrival, and so many failed allocations of VPP's counter *name*."""
+    rows, errors = ({"a": {name: frames}}, {}) if name == "rx-no-buf" else ({}, {name: frames})
+    causes = [cause for cause in vpp_causes(rows, errors) if cause.count]
+    return replace(RX, reasons=tuple(Drop(row.stage, row.name, "", row.count, row.meaning) for row in causes))
+
+
+IGB, SEVERAL = (nic(interface="b", driver="igb"),), (nic(steered_to={0: "0,1"}),)
+ON_ONE, ON_TWO, BALANCED = on("CPU 0"), on("CPU 0", "CPU 1"), on("CPU 0", "CPU 1", irqbalance=True)
+EIGHT, HALF, SENDER = load(*[1.0] * 8), load(1.0, 0.0), (1.0, 0.0, 0.0, 700.0)
+VECTORS = replace(FULL, workers=(WorkerLoad("vpp_main", 0.1), WorkerLoad("vpp_wk_0", None, 5e6, 256.0)))
+MAIN = replace(FULL, workers=(WorkerLoad("vpp_main", 1.0, 6e6), WorkerLoad("w0", 0.01)))
+KERNEL = {"intr{irq285: t5nex0:0a1}": 0.9, "kernel{if_io_tqg_0}": 0.1}
+FULL_LINE = ledger(Stage.LEAVING, 20_000_000, 14_880_952)
+
+
+def freebsd(**more: Any) -> UnderLoad:
+    return replace(TIME, workers=(), cpus=(CpuLoad(0, 1.0, **more),))
+
+
+def free_buffers(free: str) -> UnderLoad:
+    return replace(TIME, condition={"free buffers of numa-0": free})
+
+
+GIVEN_THEN: Mapping[str, tuple[Any, ...]] = {
+    "generator": (replace(TRIED, intended_pps=14e6), ledger(forwarded=OFFERED), "generator certain"),
+    "line": (replace(TRIED, offered_pps=2e7, intended_pps=2e7), FULL_LINE, "line certain"),
+    "shaper": (TRIED, qdisc("tbf rate 2Gbit burst 5Kb"), "shaper certain"),
+    "shaper that loses little": (TRIED, qdisc("tbf rate 9Gbit", 5000, lost=5000), "shaper certain"),
+    "loss on purpose": (TRIED, qdisc("netem limit 1000 loss 30%"), "shaper certain"),
+    "short queue": (TRIED, qdisc("pfifo limit 5p"), "short queue likely"),
+    "sending ring": (TRIED, ledger(Stage.LEAVING), "tx slots likely"),
+    "below a system's discipline": (TRIED, qdisc("fq_codel limit 10240p flows 1024"), "tx slots likely"),
+    "no card": (TRIED, dropped("tx_errors", Stage.LEAVING), on(nics=VETH), "tx slots likely"),
+    "no card, and a backlog": (TRIED, dropped("tx_dropped", Stage.LEAVING), on(nics=VETH), "backlog likely"),
+    "a card, and a backlog": (TRIED, dropped("tx_dropped", Stage.LEAVING), on(nics=IGB), "tx slots likely"),
+    "filter": (TRIED, dropped(FILTER_DROPS, Stage.PASSING, "by filters of tc (ingress)"), "filter certain"),
+    "filter of both ways": (
+        TRIED,
+        dropped(f"{FILTER_DROPS} at b", Stage.PASSING, "by filters of tc"),
+        "filter certain",
+    ),
+    "firewall": (TRIED, dropped("x", Stage.PASSING, frames=0), facts(firewall="on: nftables"), "filter likely"),
+    "no firewall": (TRIED, dropped("x", Stage.PASSING, frames=0), facts(firewall="off"), ""),
+    "backlog": (TRIED, BACKLOG, "backlog likely"),
+    "backlog of more than was lost": (TRIED, dropped("rx_dropped", Stage.ARRIVING, frames=LOST + 9), "backlog likely"),
+    "backlog of a busy processor": (TRIED, BACKLOG, ON_ONE, cpus(PACKETS, counters=WAITS), "backlog certain"),
+    "backlog of a processor with time": (TRIED, BACKLOG, ON_ONE, cpus(FEW, counters=WAITS), "backlog likely"),
+    "backlog with programs": (TRIED, BACKLOG, ON_ONE, cpus(PROGRAMS, counters=WAITS), "backlog possible"),
+    "backlog with steal": (TRIED, BACKLOG, ON_ONE, cpus(STOLEN), "backlog possible, steal possible"),
+    "backlog beside idle processors": (
+        TRIED,
+        BACKLOG,
+        BALANCED,
+        cpus(PACKETS, IDLE),
+        "backlog possible, irqbalance possible",
+    ),
+    "backlog of all processors": (TRIED, BACKLOG, BALANCED, cpus(PACKETS, PACKETS), "backlog certain"),
+    # as on a machine that is generator and router in one
+    "backlog beside a sender": (
+        ONE_FLOW,
+        BACKLOG,
+        BALANCED,
+        cpus(PACKETS, SENDER),
+        "backlog likely, irqbalance possible",
+    ),
+    "locks": (TRIED, RX, facts(os="FreeBSD 11.1", other={KERNEL_IDENT: "GENERIC"}), EIGHT, "locks likely"),
+    "locks, kernel not read": (TRIED, RX, facts(os="pfSense 2.4.5 (FreeBSD 11.3-STABLE)"), EIGHT, "locks possible"),
+    "locks, patched": (TRIED, RX, facts(os="FreeBSD 11.1", other={KERNEL_IDENT: "MINE"}), EIGHT, "all workers certain"),
+    "no locks any more": (TRIED, RX, facts(os="FreeBSD 12.0-RELEASE"), EIGHT, "all workers certain"),
+    "bridge": (TRIED, RX, facts(os="FreeBSD 12.4-RELEASE", other={BRIDGE: "bridge0"}), FULL, "locks likely"),
+    "all workers": (TRIED, RX, facts(), FULL, "all workers certain"),
+    "all workers behind a firewall": (
+        TRIED,
+        RX,
+        facts(firewall="on: pf"),
+        FULL,
+        "all workers certain, firewall possible",
+    ),
+    # steal cannot be read of FreeBSD, nor of VPP's threads
+    "all workers of a virtual machine": (TRIED, RX, facts(other=VM), FULL, "all workers likely"),
+    "full vectors": (TRIED, RX, on("vpp_wk_0"), VECTORS, "all workers certain"),
+    "a driver that counts no loss": (TRIED, ledger(None), facts(nics=BLIND), FULL, "all workers certain"),
+    "main thread that serves a queue": (TRIED, RX, on("vpp_main", "w0"), MAIN, "uneven workers possible"),
+    "shared worker": (TRIED, BOTH, SHARED, UNEVEN, "shared worker likely"),
+    "shared worker of two flows": (ONE_FLOW, BOTH, SHARED, load(1.0, 0.0, 0.0), "shared worker certain"),
+    "only queues on one worker": (ONE_FLOW, BOTH, ALONE, load(1.0, 0.9, 0.1), "shared worker certain"),
+    "each flow on a worker": (ONE_FLOW, BOTH, SHARED, load(1.0, 0.6, 0.6), "one flow certain"),
+    "one flow": (ONE_FLOW, RX, facts(), load(1.0, 0.0, 0.0), "one flow certain"),
+    "one flow each way, unknown where": (ONE_FLOW, BOTH, None, load(1.0, 0.0), "one flow likely"),
+    "few queues": (TRIED, RX, facts(SPREAD[:1]), load(1.0, 0.0, 0.0), "few queues certain"),
+    # each core may have a busy thread: idle ones share these
+    "few queues of hyper-threads": (TRIED, RX, facts(SPREAD[:1]), load(1.0, 0.0), "few queues likely"),
+    "few queues of whole cores": (TRIED, RX, facts(SPREAD[:1], threads_per_core=1), HALF, "few queues certain"),
+    "others than the queues' are busy": (
+        TRIED,
+        RX,
+        facts(SPREAD[:2]),
+        load(1.0, 0.1, 0.1, 1.0),
+        "uneven workers possible",
+    ),
+    "one processor": (TRIED, RX, on("CPU 0", "CPU 0"), cpus(PACKETS, IDLE, IDLE), "one processor certain"),
+    "one processor by steering": (
+        TRIED,
+        RX,
+        on("CPU 0", nics=STEERED),
+        cpus(PACKETS, IDLE, IDLE),
+        "one processor certain",
+    ),
+    "steered to several": (TRIED, RX, on("CPU 0", nics=SEVERAL), cpus(PACKETS, IDLE), "uneven workers possible"),
+    "uneven": (TRIED, RX, facts(irqbalance=True), UNEVEN, "uneven workers possible, irqbalance possible"),
+    "uneven, without packets elsewhere": (
+        TRIED,
+        RX,
+        on("CPU 0", "CPU 0"),
+        cpus(PACKETS, SENDER),
+        "one processor likely",
+    ),
+    "steal of a processor without packets": (
+        TRIED,
+        RX,
+        ON_TWO,
+        cpus(PACKETS, (0.7, 0.0, 0.6, 0.0)),
+        "uneven workers possible",
+    ),
+    "other work": (TRIED, RX, ON_ONE, cpus(PROGRAMS), "other work possible"),
+    "other work, rates not read": (TRIED, RX, ON_ONE, cpus((1.0, 0.3, 0.0, None)), "other work possible"),
+    "other work of FreeBSD": (TRIED, RX, on("CPU 0", os="FreeBSD 14.1"), freebsd(user=0.6), "other work possible"),
+    "threads of its kernel": (
+        TRIED,
+        RX,
+        on("CPU 0", os="FreeBSD 14.1"),
+        freebsd(threads=KERNEL),
+        "all workers certain",
+    ),
+    "steal": (TRIED, RX, ON_ONE, cpus(STOLEN), "other work possible, steal possible"),
+    "steal of one that is late": (TRIED, RX, ON_ONE, cpus((0.7, 0.4, 0.3, 6e6)), "other work possible, steal possible"),
+    "a little steal": (TRIED, RX, ON_ONE, cpus((1.0, 0.9, 0.1, 6e6)), "all workers likely, steal possible"),
+    "no buffers": (TRIED, unlike("rx-no-buf", 40_000), facts(), TIME, "no buffers likely"),
+    "empty pool": (TRIED, RX, facts(), free_buffers("0 of 16383, 0 more in threads' caches"), "no buffers likely"),
+    "a pool with buffers": (TRIED, RX, facts(), free_buffers("10 of 16383"), "card or bus likely"),
+    "a few failed allocations": (TRIED, unlike("rx-no-buf", 100), facts(), TIME, "card or bus likely"),
+    "late worker": (*SMALL_LOSS, facts(), load(0.3), "late worker possible"),
+    "late worker of a virtual machine": (
+        *SMALL_LOSS,
+        ON_ONE,
+        cpus((0.4, 0.3, 0.05, 6e6)),
+        "late worker possible, steal possible",
+    ),
+    "bus": (LARGE, RX, slot(4), LARGE_TIME, "bus likely"),
+    "narrow bus": (LARGE, RX, slot(7), LARGE_TIME, "card or bus possible"),
+    "bus not read": (TRIED, RX, facts(), TIME, "card or bus likely"),
+    "wide bus": (TRIED, RX, slot(8), TIME, "card likely"),
+    "one queue of a card": (ONE_FLOW, RX, slot(4), TIME, "card likely"),
+    "throttling": (TRIED, RX, ON_ONE, cpus(PACKETS, counters=HOT), "all workers certain, throttling likely"),
+    "throttling, of whom is not read": (
+        TRIED,
+        RX,
+        facts(),
+        replace(FULL, counters=HOT),
+        "all workers certain, throttling possible",
+    ),
+    "throttling of another": (TRIED, RX, ON_TWO, cpus(IDLE, PACKETS, counters=HOT), "uneven workers possible"),
+    "nothing of processors beside a shaper": (
+        TRIED,
+        qdisc("tbf rate 2Gbit"),
+        BALANCED,
+        cpus(STOLEN, IDLE, counters=HOT),
+        "shaper certain",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN_THEN)
+def test_the_rule_is_named_whose_figures_are_there(name: str) -> None:
+    *given, then = GIVEN_THEN[name]
+    assert ", ".join(f"{row.rule} {row.confidence.value}" for row in explanations(*given)) == then
+
+
+def one_loses() -> Ledger:
+    """What enters by a is lost on arrival, what enters by b is not."""
+    half, lost = OFFERED // 2, (Drop(Stage.ARRIVING, "drop", "a", LOST),)
+    losing = DirectionAccount(0, 1, "a", "b", half, half - LOST, half - LOST, half - LOST, lost)
+    return Ledger(1, 1, (losing, DirectionAccount(1, 0, "b", "a", half, half, half, half)))
+
+
+OWN_WORKERS = facts((Placement("a", 0, "w0"), Placement("b", 0, "w1")))
+SILENT: Mapping[str, tuple[Any, ...]] = {
+    "nothing read": (TRIED,),
+    "no load read": (TRIED, RX, facts()),
+    "no login": (TRIED, replace(RX, missing="no login")),
+    "perhaps lost on the cable": (TRIED, ledger(None), facts(), FULL),
+    "lost inside, uncounted": (TRIED, ledger(Stage.PASSING), facts(), FULL),
+    "nothing lost": (TRIED, ledger(forwarded=OFFERED), facts(), FULL),
+    "read at half the load": (TRIED, RX, facts(), load(1.0, asked=OFFERED / 2)),
+    "read at twice the load": (TRIED, RX, facts(), load(1.0, asked=OFFERED * 2, forwarded_pps=1.2e7)),
+    "read at no load": (TRIED, RX, facts(), load(0.1, asked=math.nan)),
+    "not sent again": (TRIED, RX, facts(), load(0.1, offered_pps=1e5, forwarded_pps=6e4)),
+    "not lost again": (TRIED, RX, facts(), load(1.0, forwarded_pps=OFFERED)),
+    "less was sent, and lost": (replace(TRIED, intended_pps=2e7),),
+    "the busy worker serves what was not lost": (ONE_FLOW, one_loses(), OWN_WORKERS, load(0.3, 1.0)),
+    "the busy worker serves no queue": (TRIED, RX, on("w0", "w0"), load(0.3, 0.2, 1.0)),
+    "no shares": (TRIED, RX, facts(), load(math.nan, -0.5, 1e9)),
+    "neither busy nor idle": (TRIED, RX, facts(), load(0.9, 0.9)),
+    "one worker not read": (TRIED, RX, facts(), replace(FULL, workers=(WorkerLoad("w0", 1.0), WorkerLoad("w1")))),
+    "processors that poll": (TRIED, RX, facts(), replace(TIME, workers=(), cpus=(CpuLoad(0, 1.0), CpuLoad(1, 1.0)))),
+    "damaged frames": (TRIED, dropped("rx_errors", Stage.ARRIVING), facts(), FULL),
+    "damaged frames of VPP": (TRIED, dropped("rx-error", Stage.ARRIVING), facts(), TIME),
+    "no buffers for what was lost inside": (
+        TRIED,
+        replace(unlike("rx-no-buf", 40_000), directions=ledger(Stage.PASSING).directions),
+        facts(),
+        TIME,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_no_rule_fits_without_its_figures(name: str) -> None:
+    assert explanations(*SILENT[name]) == ()
+
+
+@pytest.mark.parametrize(
+    ("lost_elsewhere", "frames", "sure"),
+    [
+        # other counters have all of the loss: these are frames of others
+        (LOST, 6 * LOST, ""),
+        (LOST, LOST * 6 // 10, ""),
+        (LOST - 4000, 6 * LOST, ""),
+        # both are as many as were lost, or some of these are
+        (LOST, LOST, "likely"),
+        (LOST * 4 // 10, 6 * LOST, "likely"),
+        (0, LOST + LOST // 200, "certain"),
+        (LOST // 5, LOST * 8 // 10, "certain"),
+    ],
+)
+def test_what_a_router_drops_of_others_is_no_reason(lost_elsewhere: int, frames: int, sure: str) -> None:
+    for counted in (
+        qdisc("tbf rate 9Mbit", frames, missed=lost_elsewhere),
+        dropped(FILTER_DROPS, Stage.PASSING, "x", frames, missed=lost_elsewhere),
+    ):
+        assert [row.confidence.value for row in explanations(TRIED, counted)] == ([sure] if sure else [])
+
+
+@pytest.mark.parametrize(
+    ("shown", "rule"),
+    [
+        ("htb 1: dev b root refcnt 3 r2q 10 default 0x1", "shaper"),
+        ("cake 8003: dev b root refcnt 2 bandwidth 4Mbit diffserv3", "shaper"),
+        ("fq 8003: dev b root refcnt 2 limit 10000p maxrate 4Mbit", "shaper"),
+        ("netem 8003: dev b root refcnt 2 limit 10 delay 10ms", "shaper"),
+        ("red 8003: dev b root refcnt 2 limit 60Kb min 3Kb max 9Kb", "short queue"),
+        # those that a system sets by itself are full because the card below is slow
+        ("pfifo_fast 0: dev b root refcnt 2 bands 3 priomap 1 2", "tx slots"),
+        ("fq_codel 0: dev b root refcnt 2 limit 10240p flows 1024", "tx slots"),
+        ("cake 8003: dev b root refcnt 2 bandwidth unlimited", "tx slots"),
+    ],
+)
+def test_a_queueing_discipline_is_named_by_its_kind_and_settings(shown: str, rule: str) -> None:
+    (row,) = parse_qdiscs(f"qdisc {shown}\n Sent 9000 bytes 90 pkt (dropped 4, overlimits 0 requeues 0)\n")
+    assert [found.rule for found in explanations(TRIED, qdisc(row.words))] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("handed", "sent", "grown", "rule"),
+    [
+        # less than the line carries arrives for it, or clocks differ
+        (0.9998, 0.975, 0, "tx slots"),
+        (1.0002, 0.985, 0, "tx slots"),
+        (1.02, 0.9999, 0, "line"),
+        (0.9998, 84 / 88, 4, "line"),
+        (0.9998, 0.92, 4, "tx slots"),
+    ],
+)
+def test_a_line_is_the_limit_only_where_more_arrives_than_it_carries(
+    handed: float, sent: float, grown: int, rule: str
+) -> None:
+    offered, forwarded = (int(share * 10e9 / (84 * 8)) for share in (handed, sent))
+    tried = TriedLoad(64, None, 10e9, offered, offered, forwarded, {1: 64.0 + grown} if grown else {})
+    counted = ledger(Stage.LEAVING, offered, forwarded)
+    assert [found.rule for found in explanations(tried, counted)] == [rule]
+    # what the router drops of others fills no line by itself
+    (row,) = counted.directions
+    more = replace(row, drops=(replace(row.drops[0], frames=2 * row.lost),))
+    assert explanations(tried, replace(counted, directions=(more,)))[0].rule == rule
+
+
+def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> None:
+    full = DirectionAccount(0, 1, "a", "b", 14_800_000, 14_800_000, 14_800_000, 14_800_000)
+    tx_error = (Drop(Stage.LEAVING, "tx-error", "a", 7_000_000),)
+    lossy = DirectionAccount(1, 0, "b", "a", 14_800_000, 7_800_000, 14_800_000, 7_800_000, tx_error)
+    tried = replace(TRIED, intended_pps=29.6e6, offered_pps=29.6e6, forwarded_pps=22.6e6)
+    assert [found.rule for found in explanations(tried, Ledger(1, 1, (full, lossy)))] == ["tx slots"]
+
+
+@pytest.mark.parametrize("link_bps", [0.0, -0.0, math.nan])
+def test_a_port_whose_rate_is_not_known_has_no_full_line(link_bps: float) -> None:
+    assert explanations(replace(TRIED, link_bps=link_bps), ledger(Stage.LEAVING))[0].rule == "tx slots"
+
+
+@pytest.mark.parametrize(
+    ("second_nic", "rate", "then"),
+    [
+        # the flow of b may enter by a queue whose place was not read, or that software steers elsewhere
+        (nic(interface="b", rx_queues=2), None, "one flow likely"),
+        (nic(rx_queues=1, steered_to={0: "0,1"}), None, "one flow likely"),
+        (nic(interface="b", rx_queues=1), None, "shared worker certain"),
+        (nic(interface="b", rx_queues=2), 72e3, "shared worker certain"),
+        (nic(interface="b", rx_queues=2), 4e6, "one flow certain"),
+    ],
+)
+def test_two_flows_share_a_worker_where_they_have_no_other_way_in(second_nic: NicFacts, rate: float, then: str) -> None:
+    """FreeBSD does not say how many packets each processor handles; a count of Linux may have begun again."""
+    busy = (1.0, 0.02, 0.01, 0.0)
+    seen = cpus(*((share, share, 0.0, rate if number else 6e6) for number, share in enumerate(busy)))
+    alone = tuple(Placement(name, 0, "CPU 0") for name in "ab")
+    (found,) = explanations(ONE_FLOW, BOTH, facts(alone, threads_per_core=1, nics=(second_nic,)), seen)
+    assert f"{found.rule} {found.confidence.value}" == then
+
+
+ONE_CARD = {"a": "0000:03:00.0", "b": "0000:03:00.1"}
+TWO_CARDS = {"a": "0000:03:00.0", "b": "0000:04:00.0"}
+
+
+@pytest.mark.parametrize(
+    ("addresses", "entering", "rule"),
+    [
+        (ONE_CARD, "ab", "bus"),
+        # the same model twice has a bus each
+        (TWO_CARDS, "ab", "card or bus"),
+        ({"a": "0000:03:00.0", "b": "0001:03:00.0"}, "ab", "card or bus"),
+        # one direction: up one bus and down the other, or up and down the same
+        (TWO_CARDS, "a", "bus"),
+        (ONE_CARD, "a", "bus"),
+        # two cards of two ports: pairs of ports on a card, and across
+        ({**ONE_CARD, "c": "0000:04:00.0", "d": "0000:04:00.1"}, "abcd", "card or bus"),
+        ({"a": "0000:03:00.0", "b": "0000:04:00.0", "c": "0000:03:00.1", "d": "0000:04:00.1"}, "ac", "bus"),
+        # of cards whose address was not read the bus is not known
+        ({"a": None, "b": None}, "ab", "card or bus"),
+    ],
+)
+def test_ports_share_a_bus_that_are_on_one_card(addresses: Mapping[str, str], entering: str, rule: str) -> None:
+    """Four lanes carry 31.5 Gbit/s each way: three quarters of it are 1.9 Mpps of large frames."""
+    names, rows = list(addresses), []
+    for port, name in enumerate(entering):
+        own, back = 3_000_000 // len(entering), 2_100_000 // len(entering)
+        out = names[(names.index(name) + 1) % len(names)]
+        drops = (Drop(Stage.ARRIVING, "drop", name, own - back),)
+        rows.append(DirectionAccount(port, 9, name, out, own, back, back, back, drops))
+    link = NicFacts("", pcie_width=4, pcie_speed=8.0, pcie_width_max=8, pcie_speed_max=8.0)
+    cards = tuple(replace(link, interface=name, pci_address=address) for name, address in addresses.items())
+    assert explanations(LARGE, Ledger(1, 1, tuple(rows)), facts(nics=cards), LARGE_TIME)[0].rule == rule
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rx-no-buf",
+        # of input nodes of rdma, vmxnet3, ena, iavf; avf; memif; vhost-user; as others may say it
+        "rdma-input: buffer alloc error",
+        "avf-input: buffer alloc failed",
+        "memif-input: buffer allocation failed",
+        "vhost-user-input: no available buffer",
+        "dpdk-input: no buffers",
+        "virtio-input: buffer pool exhausted",
+    ],
+)
+def test_a_router_without_free_buffers_is_neither_a_slow_card_nor_a_full_bus(name: str) -> None:
+    counted = unlike(name, 40_000)
+    for directions in (RX.directions, ledger(None).directions):
+        for seen in (TIME, None):
+            (found,) = explanations(TRIED, replace(counted, directions=directions), facts(), seen)
+            assert found.rule == "no buffers"
+
+
+@pytest.mark.parametrize("name", ["esp4-encrypt: no buffers", "arp-reply: ARP replies sent", "error-drop: none"])
+def test_other_counters_are_no_failed_allocations(name: str) -> None:
+    assert explanations(TRIED, unlike(name, 40_000), facts(), TIME)[0].rule == "card or bus"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # VPP's and cards' own words: of frames, not of the processor
+        "ip4-glean: ARP requests throttled",
+        "ip4-icmp-error: unreachable messages throttled",
+        "ethtool rx_throttle at eth0",
+        "ethtool tx_pause_storm_throttled at eth1",
+        "irq20: power_limit0",
+    ],
+)
+def test_a_counter_of_frames_that_were_throttled_is_no_hot_processor(name: str) -> None:
+    assert len(explanations(TRIED, RX, facts(), replace(UNEVEN, counters={name: 9.0}))) == 1
+
+
+maybe = st.none() | st.floats(0, 1)
+
+
+def several(rows: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(rows, max_size=4).map(tuple)
+
+
+@given(
+    several(st.builds(WorkerLoad, st.sampled_from(["w0", "w1", "CPU 0"]), maybe, maybe)),
+    several(st.builds(QueueLoad, st.sampled_from("ab"), st.integers(0, 3), st.sampled_from(["", "w0", "CPU 1"]))),
+    several(st.builds(CpuLoad, st.integers(0, 3), maybe, maybe, maybe, steal=maybe)),
+    st.builds(
+        NicFacts,
+        st.sampled_from("ab"),
+        pci_address=st.none() | st.just("0000:03:00.0"),
+        pcie_width=st.none() | st.integers(0, 16),
+        pcie_speed=st.none() | st.sampled_from([0.0, 2.5, 8.0]),
+        rx_queues=st.none() | st.integers(0, 4),
+    ),
+    st.sampled_from([None, *Stage]),
+    st.integers(0, OFFERED + 5),
+    st.booleans(),
+    st.tuples(st.sampled_from([None, 1, 251]), st.sampled_from([0.0, 1.0, 10e9]), st.sampled_from([0.0, 1.0, OFFERED])),
+)
+def test_whatever_was_read_nothing_breaks_and_a_cause_has_its_figures(
+    workers: Any,
+    queues: Any,
+    processors: Any,
+    card: NicFacts,
+    stage: Stage | None,
+    forwarded: int,
+    both: bool,
+    terms: Any,
+) -> None:
+    flows, link_bps, offered = terms
+    tried = TriedLoad(64, flows, link_bps, OFFERED, offered, float(forwarded))
+    seen = UnderLoad(OFFERED, offered, forwarded, workers, queues, processors)
+    for found in explanations(tried, ledger(stage, forwarded=forwarded, both=both), facts((), nics=(card,)), seen):
+        assert found.words and found.figures and found.remedy
