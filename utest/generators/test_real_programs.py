@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +44,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoHosts]:
 
 
 @contextlib.contextmanager
-def connected(hosts: TwoHosts, kind: str, **keys: bool) -> Iterator[Generator]:
+def connected(hosts: TwoHosts, kind: str, **keys: Any) -> Iterator[Generator]:
     need(kind)
     hosts.write(kind, **keys)
     with contextlib.closing(hosts.connect()) as generator:
@@ -137,14 +137,34 @@ def test_two_runs_cannot_have_the_same_port(hosts: TwoHosts, over_ssh: bool) -> 
     hosts.connect().close()
 
 
-def test_fragments_are_refused_before_any_frame(hosts: TwoHosts) -> None:
-    with connected(hosts, "iperf3") as generator, pytest.raises(TestbedError, match="would be sent in fragments"):
-        subprocess.run(["ip", "-n", hosts.names[0], "link", "set", "port0", "mtu", "1400"], check=True)
-        try:
-            generator.prepare(CATALOGUE.profile(["1514b", "1-flow"]), ONE)
-        finally:
-            subprocess.run(["ip", "-n", hosts.names[0], "link", "set", "port0", "mtu", "9216"], check=True)
+def test_a_switch_is_read_over_ssh(hosts: TwoHosts) -> None:
+    """Without a loss what it counts of the first port's frames is what leaves to the second."""
+    where = {"address": hosts.remote[0]["address"], "ssh": hosts.remote[0]["ssh"], "ports": ["1", "2"], "settle": 0}
+    switch = {**where, "run": "cat /sys/class/net/port0/statistics/tx_packets; : {port}"}
+    with connected(
+        hosts, "trafgen", switch={**switch, "pattern": {"received": r"(\d+)", "sent": r"(\d+)"}}
+    ) as generator:
+        generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), ONE)
+        found = generator.measure(Load(RATE), SECONDS)
+    assert not found.problems and found.readings[HOST_COUNTS] == 0
 
+
+def test_a_switch_that_does_not_answer_is_found_before_any_traffic(hosts: TwoHosts) -> None:
+    switch = {
+        "run": "echo no such port {port} >&2; exit 1",
+        "ports": [1, 2],
+        "pattern": {"received": "(a)", "sent": "(a)"},
+    }
+    with (
+        pytest.raises(TestbedError, match=r"^the switch: its command failed with status 1: no such port 1$"),
+        connected(hosts, "trafgen", switch=switch),
+    ):
+        pass
+    hosts.write("trafgen")
+    hosts.connect().close()
+
+
+# -- ends --------------------------------------------------------------------------------------------------------------
 
 LONG = """
 import sys
@@ -209,4 +229,3 @@ def test_no_folder_of_an_agent_is_left(hosts: TwoHosts) -> None:
         assert made
     # another worker's may be among them
     wait_until(lambda: not any(path.exists() for path in made), lambda: made, LIMIT)
-    assert shutil.which("ip")

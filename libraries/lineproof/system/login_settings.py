@@ -127,6 +127,23 @@ class JumpSettings(LoginSettings):
 LoginSettings.model_rebuild()
 
 
+class HostSettings(Config):
+    """Where commands run: at ``address`` by the login ``ssh``; without them on this machine."""
+
+    address: HostName | None = None
+    ssh: LoginSettings | None = None
+
+    @model_validator(mode="after")
+    def _check_login(self) -> Self:
+        if (self.address is None) != (self.ssh is None):
+            raise ValueError("'address' and 'ssh' belong together; without both it is this machine")
+        return self
+
+    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
+        """Return these settings with the login's files made *absolute*."""
+        return self if self.ssh is None else self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})
+
+
 def logins_in(settings: object) -> Iterator[LoginSettings]:
     """Every login in *settings* and what they hold, with those of jump hosts."""
     if isinstance(settings, LoginSettings):

@@ -7,7 +7,40 @@ from dataclasses import dataclass, replace
 
 from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction
-from .counters import Span
+
+Counts = Mapping[int, Mapping[str, int]]
+"""By port, its counters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When frames were sent: the earliest and the latest moment for the ``first``, and for the ``last``.
+
+    Unix time in s, by the clock of the host.
+    """
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+    @property
+    def least(self) -> float:
+        """The least seconds from the first to the last."""
+        return max(0.0, self.last[0] - self.first[1])
+
+    @property
+    def most(self) -> float:
+        """The most seconds from the first to the last."""
+        return self.last[1] - self.first[0]
+
+    def lasting(self, seconds: float) -> Span:
+        """Return the span of frames that took at least *seconds*, among others that were sent in this one, too."""
+        begins, ended = self.first[0], max(self.last[1], self.first[0] + seconds)
+        return Span((begins, ended - seconds), (begins + seconds, ended))
+
+    def here(self, ahead: tuple[float, float]) -> Span:
+        """By the clock of this machine, which the host's is *ahead* of by so many seconds, at least and at most."""
+        least, most = ahead
+        return Span((self.first[0] - most, self.first[1] - least), (self.last[0] - most, self.last[1] - least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +76,18 @@ def _together(sent: Collection[Sent]) -> tuple[float, float]:
     return least, most
 
 
-def flat(counts: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
-    """As keys like ``0.opackets``."""
-    return {f"{port}.{name}": count for port, row in counts.items() for name, count in row.items()}
+def _evidence(counts: Counts, others: Mapping[Direction, int]) -> dict[str, int]:
+    """*counts* as keys like ``0.opackets``, without the frames *others*, which stand beside them.
 
-
-def others_of(
-    direction: Direction,
-    report: Sent,
-    before: Mapping[int, Mapping[str, int]],
-    after: Mapping[int, Mapping[str, int]],
-) -> int:
-    """Frames that the sending port counted beside those of the program, as far as it may send such."""
-    counted = after[direction.tx_port]["opackets"] - before[direction.tx_port]["opackets"]
-    return min(max(0, counted - report.frames), report.others)
-
-
-def without(
-    counts: Mapping[int, Mapping[str, int]], others: Mapping[Direction, int]
-) -> Mapping[int, Mapping[str, int]]:
-    """*counts* without the frames *others* of each direction, which are the counter ``others`` of its sending port."""
-    found = {port: dict(row) for port, row in counts.items()}
+    Evidence is checked against them: what is neither offered nor forwarded is the counter ``others`` of the sender.
+    """
+    evidence = {f"{port}.{name}": count for port, row in counts.items() for name, count in row.items()}
     for direction, frames in others.items():
         if frames:
-            found[direction.tx_port]["opackets"] -= frames
-            found[direction.rx_port]["ipackets"] -= frames
-            found[direction.tx_port]["others"] = frames
-    return found
+            evidence[f"{direction.tx_port}.opackets"] -= frames
+            evidence[f"{direction.rx_port}.ipackets"] -= frames
+            evidence[f"{direction.tx_port}.others"] = frames
+    return evidence
 
 
 def outcome_of(
@@ -77,11 +95,16 @@ def outcome_of(
     duration: float,
     frames: Mapping[Direction, int],
     sent: Mapping[Direction, Sent],
-    before: Mapping[int, Mapping[str, int]],
-    after: Mapping[int, Mapping[str, int]],
+    before: Counts,
+    ended: Counts,
+    after: Counts,
 ) -> Outcome:
-    """Of the counters *before* and *after* a trial that asked for so many *frames*, and what was *sent*."""
+    """Return the outcome of a trial that asked for so many *frames*, by what was *sent* and the counters.
+
+    They are those *before* it, when all programs had *ended*, and *after* the last frames had arrived.
+    """
     problems: list[Problem] = []
+    controlling = dict[Direction, int]()
 
     def difference(port: int, name: str, ports: tuple[tuple[int, int], ...]) -> int:
         found = after[port][name] - before[port][name]
@@ -95,8 +118,8 @@ def outcome_of(
         ports = ((direction.tx_port, direction.rx_port),)
         counted = difference(direction.tx_port, "opackets", ports)
         received = difference(direction.rx_port, "ipackets", ports)
-        others = counted - report.frames
-        if not 0 <= others <= report.others:
+        surplus = counted - report.frames
+        if not 0 <= surplus <= report.others:
             words = f"port {direction.tx_port} sent {counted} frames by its counters, {report.frames} by its program"
             problems.append(Problem(Fault.MISCOUNTED, words, directions=ports))
         if failed := difference(direction.tx_port, "oerrors", ports):
@@ -104,7 +127,7 @@ def outcome_of(
             problems.append(Problem(Fault.UNSENT, words, failed, ports))
         missed = difference(direction.rx_port, "ierrors", ports)
         # frames that control the program are sent and received beside those of the trial: their loss counts, too
-        others = others_of(direction, report, before, after)
+        others = controlling[direction] = min(max(0, surplus), report.others)
         offered, forwarded = counted - others, max(0, received - others)
         if missed and forwarded < offered:
             words = f"port {direction.rx_port} received {missed} frames with errors, or missed them"
@@ -123,4 +146,9 @@ def outcome_of(
     least, most = _together(sent.values())
     elapsed = (least + most) / 2
     readings = {"elapsed_uncertainty": (most - least) / 2}
-    return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings)
+    counters = {
+        "before": _evidence(before, {}),
+        "ended": _evidence(ended, controlling),
+        "after": _evidence(after, controlling),
+    }
+    return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings, counters=counters)

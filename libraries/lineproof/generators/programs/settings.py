@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ...config import Config, MacAddress, matching
+from ...config import MacAddress, matching
 from ...core.traffic.profiles import PAIRS
-from ...system.login_settings import HostName, LoginSettings
+from ...system.login_settings import HostSettings
 from ..settings import GeneratorSettings
 from ..switch.settings import SwitchSettings
 
@@ -32,27 +32,6 @@ Namespace = Annotated[
 ]
 
 
-class HostSettings(Config):
-    """Where programs run. ``address`` and ``ssh``: the generator's host; without them it is this machine.
-
-    ``sudo``: put ``sudo -n`` before what needs root.
-    """
-
-    address: HostName | None = None
-    ssh: LoginSettings | None = None
-    sudo: bool = False
-
-    @model_validator(mode="after")
-    def _check_login(self) -> Self:
-        if (self.address is None) != (self.ssh is None):
-            raise ValueError("'address' and 'ssh' belong together; without both it is this machine")
-        return self
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """With the login's files made *absolute*."""
-        return self if self.ssh is None else self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})
-
-
 def _host_of(settings: HostSettings) -> tuple[str | None, int]:
     """A host by its login: two may be behind one address."""
     return settings.address, settings.ssh.port if settings.ssh else 0
@@ -65,6 +44,7 @@ class ProgramPort(HostSettings):
     itself needs it. ``address``, ``ssh``, ``sudo``: where it is, if it is not where the generator's other ports are.
     """
 
+    sudo: bool = False
     interface: Interface
     namespace: Namespace | None = None
     router_mac: MacAddress | None = None
@@ -73,9 +53,16 @@ class ProgramPort(HostSettings):
 class ProgramSettings(HostSettings, GeneratorSettings):
     """A generator whose ports are interfaces: ``ports`` in pairs, each cabled to the side at its position.
 
-    ``switch``: what counts the same frames between generator and router; None: the host's counts stand alone.
+    ``address`` and ``ssh``: the generator's host. ``sudo``: put ``sudo -n`` before what needs root. ``program``: its
+    path on the hosts. ``switch``: what counts the same frames between generator and router; None: the
+    host's counts stand alone.
     """
 
+    sockets: ClassVar[bool] = False
+    """Whether it sends from sockets: in one network a kernel would deliver its frames to itself."""
+
+    sudo: bool = False
+    program: Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,200}$")] | None = None
     ports: Annotated[tuple[ProgramPort, ...], Field(max_length=2 * PAIRS)]
     switch: SwitchSettings | None = None
 
@@ -86,6 +73,22 @@ class ProgramSettings(HostSettings, GeneratorSettings):
         if not value or len(value) % 2 or len(set(places)) < len(places):
             raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
         return value
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        places = [(*_host_of(self if port.address is None else port), port.namespace) for port in self.ports]
+        for index, port in enumerate(self.ports):
+            if not self.sockets and port.router_mac is None:
+                raise ValueError(
+                    f"port {index} ({port.interface}) has no 'router_mac', the MAC address of the router's interface at"
+                    " the other end of its cable"
+                )
+            if self.sockets and places[index] in places[:index]:
+                raise ValueError(
+                    f"port {index} is in the same network as port {places.index(places[index])}, whose frames a kernel"
+                    " delivers to itself; expected a 'namespace' for each port, or another host"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_switch(self) -> Self:
@@ -119,33 +122,10 @@ class ProgramSettings(HostSettings, GeneratorSettings):
         return super().with_paths(absolute).model_copy(update=changed)
 
 
-class OwnMacSettings(ProgramSettings):
-    """Of a program that makes its frames itself: it has to know where they go."""
+class CardSettings(ProgramSettings):
+    """Of a program that takes cards from the kernel. ``link_wait``: s until such a card has its link again."""
 
-    @model_validator(mode="after")
-    def _check_macs(self) -> Self:
-        for index, port in enumerate(self.ports):
-            if port.router_mac is None:
-                raise ValueError(
-                    f"port {index} ({port.interface}) has no 'router_mac', the MAC address of the router's interface at"
-                    " the other end of its cable"
-                )
-        return self
-
-
-class ApartSettings(ProgramSettings):
-    """Of a program that sends from a socket: within one network a kernel would deliver its frames to itself."""
-
-    @model_validator(mode="after")
-    def _check_apart(self) -> Self:
-        places = [(*_host_of(self if port.address is None else port), port.namespace) for port in self.ports]
-        for index, place in enumerate(places):
-            if place in places[:index]:
-                raise ValueError(
-                    f"port {index} is in the same network as port {places.index(place)}, whose frames a kernel delivers"
-                    " to itself; expected a 'namespace' for each port, or another host"
-                )
-        return self
+    link_wait: Annotated[int, Field(ge=0, le=60)] = 4
 
 
 class NetnsProgramSettings(GeneratorSettings):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -11,7 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from ...command_values import GroupPattern, JsonPath
 from ...config import Config, matching
 from ...system.local_command import Command, Variable
-from ...system.login_settings import HostName, LoginSettings
+from ...system.login_settings import HostSettings
 
 SwitchPort = Annotated[
     str,
@@ -40,7 +38,7 @@ class CountPaths(Config):
     sent: Annotated[tuple[JsonPath, ...], BeforeValidator(_as_list), _SOME]
 
 
-class SwitchSettings(Config):
+class SwitchSettings(HostSettings):
     """A command that shows the counters of a port of the switch: here, or over SSH with ``address`` and ``ssh``.
 
     ``run``: with ``{port}`` where the port's name stands. ``secrets``: environment variables of this machine that a
@@ -52,8 +50,6 @@ class SwitchSettings(Config):
     """
 
     run: Command
-    address: HostName | None = None
-    ssh: LoginSettings | None = None
     secrets: tuple[Variable, ...] = ()
     pattern: CountPatterns | None = None
     json_paths: CountPaths | None = None
@@ -70,12 +66,6 @@ class SwitchSettings(Config):
     def _check_keys(self) -> Self:
         if (self.pattern is None) == (self.json_paths is None):
             raise ValueError("expected one of 'pattern' and 'json_paths', each with 'received' and 'sent'")
-        if (self.address is None) != (self.ssh is None):
-            raise ValueError("'address' and 'ssh' belong together; without both the command runs here")
         if self.secrets and self.ssh is not None:
             raise ValueError("'secrets' are for a command that runs here; expected none, or no 'address'")
         return self
-
-    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
-        """Return these settings with the login's files made *absolute*."""
-        return self if self.ssh is None else self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})

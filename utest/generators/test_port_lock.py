@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.generators.programs.agent import START
+from lineproof.generators.programs.port import LOCK
 
 USER, STRANGER = 64901, 64902
 FOLDER = Path(f"/tmp/lineproof-{USER}")
@@ -31,7 +31,7 @@ def no_folder() -> Iterator[None]:
 
 
 def start(commands: str) -> subprocess.CompletedProcess[str]:
-    argv = ["/bin/sh", "-c", START, "lineproof-port", "eth0"]
+    argv = ["/bin/sh", "-c", LOCK, "lineproof-port", "eth0"]
     return subprocess.run(argv, input=commands, capture_output=True, text=True, user=USER, group=USER, timeout=20)
 
 

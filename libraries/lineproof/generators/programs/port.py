@@ -1,0 +1,286 @@
+"""The shell that holds one port: here, in a network namespace, or at the far end of an SSH connection.
+
+It reads its commands from standard input, and ends with it. So the programs that it started end with the process that
+started it, also if that was killed or its connection was lost; each has a limit of its own besides. As long as it or
+one of its programs runs, it holds a lock: no other run can use the same interface.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import secrets
+import shlex
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import paramiko
+
+from ...errors import TestbedError
+from ...system import children
+from ...system.login import Login
+from ...system.network_namespace import inside
+from ...system.ssh import connect
+from ...visible import shortened, visible
+from .outcome import Span
+
+COMMAND_LIMIT = 15.0
+"""Seconds for a command that only reads or sets something."""
+
+CLOSE_LIMIT = 10.0
+"""Seconds for a shell to end its programs and undo what it set: until then its port is held."""
+
+WATCH_LIMIT = 5.0
+"""Seconds for the watch on an interface to end, once the program has."""
+
+STOPPED = 124
+"""Status of a program that did not end within its limit, and ended when it was asked to (timeout(1))."""
+
+LARGEST_OUTPUT = 4 << 20
+"""Bytes that a command may write."""
+
+COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+"""Of a port, under TRex's names."""
+
+LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a port is: ``interface`` in ``namespace`` of the machine of ``login`` (None: of this one).
+
+    ``namespace``: the name of one of ip-netns(8); a path is that of one that this process made. ``router_mac``: the
+    MAC address that its frames go to; "": the kernel asks for it.
+    """
+
+    interface: str
+    namespace: str = ""
+    router_mac: str = ""
+    login: Login | None = None
+    sudo: bool = False
+
+    @property
+    def text(self) -> str:
+        """For messages."""
+        inside = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.interface}{inside} on {self.login.where if self.login else 'this machine'}"
+
+    def argv(self) -> tuple[str, ...]:
+        """Return what starts the port's shell there."""
+        if "/" in self.namespace:
+            # nobody else knows it, so there is no lock to hold
+            return (*inside(self.namespace, bound=True), "env", "lock=/dev/null", "/bin/sh")
+        root = ("sudo", "-n", "--") if self.sudo else ()
+        named = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
+        # the name that every run gives the port
+        lock = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{self.namespace}-{self.interface}")
+        return (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that has ended: its exit ``status``, what it wrote, and its ``cpu`` seconds (None: unknown)."""
+
+    status: int
+    output: str
+    cpu: float | None = None
+
+
+class Port:
+    """A claimed port, by its shell. Raises TestbedError if that cannot start, or another run holds the port."""
+
+    def __init__(self, index: int, place: Place) -> None:
+        self.index, self.place = index, place
+        self._name = f"the generator's port {index} ({place.text})"
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._closing = contextlib.ExitStack()
+        try:
+            pipes: tuple[Any, Any] = self._open_here() if place.login is None else self._open_by_ssh(place.login)
+            self._stdin, stdout = pipes
+            threading.Thread(target=self._read, args=(stdout,), daemon=True, name="port").start()
+            owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+            self.ask(f"interface={shlex.quote(place.interface)}\n{FUNCTIONS}")
+            self.ask(f'printf "%s" {shlex.quote(owner)} > "$lock"')
+            self.mac = self.facts()["address"]
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_here(self) -> tuple[IO[bytes], IO[bytes]]:
+        argv = self.place.argv()
+        try:
+            child = children.start(
+                argv, stdin=children.PIPE, stdout=children.PIPE, stderr=children.STDOUT, start_new_session=True
+            )
+        except OSError as error:
+            raise TestbedError(f"{self._name}: '{argv[0]}' does not start: {error.strerror}") from None
+        stdin, stdout = children.pipes(child)
+
+        def end() -> None:
+            with contextlib.suppress(OSError):
+                stdin.close()
+            try:
+                child.wait(CLOSE_LIMIT)
+            except children.TimeoutExpired:
+                children.kill_group(child)
+                child.wait(3)
+            stdout.close()
+
+        self._closing.callback(end)
+        return stdin, stdout
+
+    def _open_by_ssh(self, login: Login) -> tuple[Any, Any]:
+        client = connect(login, "the generator's host")
+        self._closing.callback(client.close)
+        transport = client.get_transport()
+        if transport is None:
+            raise TestbedError(f"{self._name}: the SSH link is gone")
+        channel = transport.open_session(timeout=COMMAND_LIMIT)
+
+        def end() -> None:
+            with contextlib.suppress(Exception):
+                channel.shutdown_write()
+                channel.status_event.wait(CLOSE_LIMIT)
+                channel.close()
+
+        self._closing.callback(end)
+        channel.set_combine_stderr(True)
+        channel.exec_command(shlex.join(self.place.argv()))
+        return channel.makefile_stdin("wb"), channel.makefile("rb")
+
+    def _read(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError, EOFError, paramiko.SSHException):
+            while line := stream.readline(1 << 16):
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def close(self) -> None:
+        """End the shell, and with it its programs. May be repeated."""
+        self._closing.close()
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def ask(self, command: str, limit: float = COMMAND_LIMIT) -> str:
+        """Return what *command* wrote, within *limit* s. Raises TestbedError, also for an exit status that is not 0."""
+        return self.order(command, limit)()
+
+    def order(self, command: str, limit: float = COMMAND_LIMIT) -> Callable[[], str]:
+        """Have *command* run; the function that is returned waits for its end, as :meth:`ask`."""
+        mark, shown = f"@@{secrets.token_hex(6)}", shortened(command.strip(), 120)
+        # if that fails, its output ends too, and says why
+        with contextlib.suppress(OSError, ValueError, EOFError, paramiko.SSHException):
+            self._stdin.write(f"{command}\nprintf '\\n{mark} %s\\n' \"$?\"\n".encode())
+            self._stdin.flush()
+
+        def answer() -> str:
+            until, lines, size = time.monotonic() + limit, list[str](), 0
+            while size <= LARGEST_OUTPUT:
+                try:
+                    line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
+                except queue.Empty:
+                    self.close()
+                    raise TestbedError(f"{self._name}: '{shown}' did not end within {limit:g} s") from None
+                if line is None:
+                    raise TestbedError(f"{self._name}: {_why_ended(''.join(lines))}")
+                text = line.decode(errors="replace")
+                if text.startswith(mark):
+                    output, status = "".join(lines).removesuffix("\n"), text.split()[1]
+                    if status == "0":
+                        return output
+                    words = shortened(visible(output).strip(), 300) or "no reason given"
+                    raise TestbedError(f"{self._name}: '{shown}' failed with status {status}: {words}")
+                lines.append(text)
+                size += len(line)
+            self.close()
+            raise TestbedError(f"{self._name}: '{shown}' wrote more than {LARGEST_OUTPUT >> 20} MB")
+
+        return answer
+
+    def undo(self, command: str) -> None:
+        """Have *command* run when the shell ends, however it ends; the last one first. Raises TestbedError."""
+        self.ask(f'undo={shlex.quote(command)}"; $undo"')
+
+    # -- programs ------------------------------------------------------------------------------------------------------
+
+    def await_end(self, name: str, limit: float) -> Ran:
+        """How the program *name* of ``start`` ended, within *limit* s. Raises TestbedError."""
+        until = time.monotonic() + limit
+        while not (told := self.ask(f"ended {name}")):
+            if time.monotonic() > until:
+                self.ask("halt")
+                raise TestbedError(f"{self._name}: the program did not end within {limit:g} s and was stopped")
+            time.sleep(0.02)
+        status, times, output = told.split("\n", 2)
+        # user and system, as 0m0.01s
+        spent = re.findall(r"([0-9]+)m([0-9]+[.,][0-9]+)s", times)
+        cpu = sum(60 * int(minutes) + float(seconds.replace(",", ".")) for minutes, seconds in spent)
+        return Ran(int(status), output, cpu if spent else None)
+
+    def watched_span(self) -> Span | None:
+        """When the interface sent, of ``watch_sending``; None: it sent nothing. Raises TestbedError."""
+        seen = self.await_end("watch", WATCH_LIMIT).output
+        moments = re.search(r"^sent [0-9]+((?: [0-9]+\.[0-9]{6}){4})?$", seen, re.MULTILINE)
+        if moments is None:
+            raise TestbedError(f"the watch on {self.place.text} gave no answer: {seen.strip()[-200:]}")
+        if moments[1] is None:
+            return None
+        begins, began, ends, ended = map(float, moments[1].split())
+        return Span((begins, began), (ends, ended))
+
+    # -- what is read of the interface and its host --------------------------------------------------------------------
+
+    def facts(self) -> Mapping[str, str]:
+        """``address``, ``carrier``, ``speed`` (Mbit/s), ``mtu`` and ``driver`` of the interface; "" if not known.
+
+        Raises TestbedError.
+        """
+        told = self.ask("facts")
+        if told.startswith("@@none"):
+            name = self.place.interface
+            names = shortened(", ".join(visible(told).split()[1:]), 200)
+            raise TestbedError(
+                f"there is no interface '{name}'{self.place.text.removeprefix(name)}; there are: {names}; fix"
+                " 'interface' in 'ports' of the testbed's file"
+            )
+        return dict(zip(("address", "carrier", "speed", "mtu", "driver"), told.split("\n"), strict=False))
+
+    def counters(self) -> dict[str, int]:
+        """:data:`COUNTERS` of the interface, bytes with FCS. Raises TestbedError."""
+        text = self.ask("counters")
+        try:
+            return dict(zip(COUNTERS, map(int, text.split()), strict=True))
+        except ValueError:
+            raise TestbedError(f"{self.place.text}: its counters cannot be read: {text[:100]!r}") from None
+
+    def clock(self) -> tuple[float, float]:
+        """The least and the most seconds by which the host's clock is ahead of this machine's. Raises TestbedError."""
+        if self.place.login is None:
+            return 0.0, 0.0
+        before = time.time()
+        told = self.ask("date +%s.%N").strip()
+        after = time.time()
+        if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{9}", told):
+            raise TestbedError(f"{self._name}: 'date +%s.%N' was not understood: {told[:100]!r}")
+        return float(told) - after, float(told) - before
+
+
+def order_together(commands: Sequence[tuple[Port, str]]) -> None:
+    """Have each command run on its port: all are asked before the first has answered. Raises TestbedError."""
+    for answer in [port.order(command) for port, command in commands]:
+        answer()
+
+
+def _why_ended(output: str) -> str:
+    output = visible(output).strip()
+    if held := re.search(r"@@held ?(.*)", output):
+        who = f" ({shortened(held[1], 200)})" if held[1] else ""
+        return f"another run uses it{who}; wait for its end"
+    if refused := re.search(r"@@refused (.*)", output):
+        return shortened(refused[1], 200)
+    return f"its shell ended: {shortened(output, 300) or 'no reason given'}"

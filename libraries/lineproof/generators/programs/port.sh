@@ -1,0 +1,132 @@
+# The functions of the shell that holds one port (port.py), whose 'interface' is set. It reads commands from standard
+# input and ends with it; then it ends its programs and undoes what was set. Its current folder is its own.
+# POSIX sh, with mktemp(1) and timeout(1).
+umask 077
+exec 2>&1
+LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin
+export LC_ALL PATH interface
+undo=:
+folder=$(mktemp -d /tmp/lineproof-port.XXXXXX) && cd "$folder" || exit 93
+
+# await SECONDS CONDITION: fails if it does not hold in time
+await() {
+  tries=$(($1 * 50))
+  until eval "$2"; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || return 1
+    sleep 0.02
+  done
+}
+# start NAME LIMIT COMMAND: in the background; after LIMIT s it is asked to end, 3 s later it is killed.
+# NAME.out is what it wrote, NAME.status its exit status and, in a second line, the CPU time of user and system.
+start() {
+  halt "$1"
+  : >"$1.out"
+  (
+    timeout -s INT -k 3 "$2" /bin/sh -c "exec $3" </dev/null >"$1.out" 2>&1 &
+    pid=$!
+    echo "$pid" >"$1.pid"
+    wait "$pid"
+    status=$?
+    times >"$1.times"
+    { echo "$status"; tail -n 1 "$1.times"; } >"$1.new"
+    # another of its name may have begun
+    [ "$(cat "$1.pid")" != "$pid" ] || mv "$1.new" "$1.status"
+  ) >/dev/null 2>&1 &
+}
+# pid_of NAME: of timeout(1), which leads a group of its own on Linux
+pid_of() {
+  name=$1
+  await 4 '[ -s "$name.pid" ]' && cat "$name.pid"
+}
+interrupt() { kill -s INT "$(pid_of "$1")" 2>/dev/null || :; }
+ended() { [ ! -e "$1.status" ] || cat "$1.status" "$1.out"; }
+# halt [NAME]: ends it, or all, with what they started
+halt() {
+  for name in ${1:-$(ls | sed -n 's/\.out$//p')}; do
+    if [ -e "$name.out" ] && [ ! -e "$name.status" ]; then
+      found=$(pid_of "$name")
+      kill -s TERM "$found" 2>/dev/null
+      kill -s KILL -- "-$found" 2>/dev/null || { sleep 0.2; kill -s KILL "$found" 2>/dev/null; }
+      # else its status might be taken for that of the next one of its name
+      await 1 '[ -e "$name.status" ]'
+    fi
+    rm -f "$name".*
+  done
+}
+end() { trap '' TERM HUP INT PIPE; halt; eval "$undo" >/dev/null 2>&1; cd /; rm -rf -- "$folder"; }
+trap end EXIT
+# PIPE: who reads its answers was killed
+trap 'exit 1' TERM HUP INT PIPE
+
+# facts: five lines, empty where unknown: MAC address, carrier (1 or 0), speed in Mbit/s, MTU, driver.
+# '@@none' and the names of those that are there: there is no such interface.
+facts() {
+  if [ "$(uname -s)" = FreeBSD ]; then
+    shown=$(ifconfig "$interface" 2>/dev/null) || { echo "@@none $(ifconfig -l)"; return; }
+    first() { printf '%s\n' "$shown" | sed -nE "$1" | head -n 1; }
+    address=$(first 's/^[[:space:]]*(hwaddr|ether) ([0-9a-f:]{17}).*/\2/p')
+    carrier=$(first 's/.*status: active.*/1/p')
+    speed=$(first 's/.*\((autoselect )?<?(10+)[bB]ase.*/\2/p; s/.*\((autoselect )?<?(10+)[gG][bB]ase.*/\2000/p')
+    mtu=$(first 's/.* mtu ([0-9]+).*/\1/p')
+    driver=$(printf '%s\n' "$interface" | sed 's/[0-9]*$//')
+    carrier=${carrier:-0}
+  else
+    at=/sys/class/net/$interface
+    [ -d "$at" ] || { echo "@@none $(ls /sys/class/net)"; return; }
+    for key in address carrier speed mtu; do eval "$key=\$(cat \"\$at/$key\" 2>/dev/null)"; done
+    driver=$(basename "$(readlink "$at/device/driver" 2>/dev/null)")
+    # a virtual interface reports a speed that it does not have
+    [ -n "$driver" ] || speed=
+  fi
+  printf '%s\n' "$address" "$carrier" "$speed" "$mtu" "$driver"
+}
+# counters: frames and bytes with FCS that were sent, and that were received; errors of receiving and of sending; of
+# Documentation/ABI/testing/sysfs-class-net-statistics of the kernel
+counters() {
+  for key in rx_packets rx_bytes tx_packets tx_bytes rx_errors rx_missed_errors tx_errors; do
+    read -r "$key" <"/sys/class/net/$interface/statistics/$key" || return
+  done
+  echo "$tx_packets $((tx_bytes + 4 * tx_packets)) $rx_packets $((rx_bytes + 4 * rx_packets))" \
+    "$((rx_errors + rx_missed_errors)) $tx_errors"
+}
+# cores: the numbers of the processors that programs may use
+cores() {
+  sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' |
+    while IFS=- read -r least most; do seq "$least" "${most:-$least}"; done
+}
+
+# watch_sending FRAMES SECONDS BEFORE: watches the interface, as the program 'watch', until it has sent FRAMES, of which
+# BEFORE come before those of the trial, for SECONDS at most. It writes how many were sent, and the earliest and the
+# latest moment (Unix time, s) at which the first of the trial can have been sent, and at which the last can. It ends
+# when all were, or none is for a second.
+cat >watching.py <<'@@'
+import os, sys, time
+frames, seconds, before = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+f = open('/sys/class/net/%s/statistics/tx_packets' % os.environ['interface'])
+def count():
+    f.seek(0)
+    return int(f.read())
+base = last = count()
+sys.stdout.write('ready\n')
+sys.stdout.flush()
+now = time.monotonic()
+until, first, full, still = now + seconds, None, None, now
+while now < until:
+    time.sleep(0.0005)
+    start, now_count, after = time.monotonic(), count(), time.monotonic()
+    if now_count != last:
+        if first is None and now_count - base > before:
+            first = (now, after)
+        full, still, last = (now, after), after, now_count
+    now = start
+    if last - base >= frames or (first and after - still > 1.0):
+        break
+day = time.time() - time.monotonic()
+print('sent', last - base, *('%.6f' % (day + moment) for moment in (first or ()) + (full or () if first else ())))
+@@
+watch_sending() {
+  start watch "$((${2%.*} + 5))" "python3 -I watching.py $1 $2 $3"
+  await 4 '[ -s watch.out ]' || :
+}
