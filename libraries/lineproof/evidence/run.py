@@ -284,23 +284,11 @@ def read_run(folder: Path) -> RecordedRun:
     return recorded_run(check_integrity(folder))
 
 
-TrialParser = Callable[[Sequence[bytes]], tuple[TrialRecord, ...]]
-"""Reads the lines of ``trials.jsonl``; raises ValueError."""
-
-
-def recorded_run(found: Integrity, parse_trials: TrialParser | None = None) -> RecordedRun:
-    """The run that was *found*, as :func:`read_run`. *parse_trials*: a faster way, where not all of a trial is needed.
-
-    What that way cannot read is read by the slow one, which says where it is wrong.
-    """
+def recorded_run(found: Integrity) -> RecordedRun:
+    """The run that was *found*, as :func:`read_run`."""
     found.refuse_altered()
     folder = found.path
-    try:
-        trials = None if parse_trials is None else parse_trials(found.lines[TRIALS])
-    except ValueError:
-        trials = None
-    if trials is None:
-        trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord.from_json)
+    trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord.from_json)
     readings = _records(folder / READINGS, found.lines[READINGS], ReadingRecord.from_json)
     requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS], RequirementRecord.from_json)
     environment, notes = None, found.notes
