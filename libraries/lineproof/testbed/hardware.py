@@ -99,7 +99,6 @@ def server_order(generator: TrexGeneratorSettings, secrets: Secrets = ENVIRONMEN
         limit=start.limit,
         grace=start.stop,
         sudo=start.sudo,
-        restarts=start.restarts,
         login=None if start.host == "local" else _host_login(generator, secrets),
     )
 
