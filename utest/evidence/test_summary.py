@@ -76,6 +76,17 @@ def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Pa
     assert found.incomplete == ("unfinished: 0 trials of '64b ≥ 1 Mpps', no verdict",)
 
 
+@pytest.mark.parametrize("judged_again", [True, False])
+def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: Path, judged_again: bool) -> None:
+    run = RunFolder.create(tmp_path, RUN)
+    first = requirement_record(run=run.run_id, number=2)
+    run.add_trial(replace(trial_record(), run=RUN, test=first.test, sentence=first.sentence, evidence="keeps"))
+    if judged_again:
+        run.add_requirement(first)
+    run.close(environment())
+    assert bool(summarise(run.path).incomplete) is not judged_again
+
+
 def test_the_command_gives_a_killed_run_the_forms_that_it_lacks(tmp_path: Path, capsys: Any) -> None:
     run = left(tmp_path, killed=True)
     assert main(["summary", str(run)]) == 0
