@@ -157,5 +157,5 @@ def test_a_margin_fits_its_schema_and_a_damaged_one_is_named(tmp_path: Path) -> 
     assert MarginRecord.from_json(json.loads(json.dumps(data))) == SEARCH
     with RunFolder.create(tmp_path, RUN) as run:
         run.add_result(2, "margin.json", json.dumps(data | {"low": "much"}))
-    with pytest.raises(ConfigError, match=r"002-margin.json.*'low' is 'much'"):
+    with pytest.raises(ConfigError, match=r"002-margin.json.*: low must be number"):
         read_margins(run.path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .json_fields import Fields, field_data
+from .json_fields import field_data, read_fields
 from .records import MARGIN
 
 FILE_ENDING = "-margin.json"
@@ -41,7 +41,7 @@ class MarginRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MarginRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        return cls(**Fields(data, MARGIN).fields(cls))
+        return read_fields(cls, data)
 
     def __str__(self) -> str:
         """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""

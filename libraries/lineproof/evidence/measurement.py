@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .json_fields import Fields, field_data, finite
+from .json_fields import field_data, finite, read_fields, read_figure
 from .records import MEASUREMENT
 
 
@@ -52,7 +51,5 @@ class MeasurementRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MeasurementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = Fields(data, MEASUREMENT).fields(cls)
-        curve = tuple((float(offered), float(forwarded)) for offered, forwarded in found["curve"])
-        figures = {name: math.nan if value is None else float(value) for name, value in found["figures"].items()}
-        return cls(**{**found, "curve": curve, "figures": figures})
+        figures = {name: read_figure(value) for name, value in data["figures"].items()}
+        return read_fields(cls, {**data, "figures": figures})

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.latency import LatencyCount
-from ..core.step_down import CountSnapshot, StepDown
-from ..core.trial import DirectionCount, Fault, Load, Outcome, Problem
-from .json_fields import Fields, field_data, finite, read_figure
+from ..core.step_down import StepDown
+from ..core.trial import Fault, Load, Outcome, Problem
+from .json_fields import field_data, finite, read_fields, read_figure
 
 _LATENCY_KEYS = {
     key.removesuffix("_us"): key
@@ -36,28 +36,16 @@ def outcome_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def read_outcome(take: Fields) -> Outcome:
-    """The outcome that *take* holds. Raises ValueError."""
-    return Outcome(
-        Load(take.number("load_pps")),
-        take.number("duration"),
-        take.number("elapsed"),
-        take.number("started"),
-        tuple(_read_direction(item) for item in take("directions", list)),
-        read_problems(take("seen_by_generator", list)),
-        {name: read_figure(name, value) for name, value in take("readings", dict).items()},
-        tuple(read_latency(item) for item in take("latency", list)),
-        {moment: _read_counters(counts) for moment, counts in take("counters", dict).items()},
-    )
-
-
-def _read_counters(data: Any) -> dict[str, int]:
-    take = Fields(data)
-    return {key: take(key, int) for key in take.data}
-
-
-def _read_direction(data: Any) -> DirectionCount:
-    return DirectionCount(**Fields(data).fields(DirectionCount))
+def read_outcome(data: Mapping[str, Any]) -> Outcome:
+    """The outcome that *data* holds. Raises ValueError."""
+    own = {
+        "load": Load(data["load_pps"]),
+        "elapsed": read_figure(data["elapsed"]),
+        "problems": read_problems(data["seen_by_generator"]),
+        "readings": {name: read_figure(value) for name, value in data["readings"].items()},
+        "latency": [{name: item[key] for name, key in _LATENCY_KEYS.items()} for item in data["latency"]],
+    }
+    return read_fields(Outcome, {**data, **own})
 
 
 def problems_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
@@ -82,27 +70,13 @@ def read_problems(data: Sequence[Any]) -> tuple[Problem, ...]:
 
 
 def _read_problem(data: Any) -> Problem:
-    take = Fields(data)
-    fault = take("fault", str)
-    if fault not in Fault.__members__:
-        raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
-    frames = take("frames", int, float) if "frames" in data else None
-    directions = tuple((int(tx), int(rx)) for tx, rx in data.get("directions", ()))
-    delay = take("delay_us", int, float) if "delay_us" in data else 0.0
-    return Problem(Fault[fault], take("detail", str), frames, directions, delay)
+    fault, delay = Fault[data["fault"]], data.get("delay_us", 0.0)
+    return read_fields(Problem, {**data, "fault": fault, "delay": delay})
 
 
 def _latency_data(count: LatencyCount) -> dict[str, Any]:
     found = {key: getattr(count, name) for name, key in _LATENCY_KEYS.items()}
     return {**found, "histogram_us": {str(key): frames for key, frames in count.histogram.items()}}
-
-
-def read_latency(data: Any) -> LatencyCount:
-    """The latency count that *data* holds. Raises ValueError."""
-    found = Fields(data).fields(LatencyCount, keys=_LATENCY_KEYS)
-    counts = Fields(found["histogram"])
-    histogram = {int(key): counts(key, int) for key in counts.data}
-    return LatencyCount(**{**found, "histogram": histogram})
 
 
 def step_down_data(found: StepDown) -> dict[str, Any]:
@@ -118,18 +92,6 @@ def step_down_data(found: StepDown) -> dict[str, Any]:
 
 def read_step_down(data: Mapping[str, Any], outcome: Outcome) -> StepDown:
     """The repetition with *outcome* that *data* holds. Raises ValueError."""
-    take = Fields(data)
-    low, high = (math.inf if rate is None else read_figure("sent_pps", rate) for rate in take("sent_pps", list))
-    return StepDown(
-        outcome,
-        Load(take.number("second_load_pps")),
-        _read_snapshot(take("before", dict)),
-        _read_snapshot(take("after", dict)),
-        tuple(_read_snapshot(item) for item in take("samples", list)),
-        (low, high),
-    )
-
-
-def _read_snapshot(data: Any) -> CountSnapshot:
-    found = Fields(data).fields(CountSnapshot)
-    return CountSnapshot(tuple(map(int, found["offered"])), tuple(map(int, found["forwarded"])))
+    low, high = (math.inf if rate is None else rate for rate in data["sent_pps"])
+    own = {"outcome": outcome, "second": Load(data["second_load_pps"]), "sent": (low, high)}
+    return read_fields(StepDown, {**data, **own})

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.causes import Cause, Role, Stage
-from ..core.neighbours import NeighbourEntry
+from ..core.causes import Role, Stage
 from ..core.pause_names import Pauses
-from ..core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from ..core.telemetry import Telemetry
 from ..session.router_watch import Reading
-from .json_fields import Fields, field_data
+from .json_fields import field_data, read_fields, read_figure
 from .records import READING
 
 
@@ -42,11 +41,11 @@ class ReadingRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ReadingRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = Fields(data, READING)
-        found = take("telemetry", dict, type(None))
-        telemetry = None if found is None else _read_telemetry(Fields(found))
-        reading = Reading(telemetry, take("error", str), take("restarted", bool))
-        return cls(**take.fields(cls, without=("reading",)), reading=reading)
+        found = data["telemetry"]
+        if found is not None:
+            causes = [{**item, "stage": Stage[item["stage"]], "role": Role[item["role"]]} for item in found["causes"]]
+            found = {**found, "since_clear": read_figure(found["since_clear"]), "causes": causes}
+        return read_fields(cls, {**data, "reading": {**data, "telemetry": found}})
 
 
 def _telemetry_data(telemetry: Telemetry) -> dict[str, Any]:
@@ -57,27 +56,3 @@ def _telemetry_data(telemetry: Telemetry) -> dict[str, Any]:
     if any(item != Pauses() for item in telemetry.pauses.values()):
         found["pauses"] = {name: field_data(item) for name, item in telemetry.pauses.items()}
     return found
-
-
-def _read_telemetry(take: Fields) -> Telemetry:
-    def record(kind: type, data: Any) -> Any:
-        return kind(**Fields(data).fields(kind))
-
-    return Telemetry(
-        uptime=None if take("uptime", int, float, type(None)) is None else take.number("uptime"),
-        interfaces={name: record(InterfaceCounters, item) for name, item in take("interfaces", dict).items()},
-        drops=dict(take("drops", dict)),
-        runtime=tuple(record(NodeRuntime, item) for item in take("runtime", list)),
-        since_clear=take.number("since_clear"),
-        causes=tuple(_read_cause(Fields(item)) for item in take("causes", list)),
-        neighbours=tuple(record(NeighbourEntry, item) for item in take.data.get("neighbours", ())),
-        pauses={name: record(Pauses, item) for name, item in take.data.get("pauses", {}).items()},
-    )
-
-
-def _read_cause(take: Fields) -> Cause:
-    stage, role = take("stage", str), take("role", str)
-    if stage not in Stage.__members__ or role not in Role.__members__:
-        raise ValueError(f"stage '{stage}' or role '{role}' is not known")
-    found = take.fields(Cause, without=("stage", "role"))
-    return Cause(**found, stage=Stage[stage], role=Role[role])

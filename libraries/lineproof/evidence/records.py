@@ -8,11 +8,13 @@ one direction; sizes are bytes with FCS. A number that is not finite is written 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
+import fastjsonschema
 from pydantic import ValidationError
 
 from ..core.bounds import Bounds
@@ -25,8 +27,9 @@ from ..core.trial import Trial
 from ..core.verdict import Try
 from ..errors import ConfigError
 from ..units import Rate
+from ..visible import shortened
 from .demand import Demand
-from .json_fields import Fields, field_data
+from .json_fields import field_data, read_fields
 from .outcome_json import (
     outcome_data,
     problems_data,
@@ -74,6 +77,23 @@ def schema(name: str) -> dict[str, Any]:
     short = name.removeprefix("lineproof.").split("/")[0]
     text = (files(__package__) / "schemas" / f"{short}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def why_unfit(data: Any, kind: str) -> str:
+    """Where *data* does not fit the schema *kind*, in words; empty if it does."""
+    if isinstance(data, dict) and data.get("schema") != kind:
+        return f"'schema' is {shortened(repr(data.get('schema')))}; expected '{kind}'"
+    try:
+        _validator(kind)(data)
+    except fastjsonschema.JsonSchemaValueException as error:
+        return shortened(error.message.replace("data.", "", 1))
+    return ""
+
+
+@cache
+def _validator(kind: str) -> Callable[[Any], Any]:
+    found: Callable[[Any], Any] = fastjsonschema.compile(schema(kind), use_default=False)
     return found
 
 
@@ -136,18 +156,12 @@ class TrialRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = Fields(data, TRIAL)
-        outcome, problems = read_outcome(take), read_problems(take("problems", list))
-        seconds = Bounds(take.number("sent_for"), take.number("sent_for_at_most"))
-        found = take.fields(cls, without=("trial", "step_down"))
-        sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
-        phases = take.data.get("step_down")
-        return cls(
-            **found,
-            trial=Trial(take("number", int), outcome, problems, seconds, str(take.data.get("carried_from", ""))),
-            frame_sizes=sizes,
-            step_down=None if phases is None else read_step_down(phases, outcome),
-        )
+        outcome, phases = read_outcome(data), data.get("step_down")
+        seconds = Bounds(data["sent_for"], data["sent_for_at_most"])
+        problems, run = read_problems(data["problems"]), str(data.get("carried_from", ""))
+        trial = Trial(data["number"], outcome, problems, seconds, run)
+        step_down = None if phases is None else read_step_down(phases, outcome)
+        return read_fields(cls, {**data, "trial": trial, "step_down": step_down})
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +219,7 @@ class RequirementRecord:
         """Verdicts of other runs on the same sentence, goal and router, in order, and its own last."""
         odds = self.extra.get("evidence", {}).get("odds", 1.0)
         own = Try(self.run, self.verdict, self.ended, 1 / max(odds, 1e-300) if self.verdict == "FAIL" else odds)
-        return *(Try(**Fields(item).fields(Try)) for item in self.extra.get(TRIES, ())), own
+        return *(read_fields(Try, item) for item in self.extra.get(TRIES, ())), own
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data (schema ``lineproof.requirement/3``)."""
@@ -214,11 +228,7 @@ class RequirementRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = Fields(data, REQUIREMENT).fields(cls)
-        if found["measured"] is not None:
-            found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
-        found["demand"] = Demand(**Fields(found["demand"]).fields(Demand))
-        record = cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
+        record = read_fields(cls, data)
         _ = record.tries  # it may be a stranger's
         return record
 
@@ -258,8 +268,7 @@ class EnvironmentRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = Fields(data, ENVIRONMENT).fields(cls)
-        return cls(**{**found, "ports": tuple(found["ports"])})
+        return read_fields(cls, data)
 
 
 def json_bytes(text: str) -> bytes:

@@ -29,17 +29,21 @@ from .integrity import Integrity, check_integrity, sums_content
 from .margin import FILE_ENDING, MarginRecord
 from .measurement import MeasurementRecord
 from .readings import ReadingRecord
-from .record_schemas import LINES, why_unfit
 from .records import (
     ENVIRONMENT,
     FILE,
     MANIFEST,
     MARGIN,
+    MEASUREMENT,
+    READING,
+    REQUIREMENT,
     SIMULATED_BECAUSE,
+    TRIAL,
     EnvironmentRecord,
     RequirementRecord,
     TrialRecord,
     json_bytes,
+    why_unfit,
 )
 from .run_files import (
     CHAINED,
@@ -63,6 +67,9 @@ from .run_files import (
 from .started_as import elsewhere
 
 R = TypeVar("R")
+
+LINES = {TRIALS: TRIAL, READINGS: READING, REQUIREMENTS: REQUIREMENT, FILES: FILE, MEASUREMENTS: MEASUREMENT}
+"""File of records -> their schema."""
 
 
 def new_run_id(now: datetime) -> str:
@@ -295,7 +302,7 @@ def recorded_run(found: Integrity) -> RecordedRun:
     path = folder / ENVIRONMENT_FILE
     if path.exists():
         try:
-            environment = _record(ENVIRONMENT, EnvironmentRecord.from_json, read_file(path))
+            environment = parsed_record(ENVIRONMENT, EnvironmentRecord.from_json, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
@@ -312,7 +319,7 @@ def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
     """Each of :func:`read_margins`, and the number of its search's trials. Raises ConfigError."""
     for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
         try:
-            yield int(path.name.partition("-")[0]), _record(MARGIN, MarginRecord.from_json, read_file(path))
+            yield int(path.name.partition("-")[0]), parsed_record(MARGIN, MarginRecord.from_json, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
 
@@ -330,24 +337,21 @@ def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, A
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(_record(LINES[path.name], parse, line))
+            found.append(parsed_record(LINES[path.name], parse, line))
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
 
 
-def _record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
+def parsed_record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
     """The record of *kind* that *parse* finds in *text*. Raises ValueError, whatever is wrong with it."""
     data = parse_json(text, own=True)
-    try:
-        found = parse(data)
-    except ValueError:
-        raise
-    except BREAKDOWN_ERRORS as error:
-        raise ValueError(why_unfit(data, kind) or in_words(error)) from error
     if why := why_unfit(data, kind):
         raise ValueError(why)
-    return found
+    try:
+        return parse(data)
+    except BREAKDOWN_ERRORS as error:
+        raise ValueError(in_words(error)) from error
 
 
 def _slug(name: str) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import TestbedError
+from ..json_text import parse_json
 from .derived import derived_alterations, derived_note
 from .integrity import Alteration, Integrity, check_integrity
-from .record_schemas import schema_problems
-from .run_files import SHEETS, SIGNATURE
+from .records import CHARACTERISATION, ENVIRONMENT, MANIFEST, MARGIN, UNDER_LOAD, why_unfit
+from .run import LINES
+from .run_files import CHARACTERISATION as CHARACTERISATION_FOLDER
+from .run_files import ENVIRONMENT_FILE, MANIFEST_FILE, SHEETS, SIGNATURE
 from .signature import PublicKey, Signed, check_signature
 
 
@@ -56,3 +60,35 @@ def verify(folder: Path, key: PublicKey | None = None, signature: Path | None = 
         words = f"{' and '.join(sheets)}: not checked, as no signature is over it; 'lineproof signoff' makes it again"
         found = replace(found, notes=(*found.notes, words))
     return VerifiedRun(found, (*found.altered, *wrong, *derived_alterations(folder), *schema_problems(found)), signed)
+
+
+def schema_problems(found: Integrity) -> Iterator[Alteration]:
+    """Where the records of a run differ from their schemas; of a file that was altered nothing is said."""
+    altered = {item.file for item in found.altered}
+    for name, kind in LINES.items():
+        for number, line in enumerate(() if name in altered else found.lines[name], 1):
+            if words := _problem(line, kind):
+                yield Alteration(name, words, number)
+    single = {ENVIRONMENT_FILE: ENVIRONMENT, MANIFEST_FILE: MANIFEST}
+    for path in sorted((found.path / CHARACTERISATION_FOLDER).glob("*.json")):
+        single[f"{CHARACTERISATION_FOLDER}/{path.name}"] = CHARACTERISATION
+    for name, kind in single.items():
+        path = found.path / name
+        if name not in altered and path.is_file():
+            content = path.read_bytes()
+            if kind == CHARACTERISATION:
+                kind = next((other for other in (UNDER_LOAD, MARGIN) if other.encode() in content), kind)
+            # figures for other programs are in that folder too
+            if (kind != CHARACTERISATION or CHARACTERISATION.encode() in content) and (
+                words := _problem(content, kind)
+            ):
+                yield Alteration(name, words)
+
+
+def _problem(text: bytes, kind: str) -> str:
+    """Why *text* is no record of *kind*; empty if it is one."""
+    try:
+        words = why_unfit(parse_json(text, own=True), kind)
+    except ValueError as error:
+        return f"is no record: {error}"
+    return words and f"does not fit the schema {kind}: {words}"
