@@ -19,7 +19,7 @@ from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.ssh_shell import SshShell
-from lineproof.session.reconnection import RESTART_LIMIT
+from lineproof.session.generator import RESTART_LIMIT
 from lineproof.simulation.habits import RouterHabits
 from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.facts import TestbedFacts

@@ -23,10 +23,16 @@ from lineproof.evidence import records
 from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.demand import Demand
 from lineproof.evidence.json_fields import field_data
-from lineproof.evidence.readings import ReadingRecord
-from lineproof.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, why_unfit
+from lineproof.evidence.records import (
+    EnvironmentRecord,
+    RateFigures,
+    ReadingRecord,
+    RequirementRecord,
+    TrialRecord,
+    why_unfit,
+)
 from lineproof.evidence.run import parsed_record
-from lineproof.evidence.why_record import recorded_facts
+from lineproof.evidence.under_load_record import recorded_facts
 from lineproof.routers.host_reading import read_host
 from lineproof.session.router_watch import Reading
 from support.evidence_builders import requirement_record, trial_record, written

@@ -24,8 +24,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
 from lineproof.evidence.demand import measured
-from lineproof.evidence.margin import MarginRecord
-from lineproof.evidence.records import RequirementRecord
+from lineproof.evidence.records import MarginRecord, RequirementRecord
 from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from support.evidence_builders import RUN, requirement_record, trial_record

@@ -17,15 +17,23 @@ from hypothesis import strategies as st
 from lineproof.commands.main import main
 from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
-from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.run_files import SUMMARIES
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
-from lineproof.evidence.summary_files import execution_summary, write_forms
-from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
+from lineproof.evidence.summary_forms import (
+    COLUMNS,
+    FORMS,
+    WIDTH,
+    comma_separated,
+    execution_summary,
+    html,
+    markdown,
+    text,
+    write_forms,
+)
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of

@@ -26,7 +26,7 @@ from ..session.bypass import BYPASS_REMEDY, check_router_bypassed
 from ..session.plan import Plan
 from ..session.session import Session
 from ..session.traffic import PROBE_PPS
-from ..system.cpu_steal import cpu_times, steal_percent, steal_text
+from ..system.cpu_clock import cpu_times, steal_percent, steal_text
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si
 from ..visible import shortened

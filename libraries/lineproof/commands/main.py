@@ -12,7 +12,8 @@ from typing import NamedTuple, NoReturn, Protocol, cast
 import argcomplete
 
 from .. import __version__
-from . import bench
+from ..system.children import become
+from ..system.installed import bench_command
 from .ending import finish
 
 EXIT_STATUS = """\
@@ -99,7 +100,7 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
     if argv and argv[0] in BENCH_COMMANDS:
-        return bench.run(argv)
+        _become_bench(argv)
     parser = command_parser(argv[:1])
     arguments = parser.parse_args(argv)
     if arguments.command is None:
@@ -114,3 +115,10 @@ def command_line() -> NoReturn:
     if "_ARGCOMPLETE" in os.environ:
         argcomplete.autocomplete(command_parser({command.name for command in COMMANDS}))
     finish(lambda: main(sys.argv[1:]))
+
+
+def _become_bench(argv: Sequence[str]) -> NoReturn:
+    """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
+    words = [*bench_command(argv[0]), *argv[1:]]
+    sys.stdout.flush()
+    become(words)

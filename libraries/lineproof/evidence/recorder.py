@@ -31,11 +31,10 @@ from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data, finite
-from .margin import FILE_ENDING, MarginRecord
 from .outcome_json import problems_data
-from .readings import ReadingRecord
 from .records import (
     BEGINS_AT_1,
+    FILE_ENDING,
     INTERRUPTED,
     KNOWN_AFTERWARDS,
     OWN_PART,
@@ -43,7 +42,9 @@ from .records import (
     TRIES,
     UNJUDGED,
     EnvironmentRecord,
+    MarginRecord,
     RateFigures,
+    ReadingRecord,
     RequirementRecord,
     TrialRecord,
     dumps,
@@ -51,8 +52,7 @@ from .records import (
 from .run import RunFolder
 from .run_files import RECORDS
 from .started_as import StartedAs
-from .under_load_record import under_load_data
-from .why_record import WHY, why_data
+from .under_load_record import WHY, under_load_data, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""

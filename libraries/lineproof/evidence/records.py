@@ -1,4 +1,4 @@
-"""The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
+"""The records of a run: environment, trials, requirements, readings, margins, measurements; to JSON and back.
 
 Every record has its schema (``lineproof.trial/3`` …), its run and whether it was simulated; one of another schema is
 refused. The JSON Schema files are in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of
@@ -8,6 +8,7 @@ one direction; sizes are bytes with FCS. A number that is not finite is written 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,26 +19,23 @@ import fastjsonschema
 from pydantic import ValidationError
 
 from ..core.bounds import Bounds
+from ..core.causes import Role, Stage
 from ..core.doubts import OwnPart
 from ..core.frame_sizes import FrameSizes
 from ..core.goal import Goal
+from ..core.pause_names import Pauses
 from ..core.quantity import Promise
 from ..core.step_down import StepDown
+from ..core.telemetry import Telemetry
 from ..core.trial import Trial
 from ..core.verdict import Try
 from ..errors import ConfigError
+from ..session.router_watch import Reading
 from ..units import Rate
 from ..visible import shortened
 from .demand import Demand
-from .json_fields import field_data, read_fields
-from .outcome_json import (
-    outcome_data,
-    problems_data,
-    read_outcome,
-    read_problems,
-    read_step_down,
-    step_down_data,
-)
+from .json_fields import field_data, finite, read_fields, read_figure
+from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
 
 TRIAL = "lineproof.trial/3"
 REQUIREMENT = "lineproof.requirement/3"
@@ -282,3 +280,141 @@ def dumps(data: Mapping[str, Any]) -> str:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
         raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
+
+
+FILE_ENDING = "-margin.json"
+"""Of ``characterisation/003-margin.json``; the number is that of the search's own trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginRecord:
+    """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
+
+    ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
+    asked for was carried. ``finished``: they are as close as asked; if not, ``reason`` says what ended the search.
+    ``seconds`` of traffic.
+    """
+
+    run: str
+    simulated: bool
+    requirement: int
+    test: str
+    sentence: str
+    low: float
+    high: float | None
+    finished: bool
+    reason: str
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.margin/1``)."""
+        return {"schema": MARGIN, **field_data(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MarginRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        return read_fields(cls, data)
+
+    def __str__(self) -> str:
+        """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
+        low, unfinished = _percent(self.low, math.floor), ""
+        if not self.finished:
+            unfinished = "; the search is unfinished" + (f": {self.reason}" if self.reason else "")
+        if self.high is None:
+            all_sent = ": all that the ports can send" if self.finished else ""
+            return f"carries at least {low} of it{all_sent}{unfinished}"
+        high = _percent(self.high, math.ceil)
+        return f"carries {low}{'' if high == low else f' to {high}'} of it{unfinished}"
+
+
+def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
+    return f"{rounded(round(1000 * ratio, 6)) / 10:g} %"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRecord:
+    """*row* of *variant* in *block*; *turn*: ``first``, ``last`` of the baseline, else "".
+
+    ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
+    ``trials.jsonl``. ``line``: one direction's line rate in ``unit``, None where that is no rate. ``curve``: of a ramp,
+    offered and forwarded at each step, in ``unit``. ``carried_from``: the run that measured it, "" for this one.
+    ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
+    """
+
+    run: str
+    simulated: bool
+    study: str
+    block: int
+    turn: str
+    variant: str
+    row: str
+    platform: str
+    software: str
+    sentence: str
+    value: float | None
+    unit: str
+    reason: str
+    requirement: int
+    started: float
+    ended: float
+    line: float | None = None
+    curve: tuple[tuple[float, float], ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    carried_from: str = ""
+    excused: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.measurement/1``)."""
+        data = field_data(self)
+        data["figures"] = {name: finite(value) for name, value in self.figures.items()}
+        return {"schema": MEASUREMENT, **data}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MeasurementRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        figures = {name: read_figure(value) for name, value in data["figures"].items()}
+        return read_fields(cls, {**data, "figures": figures})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRecord:
+    """A reading while requirement number ``requirement`` was judged, after ``after_trial`` of its trials.
+
+    The router's raw output is in ``telemetry/``, not here.
+    """
+
+    run: str
+    simulated: bool
+    requirement: int
+    after_trial: int
+    reading: Reading
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.reading/2``)."""
+        found = self.reading
+        return {
+            "schema": READING,
+            **field_data(self, without=("reading",)),
+            "error": found.error,
+            "restarted": found.restarted,
+            "telemetry": None if found.telemetry is None else _telemetry_data(found.telemetry),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ReadingRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        found = data["telemetry"]
+        if found is not None:
+            causes = [{**item, "stage": Stage[item["stage"]], "role": Role[item["role"]]} for item in found["causes"]]
+            found = {**found, "since_clear": read_figure(found["since_clear"]), "causes": causes}
+        return read_fields(cls, {**data, "reading": {**data, "telemetry": found}})
+
+
+def _telemetry_data(telemetry: Telemetry) -> dict[str, Any]:
+    causes = [{**field_data(item), "stage": item.stage.name, "role": item.role.name} for item in telemetry.causes]
+    found = {**field_data(telemetry, without=("raw", "causes", "neighbours", "pauses")), "causes": causes}
+    if telemetry.neighbours:
+        found["neighbours"] = [field_data(item) for item in telemetry.neighbours]
+    if any(item != Pauses() for item in telemetry.pauses.values()):
+        found["pauses"] = {name: field_data(item) for name, item in telemetry.pauses.items()}
+    return found

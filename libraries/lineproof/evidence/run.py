@@ -26,12 +26,10 @@ from ..json_text import parse_json
 from ..simulation.signs import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
-from .margin import FILE_ENDING, MarginRecord
-from .measurement import MeasurementRecord
-from .readings import ReadingRecord
 from .records import (
     ENVIRONMENT,
     FILE,
+    FILE_ENDING,
     MANIFEST,
     MARGIN,
     MEASUREMENT,
@@ -40,6 +38,9 @@ from .records import (
     SIMULATED_BECAUSE,
     TRIAL,
     EnvironmentRecord,
+    MarginRecord,
+    MeasurementRecord,
+    ReadingRecord,
     RequirementRecord,
     TrialRecord,
     json_bytes,

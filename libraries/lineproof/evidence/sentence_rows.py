@@ -14,9 +14,8 @@ from functools import cached_property
 from ..core.trial import Trial
 from ..stats import Interval, interval
 from .demand import measured
-from .margin import MarginRecord
 from .rates import is_set_aside
-from .records import INTERRUPTED, RequirementRecord, TrialRecord
+from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun
 
 IntervalOf = Callable[[Sequence[float], float], Interval]

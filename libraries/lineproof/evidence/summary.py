@@ -26,7 +26,7 @@ from .run_files import CHARACTERISATION as RESULTS
 from .run_files import STUDY_FORMS
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .started_as import StartedAs
-from .why_record import recorded_facts
+from .under_load_record import recorded_facts
 
 NOTHING = "–"
 NOT_READ = "not read"

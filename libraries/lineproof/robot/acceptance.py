@@ -34,7 +34,7 @@ from ..evidence.summary_forms import html_fragment
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
-from ..system.cpu_steal import cpu_times, steal_percent
+from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si

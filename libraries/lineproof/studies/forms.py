@@ -14,11 +14,10 @@ from ..evidence.tables import SIMULATED
 from ..stats import Summary
 from ..units import counted
 from ..visible import visible
-from .closeness import closeness_words
 from .comparing import CONFIDENCE
 from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
 from .order import mean_places
-from .results import Cell, StudyResults
+from .results import Cell, StudyResults, closeness_words
 from .study import DIFFERENCES, RATES, Study
 
 HEADS = ("variant", "n", "min", "median", "max", "against baseline", "published", "inside")

@@ -13,7 +13,7 @@ from ..core.quantity import TrafficWords
 from ..core.trial import Load, Outcome, Trial
 from ..methods.trials import CharacterisationTerms, TrialSeries, is_measured
 from ..session.session import Session
-from ..system.cpu_steal import cpu_times, steal_percent
+from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits
 
 FIRST_PPS = 50e3

@@ -12,8 +12,8 @@ from ..platforms import Platform
 from ..routers.base import Side
 from ..system.login import Login
 from ..system.secrets import ENVIRONMENT, Secrets
-from .belongings import Belongings
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .process import Belongings
 from .settings import HardwareSettings, RouterSettings, next_hops
 from .trex.server import ServerOrder
 from .trex.settings import TrexGeneratorSettings

@@ -14,7 +14,7 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.history.address import store_address
 from lineproof.evidence.history.importing import find_runs, import_all, stored_run
 from lineproof.evidence.history.store import Added, HistoryStore
-from lineproof.evidence.history.stored_run import StoredRun
+from lineproof.evidence.history.tables import StoredRun
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder
 from support import postgres

@@ -24,7 +24,7 @@ from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, REQUIREMENTS, 
 from ..sentence_rows import SentenceRow, sentence_rows
 from .address import StoreAddress
 from .store import Added, HistoryStore
-from .stored_run import LARGEST_COUNT, StoredRun, TrialRow, columns, release_of
+from .tables import LARGEST_COUNT, StoredRun, TrialRow, columns, release_of
 
 
 @dataclass(frozen=True)

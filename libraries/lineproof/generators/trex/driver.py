@@ -17,7 +17,7 @@ from ...core.step_down import StepDown
 from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
-from ...system.cpu_steal import cpu_times, steal_percent
+from ...system.cpu_clock import cpu_times, steal_percent
 from ..base import Direction, GeneratorPort, Probe
 from ..streams import (
     Stream,
@@ -31,11 +31,18 @@ from ..streams import (
 from .client_choice import PYPI, FetchClient, choose_client
 from .client_process import ClientError, ClientProcess
 from .connection_errors import connection_error, remedy_of
-from .layer_check import check_layers, line_use
 from .live import TrexLive, step_down, trial_during
 from .next_hops import NextHop, search_limit
 from .outcomes import make_outcome, make_port
-from .pattern_checks import check_continuous, check_destinations, check_pattern, intended_frames, is_continuous
+from .pattern_checks import (
+    check_continuous,
+    check_destinations,
+    check_layers,
+    check_pattern,
+    intended_frames,
+    is_continuous,
+    line_use,
+)
 from .port_claims import PortClaim, read_claims, release_ports, write_claim
 from .server_facts import ServerFacts, ask_server, check_events_port
 

@@ -26,9 +26,8 @@ from ...json_text import parse_json
 from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside, run_in_namespace
-from ...system.parent_death import end_with_parent
-from ..belongings import Belongings
-from ..process import TestbedProcess
+from ...system.signals import end_with_parent
+from ..process import Belongings, TestbedProcess
 from .started_server import LocalServer, RemoteServer, StartedServer, log_note
 from .wrapper import END_OF_CONFIG, wrapper_command
 

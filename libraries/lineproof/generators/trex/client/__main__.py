@@ -153,7 +153,7 @@ class ClientCommands(RunningTraffic):
         return {}
 
     def rates(self, ports: list[int]) -> dict[str, dict[str, float]]:
-        """The server's account of the streams of each port, for :func:`..layer_check.check_layers`."""
+        """The server's account of the streams of each port, for :func:`..pattern_checks.check_layers`."""
         library = self._connected()
         found: dict[str, dict[str, float]] = {}
         for port in ports:
@@ -174,9 +174,9 @@ class ClientCommands(RunningTraffic):
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
 
-        *directions*: their sending and receiving port; *drain*: see :func:`.drain.wait_for_drain`; *intended*: see
-        :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups* (sending port -> packet
-        group), see :mod:`.packet_groups`.
+        *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
+        *intended*: see :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups*, by sending
+        port the packet group (:mod:`.packet_groups`).
         """
         if groups:
             self.prepare(self._streams)  # removing the streams resets the counts of their groups
