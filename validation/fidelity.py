@@ -12,11 +12,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.project import Project
-from lineproof.simulation.noise import Noise
+from lineproof.simulation.habits import Noise
 from lineproof.stats.comparison import compare
-from lineproof.studies.closeness import closeness_words
+from lineproof.studies.results import closeness_words
 from lineproof_bench.model.noise import ModelNoise
 from support.model_loads import at_saturation
 from support.published import (

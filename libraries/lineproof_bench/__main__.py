@@ -18,11 +18,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from lineproof.system.bulk_import import bulk_import
+from lineproof.generators.trex.client.__main__ import bulk_import
 
 with bulk_import():
     from lineproof.errors import LineproofError
-    from lineproof.system.parent_death import end_with_parent
+    from lineproof.system.signals import end_with_parent
 
     from . import process
     from .bench import EmbeddedBench

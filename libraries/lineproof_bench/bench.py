@@ -12,8 +12,7 @@ from typing import Any
 
 from lineproof.platforms import RouterSetup
 from lineproof.simulation.faults import InjectedFault
-from lineproof.simulation.habits import Habit, RouterHabits
-from lineproof.simulation.noise import Noise
+from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
 from .backend import Backend

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TypeVar
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.shell_commands import ShellCommands
 from lineproof.routers.ssh_shell import SshShell
-from lineproof.session.reconnection import RESTART_LIMIT
+from lineproof.session.generator import RESTART_LIMIT
 from lineproof.simulation.habits import RouterHabits
 from lineproof.system.signals import termination_as_interrupt
 from lineproof.testbed.facts import TestbedFacts

@@ -10,7 +10,7 @@ import pytest
 from lineproof.ceilings.cards import CardChoice, read_cards
 from lineproof.ceilings.published_limits import PublishedLimits
 from lineproof.commands.doctor import _card
-from lineproof.commands.findings import Check, State
+from lineproof.commands.host_checks import Check, State
 from lineproof.project import packaged_variables
 
 FILES = {file.card.card: file for file in read_cards(packaged_variables() / "generators")}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.commands.noise_checks import filter_check, flow_control_check
+from lineproof.commands.host_checks import filter_check, flow_control_check
 from lineproof.generators.base import GeneratorPort
 from support import robot_run
 from support.command_line import lineproof

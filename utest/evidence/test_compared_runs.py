@@ -17,7 +17,7 @@ from lineproof.evidence.compared_runs import (
     pair_runs,
     why_not_comparable,
 )
-from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.run import read_run
 from lineproof.evidence.sentence_rows import SentenceRow
 from support.evidence_builders import RUN, promised, requirement_record

@@ -16,11 +16,10 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError
 from lineproof.evidence.chain import breaks, first_link, sealed
-from lineproof.evidence.derived import seal_derived
 from lineproof.evidence.integrity import LARGEST_MANIFEST, check_integrity
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import MANIFEST_FILE, RECORDS, SUMS
-from lineproof.evidence.verification import verify
+from lineproof.evidence.verification import seal_derived, verify
 from support.evidence_builders import RUN, requirement_record, trial_record, written
 from support.resealed import change_records
 

@@ -9,12 +9,11 @@ import jsonschema
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.margin import MarginRecord
-from lineproof.evidence.record_schemas import schema_problems
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import MARGIN, EnvironmentRecord, schema
+from lineproof.evidence.records import MARGIN, EnvironmentRecord, MarginRecord, schema
 from lineproof.evidence.run import read_margins, read_run
 from lineproof.evidence.sentence_rows import sentence_rows
+from lineproof.evidence.verification import schema_problems
 from lineproof.methods.margin import Margin
 from support.evidence_builders import requirement_record, trial_record
 

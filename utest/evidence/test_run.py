@@ -15,10 +15,10 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence import records
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.record_schemas import schema_problems
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import sha256_of
+from lineproof.evidence.verification import schema_problems
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 
 

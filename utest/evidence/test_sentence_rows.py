@@ -24,8 +24,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
 from lineproof.evidence.demand import measured
-from lineproof.evidence.margin import MarginRecord
-from lineproof.evidence.records import RequirementRecord
+from lineproof.evidence.records import MarginRecord, RequirementRecord
 from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from support.evidence_builders import RUN, requirement_record, trial_record
@@ -157,5 +156,5 @@ def test_a_margin_fits_its_schema_and_a_damaged_one_is_named(tmp_path: Path) -> 
     assert MarginRecord.from_json(json.loads(json.dumps(data))) == SEARCH
     with RunFolder.create(tmp_path, RUN) as run:
         run.add_result(2, "margin.json", json.dumps(data | {"low": "much"}))
-    with pytest.raises(ConfigError, match=r"002-margin.json.*'low' is 'much'"):
+    with pytest.raises(ConfigError, match=r"002-margin.json.*: low must be number"):
         read_margins(run.path)

@@ -17,15 +17,24 @@ from hypothesis import strategies as st
 from lineproof.commands.main import main
 from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
-from lineproof.evidence.margin import MarginRecord
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.run_files import SUMMARIES
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
-from lineproof.evidence.summary_files import execution_summary, next_command, write_forms
-from lineproof.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
+from lineproof.evidence.summary_forms import (
+    COLUMNS,
+    FORMS,
+    WIDTH,
+    comma_separated,
+    execution_summary,
+    html,
+    markdown,
+    next_command,
+    text,
+    write_forms,
+)
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
@@ -75,6 +84,17 @@ def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Pa
     found = summarise(left(tmp_path / "b", interrupted="64b ≥ 1 Mpps"))
     assert found.incomplete == ("unfinished: 0 trials of '64b ≥ 1 Mpps', no verdict",)
     assert next_command([found]).startswith(f"robot -v RESUME:{RUN}")
+
+
+@pytest.mark.parametrize("judged_again", [True, False])
+def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: Path, judged_again: bool) -> None:
+    run = RunFolder.create(tmp_path, RUN)
+    first = requirement_record(run=run.run_id, number=2)
+    run.add_trial(replace(trial_record(), run=RUN, test=first.test, sentence=first.sentence, evidence="keeps"))
+    if judged_again:
+        run.add_requirement(first)
+    run.close(environment())
+    assert bool(summarise(run.path).incomplete) is not judged_again
 
 
 def test_the_command_gives_a_killed_run_the_forms_that_it_lacks(tmp_path: Path, capsys: Any) -> None:

@@ -11,7 +11,7 @@ from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.verdict import Verdict
-from lineproof.generators.trex.client.drain import QUIET_TIME
+from lineproof.generators.trex.client.running_traffic import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.methods.deviations import deviations_of_verdict
 from lineproof.session.traffic import LONGEST_PAUSE

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
 from lineproof.power import open_meter
-from lineproof.power.csv_meter import FRESH
+from lineproof.power.opening import FRESH
 from lineproof.power.settings import CsvMeterSettings, PowerSettings
 from support.paths import ROOT
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lineproof.routers.base import Result
 from lineproof.routers.host_reading import read_host
-from lineproof.testbed.generator_host import local_shell
+from lineproof.testbed.opening import local_shell
 from lineproof_bench.shells.trex_host import HABITS
 from support.trex_host import shell_of
 

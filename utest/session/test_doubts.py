@@ -17,9 +17,8 @@ from lineproof.core.telemetry import Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.project import Project
 from lineproof.routers.base import Side
-from lineproof.session.afterwards import damaged_frames, lost_neighbours, pauses, widened
-from lineproof.session.damaged_loss import damaged_since
-from lineproof.session.neighbour_loss import ipv6_sides
+from lineproof.session.afterwards import damaged_frames, damaged_since, lost_neighbours, pauses, widened
+from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from support.paths import ROOT

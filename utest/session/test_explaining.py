@@ -16,7 +16,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Verdict
 from lineproof.evidence.json_fields import field_data
-from lineproof.evidence.why_record import recorded_facts, recorded_load, why_data
+from lineproof.evidence.under_load_record import recorded_facts, recorded_load, why_data
 from lineproof.session.explaining import explained
 from support.ceilings import failed
 

@@ -12,7 +12,7 @@ from lineproof.core.quantity import Requirement
 from lineproof.core.trial import DURING_READING, Load
 from lineproof.core.under_load import RouterLoad, SampledStacks, UnderLoad
 from lineproof.errors import TestbedError
-from lineproof.session import under_load
+from lineproof.session import explaining
 from lineproof.session.session import Session
 
 STACKS = SampledStacks(2.0, {"a": 1}, 1)
@@ -59,7 +59,7 @@ class FakeRun:
         session = SimpleNamespace(
             traffic=self, router=SimpleNamespace(driver=self), testbed=SimpleNamespace(facts=facts)
         )
-        return under_load.read_under_load(cast(Session, session), cast(Requirement, None), Load(1000.0))
+        return explaining.read_under_load(cast(Session, session), cast(Requirement, None), Load(1000.0))
 
 
 def test_stacks_are_sampled_after_the_readings_and_not_meanwhile() -> None:

@@ -18,10 +18,9 @@ from lineproof.evidence.run_files import CHAINED
 from lineproof.session.session import Session
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.forms import markdown, text
-from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
+from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED, read_results
 from lineproof.studies.page import page
 from lineproof.studies.preparing import CODE, PreparedStudy
-from lineproof.studies.reading import read_results
 from lineproof.studies.results import StudyResults
 from lineproof.studies.runner import StudyRun
 from support.evidence_builders import RUN

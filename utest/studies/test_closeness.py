@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from lineproof.studies.closeness import Pair, closeness_words
+from lineproof.studies.results import Pair, closeness_words
 from lineproof.studies.study import StudyTolerance
 
 

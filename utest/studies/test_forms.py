@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lineproof.studies.forms import csv_text, headline, markdown, text
-from lineproof.studies.page import page
-from lineproof.studies.pictures import pictures_of
+from lineproof.studies.page import page, pictures_of
 from lineproof.studies.results import StudyResults, results_of
 from lineproof.studies.study import AT_LEAST, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of

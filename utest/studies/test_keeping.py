@@ -8,10 +8,10 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.errors import LineproofError
-from lineproof.evidence.derived import derived_note
 from lineproof.evidence.run_files import DERIVED_SUMS, STUDY_FORMS, sha256_of
+from lineproof.evidence.verification import derived_note
+from lineproof.studies.history import read_results
 from lineproof.studies.keeping import check_forms, write_results
-from lineproof.studies.reading import read_results
 from support.study_runs import kept, prepared_in
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.margin import MarginRecord
+from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.run import read_margins, read_run
 from lineproof.evidence.sentence_rows import sentence_rows

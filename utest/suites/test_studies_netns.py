@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.run import read_measurements
-from lineproof.studies.reading import read_results
+from lineproof.studies.history import read_results
 from support.command_line import lineproof
 
 pytestmark = pytest.mark.netns

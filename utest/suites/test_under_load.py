@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.record_schemas import schema_problems
 from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.verification import schema_problems
 from support import robot_run
 
 TESTS = """\

@@ -15,10 +15,9 @@ import pytest
 from lineproof.core.explanation import Confidence
 from lineproof.core.rule import Ruling
 from lineproof.core.verdict import Verdict
-from lineproof.session.explaining import explained
+from lineproof.session.explaining import explained, read_under_load
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session
-from lineproof.session.under_load import read_under_load
 from support.costly_router import overloaded
 from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed, wait_until

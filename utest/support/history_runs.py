@@ -11,8 +11,7 @@ from typing import Any
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.evidence.margin import MarginRecord
-from lineproof.evidence.records import EnvironmentRecord, TrialRecord
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import promised, requirement_record, trial_record
 

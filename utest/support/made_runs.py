@@ -13,8 +13,7 @@ from lineproof.core.bounds import Bounds
 from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.evidence.margin import MarginRecord
-from lineproof.evidence.records import EnvironmentRecord
+from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
 

@@ -10,7 +10,7 @@ from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.platforms import Platform, read_platform
 from lineproof.project import Project
-from lineproof.simulation.noise import Noise
+from lineproof.simulation.habits import Noise
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.state import RouterConfiguration

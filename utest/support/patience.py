@@ -11,7 +11,7 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from lineproof.system.cpu_steal import cpu_times
+from lineproof.system.cpu_clock import cpu_times
 
 T = TypeVar("T")
 

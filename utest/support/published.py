@@ -13,7 +13,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.project import Project, listed
-from lineproof.studies.closeness import Pair
+from lineproof.studies.results import Pair
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
 from lineproof.units import PREFIX, l1_bits
 from lineproof_bench.model.forwarding import Forwarding

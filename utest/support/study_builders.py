@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lineproof.evidence.measurement import MeasurementRecord
+from lineproof.evidence.records import MeasurementRecord
 from lineproof.studies.order import visits_of
 from lineproof.studies.study import Study, load_study
 

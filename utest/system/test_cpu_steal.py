@@ -1,6 +1,6 @@
 import pytest
 
-from lineproof.system.cpu_steal import cpu_times, steal_percent, steal_text
+from lineproof.system.cpu_clock import cpu_times, steal_percent, steal_text
 
 
 def test_steal_is_a_share_of_all_cpu_time():

@@ -94,7 +94,7 @@ def test_a_request_is_answered_or_refused(tmp_path: Path, answer: str, said: str
 
 def test_only_the_main_thread_starts_what_ends_with_its_parent(tmp_path: Path) -> None:
     """prctl(2), PR_SET_PDEATHSIG, follows the thread: in another one the process would end with that."""
-    asks = "from lineproof.system.parent_death import end_with_parent; asked = json.loads(line)['ends_with_parent']"
+    asks = "from lineproof.system.signals import end_with_parent; asked = json.loads(line)['ends_with_parent']"
     code = f"{asks}; asked and end_with_parent(); {READY}; sys.stdin.read()"
     found, direct = list[TestbedProcess](), list[subprocess.Popen[bytes]]()
 

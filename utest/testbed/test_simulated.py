@@ -13,10 +13,10 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import read_platform
 from lineproof.system.children import environment
-from lineproof.testbed.belongings import Belongings
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import hardware_facts
 from lineproof.testbed.opening import OpenTestbed, open_testbed
+from lineproof.testbed.process import Belongings
 from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
 from lineproof_bench import serve
 from support.paths import ROOT

@@ -24,7 +24,7 @@ from ..routers.command_file import read_command_file
 from ..session.plan import misfits_of, replaced_files
 from ..studies.preparing import check_study
 from ..system import children
-from ..system.bench_command import bench_command
+from ..system.installed import bench_command
 from ..system.login_settings import logins_in
 from ..system.private_key import too_open
 from ..testbed.files import read_testbed, read_testbed_or_pool

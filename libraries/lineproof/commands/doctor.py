@@ -21,9 +21,20 @@ from ..testbed.settings import HardwareSettings
 from ..units import counted, si
 from .arguments import add_json, add_plan_arguments, complete_names, print_json, say
 from .calibrate import GOAL, folder
-from .findings import Check, State, ok, warning, wrong
-from .host_checks import firmware_checks, host_checks, place_checks
-from .noise_checks import LISTEN_SECONDS, filter_check, flow_control_check, noise_checks
+from .host_checks import (
+    LISTEN_SECONDS,
+    Check,
+    State,
+    filter_check,
+    firmware_checks,
+    flow_control_check,
+    host_checks,
+    noise_checks,
+    ok,
+    place_checks,
+    warning,
+    wrong,
+)
 from .router_checks import router_checks
 
 SMALLEST_ON_WIRE = 84

@@ -94,8 +94,7 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
 
 def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.trend_forms import comma_separated, document, text
-    from ..evidence.history.trend_plot import trend_svg
+    from ..evidence.history.trend_forms import comma_separated, document, text, trend_svg
     from ..evidence.history.trends import Selection, series_of, since_when
 
     since = None if arguments.since is None else since_when(arguments.since)
@@ -115,7 +114,7 @@ def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
 
 def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.stored_run import release_in_short
+    from ..evidence.history.tables import release_in_short
     from ..evidence.history.trends import day
 
     rows = HistoryStore.open(address).query(

@@ -11,15 +11,13 @@ from ..methods.budget import duration_text
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState
-from ..session.destinations import wrong_destination
 from ..session.leftovers import leftover_text
 from ..session.line_rate import note_line_rate
+from ..session.links import wrong_destination
 from ..session.router import WRONG_PEER
 from ..session.session import Session
 from ..units import counted, si
-from .findings import Check, ok, or_wrong, warning, wrong
-from .host_checks import facts_check, pcie_checks
-from .noise_checks import router_flow_control
+from .host_checks import Check, facts_check, ok, or_wrong, pcie_checks, router_flow_control, warning, wrong
 
 COMMAND_LIMIT = 10.0
 """Seconds that one command on the router may take."""

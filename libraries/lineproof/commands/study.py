@@ -76,8 +76,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
     from ..evidence.started_as import StartedAs
     from ..studies.carrying import Carried, OtherTestbed
+    from ..studies.history import read_results, repeats_of_run
     from ..studies.preparing import prepare_study
-    from ..studies.reading import read_results, repeats_of_run
     from ..studies.runner import StudyRun
 
     project = Project.find()
@@ -108,7 +108,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _report(name: str) -> int:
     from ..evidence.baselines import find_one_run
-    from ..studies.reading import read_results
+    from ..studies.history import read_results
 
     return _show(read_results(find_one_run(name, Project.find().results)))
 

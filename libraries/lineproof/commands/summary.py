@@ -10,8 +10,7 @@ from pathlib import Path
 from ..evidence.baselines import find_runs
 from ..evidence.run_files import PAGE, SUMMARIES
 from ..evidence.summary import ExecutionSummary, summarise
-from ..evidence.summary_files import next_command, page_name, write_forms
-from ..evidence.summary_forms import comma_separated, html, markdown, text
+from ..evidence.summary_forms import comma_separated, html, markdown, next_command, page_name, text, write_forms
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
     "text": text,

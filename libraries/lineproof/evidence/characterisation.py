@@ -20,7 +20,7 @@ from .drawing import (
     rate_unit,
 )
 from .rates import TrafficFigures, percent
-from .result_table import ResultTable
+from .tables import ResultTable
 
 _NONE = "–"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.units import Unit
 from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
-from .margin import MarginRecord
+from .records import MarginRecord
 from .run import RecordedRun, read_margins
 from .run_files import MANIFEST_FILE
 from .sentence_rows import SentenceRow, sentence_rows

@@ -24,7 +24,7 @@ from ..files import read_file
 from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
-from .json_fields import Fields
+from .json_fields import read_fields
 from .records import EnvironmentRecord
 from .run_files import INPUTS
 
@@ -145,11 +145,9 @@ class KeptPrograms:
         file = self.folder / f"{entry.name}.json"
         content = read_file(file)
         try:
-            take = Fields(parse_json(content))
-            sha256, tunables, client, mac_dst = (take(key, str) for key in ("sha256", "tunables", "client", "mac_dst"))
-            source = ProfileSource(path, sha256, tunables, client, mac_dst)
-            return read_trex_profile(take("answer", dict), source)
-        except (ValueError, KeyError) as error:
+            data = parse_json(content)
+            return read_trex_profile(data["answer"], read_fields(ProfileSource, {**data, "path": path}))
+        except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"is not what a profile answered: {error}", file) from None
 
 

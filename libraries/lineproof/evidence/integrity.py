@@ -14,8 +14,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..json_text import parse_json
 from .chain import breaks
-from .json_fields import Fields
-from .records import FILE
+from .records import FILE, why_unfit
 from .run_files import (
     CHAINED,
     ENVIRONMENT_FILE,
@@ -180,10 +179,12 @@ def _read_journal(lines: Sequence[bytes]) -> _Journal:
     sizes: dict[str, int] = {}
     last, before = "", None
     for line in lines:
-        take = Fields(parse_json(line, own=True), FILE)
-        last = take("name", str)
+        data = parse_json(line, own=True)
+        if why := why_unfit(data, FILE):
+            raise ValueError(why)
+        last = data["name"]
         before = sums.get(last)
-        sums[last], sizes[last] = take("content_sha256", str), take("bytes", int)
+        sums[last], sizes[last] = data["content_sha256"], data["bytes"]
     return _Journal(sums, sizes, last, before)
 
 

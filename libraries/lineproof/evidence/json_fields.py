@@ -1,20 +1,30 @@
-"""Fields of dataclasses as JSON data, and back with their types checked."""
+"""Dataclasses as JSON data, and back; what a record may hold is the matter of its schema, which comes first."""
 
 from __future__ import annotations
 
 import math
-import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from ..visible import shortened
+from pydantic import TypeAdapter
+
+from ..core.latency import LatencyCount
+from ..core.step_down import StepDown
+from ..core.trial import Fault, Load, Outcome, Problem
+
+T = TypeVar("T")
 
 
 def finite(value: float) -> float | None:
     """*value*, or None (``null``) if it is not finite."""
     return value if math.isfinite(value) else None
+
+
+def read_figure(value: float | None) -> float:
+    """The inverse of :func:`finite`: NaN for ``null``."""
+    return math.nan if value is None else value
 
 
 def field_data(record: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -30,69 +40,98 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def read_figure(name: str, value: Any) -> float:
-    """A number, NaN for ``null``. Raises ValueError naming it."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"'{name}' is {shortened(repr(value))}; expected a number or null")
-    return float(value)
+def read_fields(kind: type[T], data: Any) -> T:
+    """The dataclass *kind* with the fields that *data* holds; other keys are left out. Raises ValueError."""
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]  # a class is hashable
+    return adapter.validate_python(data)
 
 
 @cache
-def _json_types(kind: Any) -> tuple[type, ...]:
-    """The types in JSON of a field of type *kind*. A float is read by :meth:`Fields.number` instead."""
-    origin = get_origin(kind)
-    if origin is Literal:
-        return tuple({type(value) for value in get_args(kind)})
-    if origin in (Union, types.UnionType):
-        return tuple(found for part in get_args(kind) for found in _json_types(part))
-    if kind is float:
-        return float, int
-    if is_dataclass(kind):
-        return (dict,)
-    if origin is not None and issubclass(origin, Mapping):
-        return (dict,)
-    return (list,) if origin is tuple else (kind,)
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
-_types_of_fields = cache(get_type_hints)
+_LATENCY_KEYS = {
+    key.removesuffix("_us"): key
+    for key in (
+        *("tx_port", "rx_port", "sent", "received", "mean_us", "minimum_us", "maximum_us"),
+        *("histogram_us", "out_of_order", "duplicates", "elsewhere"),
+    )
+}
+"""The fields of a latency count -> their keys, in the order of the file."""
 
 
-class Fields:
-    """Takes keys from JSON data, checking their types. *schema*: the one that the data must name; "": it names none."""
+def outcome_data(outcome: Outcome) -> dict[str, Any]:
+    """*outcome* as JSON data."""
+    return {
+        "load_pps": outcome.load.pps,
+        "duration": outcome.duration,
+        "elapsed": finite(outcome.elapsed),
+        "started": outcome.started,
+        "directions": [field_data(direction) for direction in outcome.directions],
+        "seen_by_generator": problems_data(outcome.problems),
+        "readings": {name: finite(value) for name, value in outcome.readings.items()},
+        "latency": [_latency_data(item) for item in outcome.latency],
+        "counters": {moment: dict(counts) for moment, counts in outcome.counters.items()},
+    }
 
-    def __init__(self, data: Any, schema: str = "") -> None:
-        if not isinstance(data, Mapping):
-            raise ValueError(f"is {type(data).__name__}; expected a mapping")
-        self.data = data
-        if schema and data.get("schema") != schema:
-            raise ValueError(f"'schema' is {shortened(repr(data.get('schema')))}; expected '{schema}'")
 
-    def __call__(self, key: str, *types: type) -> Any:
-        """The value of *key*, of one of *types*. Raises ValueError."""
-        if key not in self.data:
-            raise ValueError(f"the key '{key}' is missing")
-        value = self.data[key]
-        # JSON's true is an int to Python, but never a count
-        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
-            raise ValueError(f"'{key}' is {shortened(repr(value))}; expected {expected}")
-        return value
+def read_outcome(data: Mapping[str, Any]) -> Outcome:
+    """The outcome that *data* holds. Raises ValueError."""
+    own = {
+        "load": Load(data["load_pps"]),
+        "elapsed": read_figure(data["elapsed"]),
+        "problems": read_problems(data["seen_by_generator"]),
+        "readings": {name: read_figure(value) for name, value in data["readings"].items()},
+        "latency": [{name: item[key] for name, key in _LATENCY_KEYS.items()} for item in data["latency"]],
+    }
+    return read_fields(Outcome, {**data, **own})
 
-    def number(self, key: str) -> float:
-        """The number of *key*, NaN for ``null``. Raises ValueError."""
-        if key not in self.data:
-            raise ValueError(f"the key '{key}' is missing")
-        return read_figure(key, self.data[key])
 
-    def fields(
-        self, record: type, without: tuple[str, ...] = (), keys: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """The fields of the dataclass *record*; *keys*: their keys in the data where they have other names."""
-        found = {}
-        for name, kind in _types_of_fields(record).items():
-            if name not in without:
-                key = keys[name] if keys else name
-                found[name] = self.number(key) if kind is float else self(key, *_json_types(kind))
-        return found
+def problems_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    """*problems* as JSON data."""
+    return [_problem_data(problem) for problem in problems]
+
+
+def _problem_data(problem: Problem) -> dict[str, Any]:
+    found: dict[str, Any] = {"fault": problem.fault.name, "detail": problem.detail}
+    if problem.frames is not None:
+        found["frames"] = problem.frames
+    if problem.directions:
+        found["directions"] = [list(pair) for pair in problem.directions]
+    if problem.delay:
+        found["delay_us"] = problem.delay
+    return found
+
+
+def read_problems(data: Sequence[Any]) -> tuple[Problem, ...]:
+    """The problems that *data* holds. Raises ValueError."""
+    return tuple(_read_problem(item) for item in data)
+
+
+def _read_problem(data: Any) -> Problem:
+    fault, delay = Fault[data["fault"]], data.get("delay_us", 0.0)
+    return read_fields(Problem, {**data, "fault": fault, "delay": delay})
+
+
+def _latency_data(count: LatencyCount) -> dict[str, Any]:
+    found = {key: getattr(count, name) for name, key in _LATENCY_KEYS.items()}
+    return {**found, "histogram_us": {str(key): frames for key, frames in count.histogram.items()}}
+
+
+def step_down_data(found: StepDown) -> dict[str, Any]:
+    """Return what a repetition of an overload has besides its outcome. ``sent_pps``: ``null`` is infinite."""
+    return {
+        "second_load_pps": found.second.pps,
+        "before": field_data(found.before),
+        "after": field_data(found.after),
+        "samples": [field_data(sample) for sample in found.samples],
+        "sent_pps": [finite(rate) for rate in found.sent],
+    }
+
+
+def read_step_down(data: Mapping[str, Any], outcome: Outcome) -> StepDown:
+    """The repetition with *outcome* that *data* holds. Raises ValueError."""
+    low, high = (math.inf if rate is None else rate for rate in data["sent_pps"])
+    own = {"outcome": outcome, "second": Load(data["second_load_pps"]), "sent": (low, high)}
+    return read_fields(StepDown, {**data, **own})

@@ -33,9 +33,8 @@ from ..session.traffic import Traffic
 from ..testbed.facts import NO_ROUTER, TestbedFacts
 from ..testbed.opening import OpenTestbed
 from ..units import si
-from .outcome_json import read_problems
-from .readings import ReadingRecord
-from .records import KNOWN_AFTERWARDS, EnvironmentRecord, RequirementRecord, TrialRecord
+from .json_fields import read_problems
+from .records import KNOWN_AFTERWARDS, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
 
 ROUNDED = 1 - 1e-9
 """Ratio to which two loads, or times, are the same."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
 
 from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
@@ -31,13 +30,10 @@ from ..units import Rate
 from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
-from .json_fields import field_data, finite
-from .kept_rows import KeptRows
-from .margin import FILE_ENDING, MarginRecord
-from .outcome_json import problems_data
-from .readings import ReadingRecord
+from .json_fields import field_data, finite, problems_data
 from .records import (
     BEGINS_AT_1,
+    FILE_ENDING,
     INTERRUPTED,
     KNOWN_AFTERWARDS,
     OWN_PART,
@@ -45,7 +41,9 @@ from .records import (
     TRIES,
     UNJUDGED,
     EnvironmentRecord,
+    MarginRecord,
     RateFigures,
+    ReadingRecord,
     RequirementRecord,
     TrialRecord,
     dumps,
@@ -53,8 +51,7 @@ from .records import (
 from .run import RunFolder
 from .run_files import RECORDS
 from .started_as import StartedAs
-from .under_load_record import under_load_data
-from .why_record import WHY, why_data
+from .under_load_record import WHY, under_load_data, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
@@ -71,8 +68,6 @@ ABOUT = "about"
 SLA, EXECUTOR = "sla", "executor"
 """Keys in the environment record's extra data: where the SLA is (words, addresses); what started the run."""
 
-T = TypeVar("T")
-
 _MARGIN_FILE = FILE_ENDING.removeprefix("-")
 
 
@@ -86,7 +81,6 @@ class Recorder:
         self.folder = RunFolder.create(results, run_id, files, started.elsewhere if started else "")
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
-        self._rows, self._unkept = KeptRows(), 0
         self._number = 0
         self._passed: dict[tuple[str, bool, int], float] = {}
         self._started = self._began = 0.0
@@ -195,7 +189,7 @@ class Recorder:
         if self._step_down is not None:
             self.step_downs[trial.number] = self._step_down
         self._step_down = None
-        self._write(self.folder.add_trial, self._rows.add_trial, record)
+        self.folder.add_trial(record)
         self._traffic += trial.outcome.duration
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
@@ -285,7 +279,7 @@ class Recorder:
             reason=found.reason,
             seconds=found.seconds,
         )
-        self._keep_margin(record, self._number)
+        self.keep_file(_MARGIN_FILE, dumps(record.to_json()), self._number)
         return record
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
@@ -339,7 +333,7 @@ class Recorder:
             deviations=verdict.deviations,
             breakdown=verdict.breakdown,
         )
-        self._write(self.folder.add_requirement, self._rows.add_requirement, record)
+        self.folder.add_requirement(record)
         return record
 
     def _evidence_of(self, verdict: Verdict) -> dict[str, object]:
@@ -356,28 +350,11 @@ class Recorder:
     def carry(self, record: TrialRecord) -> None:
         """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""
         copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
-        self._write(self.folder.add_trial, self._rows.add_trial, copy)
+        self.folder.add_trial(copy)
         self._trials[trial.number] = len(trial.problems)
         self._carried += 1
         if record.step_down is not None:
             self.step_downs[trial.number] = record.step_down
-
-    @property
-    def rows(self) -> KeptRows | None:
-        """What the records say, sentence by sentence; None: only the folder knows, as a write failed or was cut off."""
-        return None if self._unkept else self._rows
-
-    def _keep_margin(self, record: MarginRecord, number: int) -> None:
-        def write(record: MarginRecord) -> None:
-            self.keep_file(_MARGIN_FILE, dumps(record.to_json()), number)
-
-        self._write(write, self._rows.add_margin, record)
-
-    def _write(self, write: Callable[[T], object], keep: Callable[[T], None], record: T) -> None:
-        self._unkept += 1
-        write(record)
-        keep(record)
-        self._unkept -= 1
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
         """Note the end and write the manifest; returns its SHA-256. Harmless when repeated.

@@ -1,4 +1,4 @@
-"""The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
+"""The records of a run: environment, trials, requirements, readings, margins, measurements; to JSON and back.
 
 Every record has its schema (``lineproof.trial/3`` …), its run and whether it was simulated; one of another schema is
 refused. The JSON Schema files are in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of
@@ -8,28 +8,39 @@ one direction; sizes are bytes with FCS. A number that is not finite is written 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
+import fastjsonschema
 from pydantic import ValidationError
 
 from ..core.bounds import Bounds
+from ..core.causes import Role, Stage
 from ..core.doubts import OwnPart
 from ..core.frame_sizes import FrameSizes
 from ..core.goal import Goal
+from ..core.pause_names import Pauses
 from ..core.quantity import Promise
 from ..core.step_down import StepDown
+from ..core.telemetry import Telemetry
 from ..core.trial import Trial
 from ..core.verdict import Try
 from ..errors import ConfigError
+from ..session.router_watch import Reading
 from ..units import Rate
+from ..visible import shortened
 from .demand import Demand
-from .json_fields import Fields, field_data
-from .outcome_json import (
+from .json_fields import (
+    field_data,
+    finite,
     outcome_data,
     problems_data,
+    read_fields,
+    read_figure,
     read_outcome,
     read_problems,
     read_step_down,
@@ -74,6 +85,23 @@ def schema(name: str) -> dict[str, Any]:
     short = name.removeprefix("lineproof.").split("/")[0]
     text = (files(__package__) / "schemas" / f"{short}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def why_unfit(data: Any, kind: str) -> str:
+    """Where *data* does not fit the schema *kind*, in words; empty if it does."""
+    if isinstance(data, dict) and data.get("schema") != kind:
+        return f"'schema' is {shortened(repr(data.get('schema')))}; expected '{kind}'"
+    try:
+        _validator(kind)(data)
+    except fastjsonschema.JsonSchemaValueException as error:
+        return shortened(error.message.replace("data.", "", 1))
+    return ""
+
+
+@cache
+def _validator(kind: str) -> Callable[[Any], Any]:
+    found: Callable[[Any], Any] = fastjsonschema.compile(schema(kind), use_default=False)
     return found
 
 
@@ -136,18 +164,12 @@ class TrialRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = Fields(data, TRIAL)
-        outcome, problems = read_outcome(take), read_problems(take("problems", list))
-        seconds = Bounds(take.number("sent_for"), take.number("sent_for_at_most"))
-        found = take.fields(cls, without=("trial", "step_down"))
-        sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
-        phases = take.data.get("step_down")
-        return cls(
-            **found,
-            trial=Trial(take("number", int), outcome, problems, seconds, str(take.data.get("carried_from", ""))),
-            frame_sizes=sizes,
-            step_down=None if phases is None else read_step_down(phases, outcome),
-        )
+        outcome, phases = read_outcome(data), data.get("step_down")
+        seconds = Bounds(data["sent_for"], data["sent_for_at_most"])
+        problems, run = read_problems(data["problems"]), str(data.get("carried_from", ""))
+        trial = Trial(data["number"], outcome, problems, seconds, run)
+        step_down = None if phases is None else read_step_down(phases, outcome)
+        return read_fields(cls, {**data, "trial": trial, "step_down": step_down})
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +227,7 @@ class RequirementRecord:
         """Verdicts of other runs on the same sentence, goal and router, in order, and its own last."""
         odds = self.extra.get("evidence", {}).get("odds", 1.0)
         own = Try(self.run, self.verdict, self.ended, 1 / max(odds, 1e-300) if self.verdict == "FAIL" else odds)
-        return *(Try(**Fields(item).fields(Try)) for item in self.extra.get(TRIES, ())), own
+        return *(read_fields(Try, item) for item in self.extra.get(TRIES, ())), own
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data (schema ``lineproof.requirement/3``)."""
@@ -214,11 +236,7 @@ class RequirementRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = Fields(data, REQUIREMENT).fields(cls)
-        if found["measured"] is not None:
-            found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
-        found["demand"] = Demand(**Fields(found["demand"]).fields(Demand))
-        record = cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
+        record = read_fields(cls, data)
         _ = record.tries  # it may be a stranger's
         return record
 
@@ -258,8 +276,7 @@ class EnvironmentRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = Fields(data, ENVIRONMENT).fields(cls)
-        return cls(**{**found, "ports": tuple(found["ports"])})
+        return read_fields(cls, data)
 
 
 def json_bytes(text: str) -> bytes:
@@ -273,3 +290,141 @@ def dumps(data: Mapping[str, Any]) -> str:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
         raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
+
+
+FILE_ENDING = "-margin.json"
+"""Of ``characterisation/003-margin.json``; the number is that of the search's own trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginRecord:
+    """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
+
+    ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
+    asked for was carried. ``finished``: they are as close as asked; if not, ``reason`` says what ended the search.
+    ``seconds`` of traffic.
+    """
+
+    run: str
+    simulated: bool
+    requirement: int
+    test: str
+    sentence: str
+    low: float
+    high: float | None
+    finished: bool
+    reason: str
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.margin/1``)."""
+        return {"schema": MARGIN, **field_data(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MarginRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        return read_fields(cls, data)
+
+    def __str__(self) -> str:
+        """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
+        low, unfinished = _percent(self.low, math.floor), ""
+        if not self.finished:
+            unfinished = "; the search is unfinished" + (f": {self.reason}" if self.reason else "")
+        if self.high is None:
+            all_sent = ": all that the ports can send" if self.finished else ""
+            return f"carries at least {low} of it{all_sent}{unfinished}"
+        high = _percent(self.high, math.ceil)
+        return f"carries {low}{'' if high == low else f' to {high}'} of it{unfinished}"
+
+
+def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
+    return f"{rounded(round(1000 * ratio, 6)) / 10:g} %"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRecord:
+    """*row* of *variant* in *block*; *turn*: ``first``, ``last`` of the baseline, else "".
+
+    ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
+    ``trials.jsonl``. ``line``: one direction's line rate in ``unit``, None where that is no rate. ``curve``: of a ramp,
+    offered and forwarded at each step, in ``unit``. ``carried_from``: the run that measured it, "" for this one.
+    ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
+    """
+
+    run: str
+    simulated: bool
+    study: str
+    block: int
+    turn: str
+    variant: str
+    row: str
+    platform: str
+    software: str
+    sentence: str
+    value: float | None
+    unit: str
+    reason: str
+    requirement: int
+    started: float
+    ended: float
+    line: float | None = None
+    curve: tuple[tuple[float, float], ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    carried_from: str = ""
+    excused: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.measurement/1``)."""
+        data = field_data(self)
+        data["figures"] = {name: finite(value) for name, value in self.figures.items()}
+        return {"schema": MEASUREMENT, **data}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MeasurementRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        figures = {name: read_figure(value) for name, value in data["figures"].items()}
+        return read_fields(cls, {**data, "figures": figures})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRecord:
+    """A reading while requirement number ``requirement`` was judged, after ``after_trial`` of its trials.
+
+    The router's raw output is in ``telemetry/``, not here.
+    """
+
+    run: str
+    simulated: bool
+    requirement: int
+    after_trial: int
+    reading: Reading
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``lineproof.reading/2``)."""
+        found = self.reading
+        return {
+            "schema": READING,
+            **field_data(self, without=("reading",)),
+            "error": found.error,
+            "restarted": found.restarted,
+            "telemetry": None if found.telemetry is None else _telemetry_data(found.telemetry),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ReadingRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        found = data["telemetry"]
+        if found is not None:
+            causes = [{**item, "stage": Stage[item["stage"]], "role": Role[item["role"]]} for item in found["causes"]]
+            found = {**found, "since_clear": read_figure(found["since_clear"]), "causes": causes}
+        return read_fields(cls, {**data, "reading": {**data, "telemetry": found}})
+
+
+def _telemetry_data(telemetry: Telemetry) -> dict[str, Any]:
+    causes = [{**field_data(item), "stage": item.stage.name, "role": item.role.name} for item in telemetry.causes]
+    found = {**field_data(telemetry, without=("raw", "causes", "neighbours", "pauses")), "causes": causes}
+    if telemetry.neighbours:
+        found["neighbours"] = [field_data(item) for item in telemetry.neighbours]
+    if any(item != Pauses() for item in telemetry.pauses.values()):
+        found["pauses"] = {name: field_data(item) for name, item in telemetry.pauses.items()}
+    return found

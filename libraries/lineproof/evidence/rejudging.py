@@ -21,7 +21,7 @@ from .recorder import ROUTER_FACTS
 from .records import BEGINS_AT_1, INTERRUPTED, EnvironmentRecord, RequirementRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
-from .why_record import WHY, recorded_facts, recorded_load
+from .under_load_record import WHY, recorded_facts, recorded_load
 
 SAME, UNKNOWN, DIFFERS, SUSPECT = "same", "UNKNOWN", "DIFFERS", "SUSPECT"
 """What becomes of a sentence: :attr:`RejudgedSentence.state`."""

@@ -20,10 +20,18 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..files import read_file
 from ..json_text import parse_json
 from ..session.plan import Plan
-from .outcome_json import read_problems
+from .json_fields import read_problems
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION, ROUTER_FACTS
-from .records import KNOWN_AFTERWARDS, EnvironmentRecord, RequirementRecord, TrialRecord, dumps
-from .run import RecordedRun, read_run
+from .records import (
+    ENVIRONMENT,
+    KNOWN_AFTERWARDS,
+    REQUIREMENT,
+    EnvironmentRecord,
+    RequirementRecord,
+    TrialRecord,
+    dumps,
+)
+from .run import RecordedRun, parsed_record, read_run
 from .run_files import ENVIRONMENT_FILE, REQUIREMENTS
 
 FINGERPRINTS = "fingerprints"
@@ -173,11 +181,12 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
     gone_on_with: set[tuple[str, str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
         try:
-            then = EnvironmentRecord.from_json(parse_json(path.read_bytes(), own=True))
+            then = parsed_record(ENVIRONMENT, EnvironmentRecord.from_json, path.read_bytes())
             if then.run == now.run or _router(then) != _router(now):
                 continue
             lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
-            for record in (RequirementRecord.from_json(parse_json(line, own=True)) for line in lines):
+            for line in lines:
+                record = parsed_record(REQUIREMENT, RequirementRecord.from_json, line)
                 gone_on_with |= {(run, record.sentence) for run in record.extra.get("runs", ())}
                 tries.append((record.sentence, record.tries[-1]))
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing

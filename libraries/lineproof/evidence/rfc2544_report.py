@@ -17,7 +17,7 @@ from ..methods.rfc2544.reset import ResetResult
 from ..methods.rfc2544.throughput import ThroughputResult
 from ..units import l1_bits, l2_bits
 from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, MARKS, THRESHOLD_COLOUR, drawing, rate_unit
-from .result_table import ResultTable
+from .tables import ResultTable
 
 _NONE = "–"
 

@@ -26,20 +26,25 @@ from ..json_text import parse_json
 from ..simulation.signs import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
-from .margin import FILE_ENDING, MarginRecord
-from .measurement import MeasurementRecord
-from .readings import ReadingRecord
-from .record_schemas import LINES, why_unfit
 from .records import (
     ENVIRONMENT,
     FILE,
+    FILE_ENDING,
     MANIFEST,
     MARGIN,
+    MEASUREMENT,
+    READING,
+    REQUIREMENT,
     SIMULATED_BECAUSE,
+    TRIAL,
     EnvironmentRecord,
+    MarginRecord,
+    MeasurementRecord,
+    ReadingRecord,
     RequirementRecord,
     TrialRecord,
     json_bytes,
+    why_unfit,
 )
 from .run_files import (
     CHAINED,
@@ -63,6 +68,9 @@ from .run_files import (
 from .started_as import elsewhere
 
 R = TypeVar("R")
+
+LINES = {TRIALS: TRIAL, READINGS: READING, REQUIREMENTS: REQUIREMENT, FILES: FILE, MEASUREMENTS: MEASUREMENT}
+"""File of records -> their schema."""
 
 
 def new_run_id(now: datetime) -> str:
@@ -284,30 +292,18 @@ def read_run(folder: Path) -> RecordedRun:
     return recorded_run(check_integrity(folder))
 
 
-TrialParser = Callable[[Sequence[bytes]], tuple[TrialRecord, ...]]
-"""Reads the lines of ``trials.jsonl``; raises ValueError."""
-
-
-def recorded_run(found: Integrity, parse_trials: TrialParser | None = None) -> RecordedRun:
-    """The run that was *found*, as :func:`read_run`. *parse_trials*: a faster way, where not all of a trial is needed.
-
-    What that way cannot read is read by the slow one, which says where it is wrong.
-    """
+def recorded_run(found: Integrity) -> RecordedRun:
+    """The run that was *found*, as :func:`read_run`."""
     found.refuse_altered()
     folder = found.path
-    try:
-        trials = None if parse_trials is None else parse_trials(found.lines[TRIALS])
-    except ValueError:
-        trials = None
-    if trials is None:
-        trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord.from_json)
+    trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord.from_json)
     readings = _records(folder / READINGS, found.lines[READINGS], ReadingRecord.from_json)
     requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS], RequirementRecord.from_json)
     environment, notes = None, found.notes
     path = folder / ENVIRONMENT_FILE
     if path.exists():
         try:
-            environment = _record(ENVIRONMENT, EnvironmentRecord.from_json, read_file(path))
+            environment = parsed_record(ENVIRONMENT, EnvironmentRecord.from_json, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
@@ -324,7 +320,7 @@ def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
     """Each of :func:`read_margins`, and the number of its search's trials. Raises ConfigError."""
     for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
         try:
-            yield int(path.name.partition("-")[0]), _record(MARGIN, MarginRecord.from_json, read_file(path))
+            yield int(path.name.partition("-")[0]), parsed_record(MARGIN, MarginRecord.from_json, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
 
@@ -342,24 +338,21 @@ def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, A
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(_record(LINES[path.name], parse, line))
+            found.append(parsed_record(LINES[path.name], parse, line))
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
 
 
-def _record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
+def parsed_record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
     """The record of *kind* that *parse* finds in *text*. Raises ValueError, whatever is wrong with it."""
     data = parse_json(text, own=True)
-    try:
-        found = parse(data)
-    except ValueError:
-        raise
-    except BREAKDOWN_ERRORS as error:
-        raise ValueError(why_unfit(data, kind) or in_words(error)) from error
     if why := why_unfit(data, kind):
         raise ValueError(why)
-    return found
+    try:
+        return parse(data)
+    except BREAKDOWN_ERRORS as error:
+        raise ValueError(in_words(error)) from error
 
 
 def _slug(name: str) -> str:

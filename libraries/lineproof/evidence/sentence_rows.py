@@ -7,16 +7,15 @@ made of any run's folder, also of one that was never closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..core.trial import Trial
 from ..stats import Interval, interval
 from .demand import measured
-from .margin import MarginRecord
 from .rates import is_set_aside
-from .records import INTERRUPTED, EnvironmentRecord, RequirementRecord, TrialRecord
+from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun
 
 IntervalOf = Callable[[Sequence[float], float], Interval]
@@ -103,45 +102,25 @@ def sentence_rows(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What was begun and has no verdict. ``trials``: without warm-ups; ``judged``: whether one of them was judged."""
-
-    test: str
-    sentence: str
-    trials: int
-    judged: bool
-    number: int
-
-    @classmethod
-    def of(cls, records: Sequence[TrialRecord]) -> Begun:
-        """Return that of its trials, at least one."""
-        count, number = sum(bool(item.trial.number) for item in records), records[0].requirement
-        return cls(records[0].test, records[0].sentence, count, any(item.evidence for item in records), number)
-
-
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
-    """Test and sentence that were begun and have no verdict -> how many trials it has; "" for a test not known."""
-    judged = {record.number for record in run.requirements}
+    """Test and sentence that were begun and have no verdict -> how many trials it has; "" for a test not known.
+
+    A sentence that was tried again, and judged then, is finished. Warm-ups do not count as trials.
+    """
+    judged = {(record.test, record.sentence): record.number for record in run.requirements}
+    numbers, environment = {record.number for record in run.requirements}, run.environment
     begun: dict[int, list[TrialRecord]] = {}
     for item in run.trials:
-        if item.requirement not in judged:
+        if item.requirement not in numbers:
             begun.setdefault(item.requirement, []).append(item)
-    return unfinished(map(Begun.of, begun.values()), run.environment, run.requirements)
-
-
-def unfinished(
-    begun: Iterable[Begun], environment: EnvironmentRecord | None, judged: Iterable[RequirementRecord]
-) -> dict[tuple[str, str], int]:
-    """As :func:`unfinished_sentences`, of what was *begun* in a run with this *environment* and without a verdict.
-
-    *judged*: what has one. A sentence that was tried again, and judged then, is finished.
-    """
-    last = {(record.test, record.sentence): record.number for record in judged}
-    begun = [item for item in begun if item.number > last.get((item.test, item.sentence), 0)]
     ended = environment is not None and environment.ended is not None
-    # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
-    found = {(item.test, item.sentence): item.trials for item in begun if item.judged or not (ended or item.trials)}
+    found: dict[tuple[str, str], int] = {}
+    for number, records in begun.items():
+        name, trials = (records[0].test, records[0].sentence), sum(bool(item.trial.number) for item in records)
+        # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
+        to_be_judged = any(item.evidence for item in records) or not (ended or trials)
+        if to_be_judged and number > judged.get(name, 0):
+            found[name] = trials
     interrupted = str(environment.extra.get(INTERRUPTED, "")) if environment else ""
     if interrupted and interrupted not in {sentence for _, sentence in found}:
         found["", interrupted] = 0

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from ..core.goal import Goal
 from ..files import read_file
 from ..units import counted
-from .kept_rows import KeptRows
 from .rates import percent
 from .recorder import ROUTER_FACTS
 from .records import CHARACTERISATION, UNJUDGED, VERDICTS, EnvironmentRecord
@@ -27,7 +26,7 @@ from .run_files import CHARACTERISATION as RESULTS
 from .run_files import STUDY_FORMS
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .started_as import StartedAs
-from .why_record import recorded_facts
+from .under_load_record import recorded_facts
 
 NOTHING = "–"
 NOT_READ = "not read"
@@ -122,32 +121,17 @@ def summarise(folder: Path) -> RunSummary:
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """The summary of *run*. Raises ConfigError for a margin that is no record."""
-    rows = sentence_rows(run, read_margins(run.path))
-    return _summary(run.path, run.simulated, run.environment, rows, unfinished_sentences(run))
-
-
-def summary_of_kept(folder: Path, environment: EnvironmentRecord, kept: KeptRows) -> RunSummary:
-    """The same of a run in *folder* that was measured just now, without reading it again."""
-    return _summary(folder, environment.simulated, environment, kept.rows, kept.unfinished(environment))
-
-
-def _summary(
-    folder: Path,
-    simulated: bool,
-    environment: EnvironmentRecord | None,
-    rows: tuple[SentenceRow, ...],
-    unfinished: Mapping[tuple[str, str], int],
-) -> RunSummary:
+    folder, environment, rows = run.path, run.environment, sentence_rows(run, read_margins(run.path))
     suite = str(environment.extra.get("suite", "")) if environment else ""
     study = _study(folder) if environment and environment.extra.get(STUDY) else None
     # the trials of a study are of its measurements, and have no verdicts
-    incomplete = _incomplete(environment, {} if study else unfinished)
+    incomplete = _incomplete(environment, {} if study else unfinished_sentences(run))
     unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
     results = () if rows or study else tuple(_characterised(folder))
     facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS}/)"} if results else {})
     started = StartedAs.of(environment.extra) if environment else None
     resume = started.going_on(folder) if started else ""
-    return RunSummary(folder, suite, simulated, facts, rows, tuple(incomplete), study, unjudged, results, resume)
+    return RunSummary(folder, suite, run.simulated, facts, rows, tuple(incomplete), study, unjudged, results, resume)
 
 
 def _characterised(folder: Path) -> Iterator[str]:

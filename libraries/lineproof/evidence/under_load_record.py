@@ -1,11 +1,16 @@
-"""What the router reported under load: a record of its own, and a table."""
+"""The router's reports under load and the reasons of a FAIL, as records, and a table of the former."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
+
+from ..core.explanation import Why
+from ..core.router_facts import RouterFacts
 from ..core.under_load import UnderLoad
 from ..units import si
 from .json_fields import field_data
@@ -110,3 +115,35 @@ def _rate(rate: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "not read" if value is None else f"{value:.4g}"
+
+
+WHY, LOAD = "why", "load"
+"""Keys in the extra data of a requirement's record, and in what is there."""
+
+T = TypeVar("T")
+
+
+def why_data(why: Why) -> dict[str, Any]:
+    """*why* as JSON data. The router's own output is kept elsewhere."""
+    load = None if why.load is None else field_data(why.load, without=KEPT_ELSEWHERE)
+    return {"explanations": [found.to_json() for found in why.explanations], LOAD: load}
+
+
+def recorded_load(extra: Mapping[str, Any]) -> UnderLoad | None:
+    """The router's load of a requirement's *extra* data; None where it has none that can be read."""
+    why = extra.get(WHY)
+    return _read(UnderLoad, why.get(LOAD)) if isinstance(why, Mapping) else None
+
+
+def recorded_facts(data: Any) -> RouterFacts | None:
+    """The router's facts from their JSON *data*; None where these are none."""
+    return _read(RouterFacts, data)
+
+
+def _read(kind: type[T], data: Any) -> T | None:
+    if not isinstance(data, Mapping):
+        return None
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(data))
+    except ValidationError:
+        return None

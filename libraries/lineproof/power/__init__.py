@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .csv_meter import time_of_day
 from .meter import Meter, PowerReading, take_figures
-from .opening import open_meter
+from .opening import open_meter, time_of_day
 
 __all__ = ["Meter", "PowerReading", "open_meter", "take_figures", "time_of_day"]

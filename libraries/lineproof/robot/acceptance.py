@@ -29,12 +29,12 @@ from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.started_as import STARTED_AS
-from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary_of_kept
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
 from ..evidence.summary_forms import html_fragment
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
-from ..system.cpu_steal import cpu_times, steal_percent
+from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
@@ -346,19 +346,18 @@ class AcceptanceKeywords(Component):
         recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
         testbed, self._testbed = self._testbed, None
         if recorder is not None:
-            folder, kept = recorder.folder.path, None
+            folder = recorder.folder.path
             # a teardown that fails turns every PASS of the suite red, and the verdicts are on the disk
             try:
                 for name, text in testbed.logs.items() if testbed is not None else ():
                     recorder.folder.add_telemetry(0, f"{name} log", text)
                 manifest = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
                 logger.info(f"SHA-256 of {folder}/manifest.json: {manifest}", also_console=True)
-                kept = recorder.rows and summary_of_kept(folder, recorder.environment, recorder.rows)
             except (LineproofError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
             self._judging = ""
             try:
-                found = self._summaries[folder] = kept or summarise(folder)
+                found = self._summaries[folder] = summarise(folder)
                 logger.info(html_fragment(ExecutionSummary((found,))), html=True)
             except RobotError:  # an interrupt
                 raise

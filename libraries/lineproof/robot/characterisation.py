@@ -16,7 +16,7 @@ from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence import rfc2544_report as report
 from ..evidence.loadtest_json import loadtest_json
-from ..evidence.margin import MarginRecord
+from ..evidence.records import MarginRecord
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
 from ..methods.rfc2544 import FRAME_SIZES

@@ -23,7 +23,7 @@ from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence.plots import svg_image
 from ..evidence.records import CHARACTERISATION
-from ..evidence.result_table import ResultTable
+from ..evidence.tables import ResultTable
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import LatencyResult

@@ -12,11 +12,10 @@ from pathlib import Path
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import LineproofError, in_words
-from ..evidence.derived import seal_derived
 from ..evidence.run import new_run_id
 from ..evidence.summary import RunSummary
-from ..evidence.summary_files import execution_summary, one_at_a_time, write_forms
-from ..evidence.summary_forms import text
+from ..evidence.summary_forms import execution_summary, one_at_a_time, text, write_forms
+from ..evidence.verification import seal_derived
 from ..files import write_whole
 
 PABOT = "pabot_results"

@@ -1,19 +1,35 @@
-"""Keywords for testbeds that are lent: by pabot or labgrid, out of a pool; and for power that labgrid switches."""
+"""Keywords for testbeds that are lent, by pabot or labgrid, and for power that labgrid switches.
+
+``pabot --resourcefile FILE`` reads a value set for each testbed, and a server of pabot's says who has which. It knows
+nothing of the end of a process that was killed, so each process leaves its identity there, and whoever waits gives back
+for one that ended.
+"""
 
 from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
+from robot.libraries.Remote import Remote
 
 from ..core.verdict import Verdict
-from ..errors import ConfigError
+from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
+from ..system.identity import ProcessIdentity, identify
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.lab.place import LabPlace
 from ..testbed.settings import PoolSettings
+from ..testbed.waiting_time import Say, WaitProgress, in_units
+from ..visible import shortened
 from .shared import Component
-from .value_sets import ValueSet
 
 
 def say(words: str) -> None:
@@ -68,3 +84,115 @@ class LendingKeywords(Component):
         if again:
             BuiltIn().log(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
         return again
+
+
+POLL = 0.5
+"""Seconds between two tries."""
+
+TESTBED = "testbed"
+"""Key of a value set: its testbed."""
+
+_HOLDER = "lineproof-holder-"
+_EXAMPLE = (
+    "expected a section for each testbed in the file of 'pabot --resourcefile', as '[bench1]' and 'testbed=bench1'"
+)
+
+
+@dataclass
+class ValueSet:
+    """The value set *name*, which this process has until :meth:`close`."""
+
+    name: str
+    testbed: str
+    _pabot: _Pabot
+
+    @classmethod
+    def acquire(cls, pool: str, tags: Sequence[str], limit: float, say: Say) -> ValueSet:
+        """A set with all *tags*, once one is free: *limit* s at most. Raises ConfigError, TestbedError."""
+        pabot = _Pabot.of_this_run(pool)
+        progress = WaitProgress(f"a testbed of pool '{pool}'", limit, say)
+        while True:
+            name, values = pabot.ask("acquire_value_set", pabot.caller, *tags)
+            if name:
+                pabot.keep_identity()
+                found = cls(str(name), str(values.get(TESTBED, "")), pabot)
+                if not found.testbed:
+                    found.close()
+                    raise ConfigError(f"pabot's value set '{shortened(name)}' names no testbed; {_EXAMPLE}")
+                return found
+            if pabot.give_back_for_ended():
+                continue
+            why = f"other suites have all that pabot lends{' with the tags ' * bool(tags)}{', '.join(tags)}"
+            if progress.is_over:
+                raise TestbedError(
+                    f"no testbed of pool '{pool}' was free for {in_units(limit)}: {why}; run fewer suites at once"
+                    " ('pabot --processes'), or give 'wait' of the pool more time"
+                )
+            progress.note(why)
+            time.sleep(POLL)
+
+    def close(self) -> None:
+        """Give it back. Harmless when repeated, and when pabot has ended."""
+        with contextlib.suppress(TestbedError, ConfigError):
+            self._pabot.ask("release_value_set", self._pabot.caller)
+            self._pabot.forget_identity()
+
+
+@dataclass
+class _Pabot:
+    """The server of the pabot that runs this process, one of *slots* at a time. *caller*: what it calls the process."""
+
+    remote: Any
+    caller: str
+    slot: int
+    slots: int
+
+    @classmethod
+    def of_this_run(cls, pool: str) -> _Pabot:
+        value = BuiltIn().get_variable_value
+        uri, caller = value("${PABOTLIBURI}"), value("${CALLER_ID}")
+        if not uri or not caller:
+            raise ConfigError(
+                f"the testbeds of pool '{pool}' are lent by pabot; expected 'pabot --resourcefile FILE -v"
+                f" TESTBED:{pool} …', or the name of one testbed"
+            )
+        slot, slots = value("${PABOTEXECUTIONPOOLID}"), value("${PABOTNUMBEROFPROCESSES}")
+        remote: Any = Remote  # has no types
+        return cls(remote(uri, timeout="30 s"), str(caller), int(slot or 0), min(int(slots or 1), 1000))
+
+    def ask(self, what: str, *arguments: object) -> Any:
+        """Raises ConfigError if there is no such set, TestbedError if pabot does not answer."""
+        try:
+            return self.remote.run_keyword(what, arguments, {})
+        except RuntimeError as error:
+            words = " ".join(str(error).split())
+            if "never imported" in words or "No value set matching" in words:
+                raise ConfigError(f"{shortened(words)}; {_EXAMPLE}") from None
+            if "already reserved" in words:
+                raise ConfigError(f"{shortened(words)}; remove the suite's own 'Acquire Value Set'") from None
+            raise TestbedError(f"pabot's server does not lend testbeds: {shortened(words)}") from None
+
+    def keep_identity(self) -> None:
+        """Leave there who has the set, for when this process is killed."""
+        found = {"caller": self.caller, **asdict(identify(os.getpid()))}
+        self.ask("set_parallel_value_for_key", f"{_HOLDER}{self.slot}", json.dumps(found))
+
+    def forget_identity(self) -> None:
+        """This process has no set any more."""
+        self.ask("set_parallel_value_for_key", f"{_HOLDER}{self.slot}", "")
+
+    def give_back_for_ended(self) -> bool:
+        """Give back the sets of processes that were killed; whether there were any."""
+        any_ended = False
+        for slot in range(self.slots):
+            text = self.ask("get_parallel_value_for_key", f"{_HOLDER}{slot}")
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                data = json.loads(str(text)) if text else None
+                if data is None:
+                    continue
+                caller = str(data.pop("caller"))
+                if caller != self.caller and not ProcessIdentity(**data).alive:
+                    self.ask("release_value_set", caller)
+                    self.ask("set_parallel_value_for_key", f"{_HOLDER}{slot}", "")
+                    any_ended = True
+        return any_ended

@@ -22,8 +22,7 @@ from ..evidence.plots import svg_image
 from ..evidence.tables import html_page
 from ..evidence.under_load_record import under_load_fragment
 from ..routers.vpp_output import refusal_by_vpp
-from ..session.explaining import explained
-from ..session.under_load import read_under_load
+from ..session.explaining import explained, read_under_load
 from .shared import Component
 
 

@@ -17,10 +17,10 @@ from ..evidence.baselines import find_one_run
 from ..studies.carrying import Carried
 from ..studies.comparing import Compared
 from ..studies.forms import UNLIMITED, figure, headline, notes
+from ..studies.history import read_results, repeats_of_run
 from ..studies.keeping import write_results
 from ..studies.page import page
 from ..studies.preparing import prepare_study
-from ..studies.reading import read_results, repeats_of_run
 from ..studies.results import Cell, StudyResults
 from ..studies.runner import StudyRun
 from ..units import counted

@@ -20,15 +20,16 @@ from ..core.trial import DURING_READING, Fault, Load, Trial, read_trial
 from ..errors import TestbedError
 from ..system.cpu_clock import (
     cpu_seconds,
+    cpu_times,
     frames_sent,
     soft_interrupt_seconds,
     soft_interrupt_threads,
     soft_interrupts_apart,
+    steal_percent,
     with_children,
 )
-from ..system.cpu_steal import cpu_times, steal_percent
+from .explaining import read_under_load
 from .session import Session
-from .under_load import read_under_load
 
 WINDOWS = 10
 """Parts of a trial that are read apart; the value is their median, which a short disturbance does not move."""

@@ -1,15 +1,20 @@
-"""Both ends of each cable: waits until router and generator have a link, and says which of them is late."""
+"""Both ends of each cable: do they have a link, and do they send to each other's MAC addresses?"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ..core.neighbours import NeighbourEntry
 from ..core.reachability import NothingArrives, OthersArrive
+from ..core.traffic.catalogue import Catalogue
+from ..core.traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
+from ..generators.site import GeneratorEndpoint
+from ..routers.base import Router, Side
 from ..routers.link_state import LinkState
 
 T = TypeVar("T")
@@ -140,3 +145,52 @@ def _late_words(port: int, name: str, router: bool, generator: bool) -> str:
     if router:
         return f"the router's interface {name} has no link, and the generator's port {port} has: the router is late"
     return f"the generator's port {port} has no link, and the router's interface {name} has: the generator is late"
+
+
+def ipv6_sides(sides: Sequence[Side], catalogue: Catalogue) -> tuple[Side, ...]:
+    """*sides* with the IPv6 address that the traffic words of *catalogue* have for each ``peer``."""
+    kinds: tuple[FrameKind, ...] = ("ipv6",)
+    prefixes = FrameKinds.of(catalogue, kinds).prefixes
+    return tuple(replace(side, peer=ipv6_address(prefix, side.peer)) for prefix in prefixes for side in sides)
+
+
+def ipv6_entries(router: Router, sides: Sequence[Side], catalogue: Catalogue) -> tuple[NeighbourEntry, ...]:
+    """The IPv6 entries of *sides* that there are: nothing shows whether more are wanted. Raises TestbedError."""
+    return tuple(found for found in router.neighbours(ipv6_sides(sides, catalogue)) if found.mac)
+
+
+def wrong_destination(state: LinkState, port: GeneratorPort | None, endpoint: GeneratorEndpoint) -> str:
+    """What is wrong where *port* sends to another MAC address than that of its interface, *state*; "": nothing is.
+
+    A next hop of the testbed file is asked before the first frame, whatever the port sends to now.
+    """
+    if port is None or not port.destination or not state.mac or port.index in endpoint.next_hops:
+        return ""
+    if port.destination.lower() == state.mac:
+        return ""
+    return (
+        f"has {state.mac}, and the generator's port {port.index}, which is to be cabled to it, sends to"
+        f" {port.destination}; fix the port's destination in trex_cfg.yaml, 'ports' in the testbed file or"
+        " 'interfaces' of the platform"
+    )
+
+
+def wrong_destinations(
+    states: Sequence[LinkState], ports: Sequence[GeneratorPort], endpoint: GeneratorEndpoint
+) -> list[str]:
+    """:func:`wrong_destination` of each of the router's interfaces, which it names."""
+    known = {port.index: port for port in ports}
+    pairs = zip(states, endpoint.ports, strict=False)
+    found = [(state.interface, wrong_destination(state, known.get(number), endpoint)) for state, number in pairs]
+    return [f"router interface {name} {words}" for name, words in found if words]
+
+
+def dropped_by_card(port: GeneratorPort, addressed: str) -> str:
+    """Why the card of *port* drops what the router sends to the MAC address *addressed*; "": it does not."""
+    own = port.card_mac.lower()
+    if not own or addressed.lower() == own or port.promiscuous:
+        return ""
+    return (
+        f"the router sends to {addressed.lower()}, and the card is {own}: it drops such frames; leave out 'src_mac'"
+        " in trex_cfg.yaml and 'peer_mac' in the testbed file, or write 'promiscuous: true' for its generator"
+    )

@@ -32,8 +32,7 @@ from ..testbed.settings import HardwareSettings, NetnsSettings
 from .generator import GeneratorConnection
 from .leftovers import undo_leftover
 from .line_rate import await_links
-from .links import LinkWait
-from .neighbour_loss import ipv6_entries, ipv6_sides
+from .links import LinkWait, ipv6_entries, ipv6_sides
 from .plan import Plan
 from .router_watch import RouterWatch
 

@@ -22,10 +22,9 @@ from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
-from .destinations import dropped_by_card, wrong_destinations
-from .generator import GeneratorConnection
+from .generator import GeneratorConnection, Reconnection
+from .links import dropped_by_card, wrong_destinations
 from .plan import PROBE_SHARE, Plan
-from .reconnection import Reconnection
 from .router import RouterConnection
 from .seen_frames import SeenFrames, longest_frames
 

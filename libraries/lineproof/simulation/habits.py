@@ -1,10 +1,10 @@
-"""Habits of hardware that a simulated testbed can have, for as long as it lasts: ``habits``, ``router_habits``."""
+"""Habits of hardware and random variation of a simulated testbed: ``habits``, ``router_habits``, ``noise``."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..config import Config
 
@@ -37,3 +37,37 @@ class Habit(Config):
 
     kind: HabitKind
     port: Annotated[int, Field(ge=0, le=255)] | None = None
+
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class LossBursts(Config):
+    """``packets`` frames lost in a row, on average once in ``every`` s of traffic (testbed's clock)."""
+
+    packets: Annotated[int, Field(ge=1, le=10**6)] = 500
+    every: Annotated[float, Field(ge=0.001)] = 50.0
+
+
+class WarmUp(Config):
+    """The router is slower by the ratio ``dip`` in the first ``seconds`` of traffic after its configuration."""
+
+    dip: Share
+    seconds: Annotated[float, Field(gt=0, le=3600)]
+
+
+class Noise(Config):
+    """``capacity``: relative standard deviation of the router's capacity between starts of traffic.
+
+    A plain number in the file is ``capacity``. The testbed's ``seed`` makes it repeatable.
+    """
+
+    capacity: Share = 0.0
+    bursts: LossBursts | None = None
+    warm_up: WarmUp | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_number(cls, value: Any) -> Any:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return {"capacity": value} if is_number else value

@@ -9,17 +9,15 @@ from typing import Any
 
 from ..errors import ConfigError, TestbedError
 from ..evidence.environment import code_identity, host_facts
-from ..evidence.measurement import MeasurementRecord
 from ..evidence.recorder import Recorder
-from ..evidence.records import EnvironmentRecord, TrialRecord
+from ..evidence.records import EnvironmentRecord, MeasurementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import read_measurements, read_run
 from ..evidence.summary import STUDY
 from ..units import counted
-from .history import BLOCKS, GAPS_REPEATED, JUDGED, judged_changes
+from .history import BLOCKS, GAPS_REPEATED, JUDGED, judged_changes, study_of_run
 from .order import Step
 from .preparing import CODE, PreparedStudy
-from .reading import study_of_run
 from .study import Study
 
 SESSIONS = "sessions"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..evidence.measurement import MeasurementRecord
+from ..evidence.records import MeasurementRecord
 from ..stats import Comparison, Method, compare, holm_levels
 
 CONFIDENCE = 0.95

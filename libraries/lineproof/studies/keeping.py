@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..evidence.derived import has_sum, seal_forms
 from ..evidence.environment import code_digest
 from ..evidence.integrity import Alteration
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import read_run
 from ..evidence.run_files import MEASUREMENTS, STUDY_FORMS, partial
+from ..evidence.verification import has_sum, seal_forms
 from ..files import write_whole
 from .forms import csv_text, markdown, text
+from .history import read_results
 from .page import page
 from .preparing import CODE
-from .reading import read_results
 from .results import StudyResults
 
 FORMS = dict(zip(STUDY_FORMS, (text, page, csv_text, markdown), strict=True))

@@ -13,9 +13,8 @@ from typing import Any
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.environment import environment_record
 from ..evidence.inputs import without_secrets
-from ..evidence.measurement import MeasurementRecord
 from ..evidence.recorder import Recorder
-from ..evidence.records import EnvironmentRecord
+from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
 from ..evidence.run_files import CHAINED
@@ -25,7 +24,7 @@ from ..files import read_file
 from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
-from ..system.cpu_steal import cpu_times, steal_percent
+from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions

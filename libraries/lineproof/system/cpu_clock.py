@@ -1,4 +1,4 @@
-"""CPU time of other processes of this machine, by the kernel's own clock of each: in nanoseconds, not in ticks.
+"""CPU time of other processes, by the kernel's own clock of each in nanoseconds, and of the machine, with its steal.
 
 ``/proc/PID/stat`` counts ticks of 10 ms, which a trial of a second is too short for. The time of soft interrupts is
 that of the task which they interrupt (of the one that sends, or of ``ksoftirqd``), unless the kernel accounts it apart.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import psutil
@@ -70,3 +70,29 @@ def with_children(process: int) -> tuple[int, ...]:
         return (process, *(child.pid for child in psutil.Process(process).children(recursive=True)))
     except psutil.Error:
         raise TestbedError(f"process {process} of the testbed has ended") from None
+
+
+def cpu_times() -> Mapping[str, float]:
+    """CPU seconds of all CPUs since boot, by use, for :func:`steal_percent`. Empty if they are not known."""
+    try:
+        times: Mapping[str, float] = psutil.cpu_times()._asdict()
+    except OSError:  # a container without /proc/stat
+        return {}
+    return times
+
+
+def steal_percent(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
+    """Steal between two readings of :func:`cpu_times`, in per cent of all CPU time.
+
+    None: the system does not report it, or no time has passed. Guest time is part of user time and not counted twice.
+    """
+    if "steal" not in after or "steal" not in before:
+        return None
+    kinds = [name for name in after if name in before and not name.startswith("guest")]
+    total = sum(after[name] - before[name] for name in kinds)
+    return None if total <= 0 else 100 * max(0.0, after["steal"] - before["steal"]) / total
+
+
+def steal_text(percent: float | None) -> str:
+    """``1.2 %``, or ``not known``."""
+    return "not known" if percent is None else f"{percent:.1f} %"

@@ -1,9 +1,13 @@
-"""Say how pip installs this package again with an extra: from the folder, archive or repository that it came from."""
+"""The installed package: how pip adds an extra from the same source, and how the bench's programs are started."""
 
 from __future__ import annotations
 
 import json
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+
+from ..errors import TestbedError
+from .children import python
 
 
 def requirement(extra: str) -> str:
@@ -26,3 +30,23 @@ def requirement(extra: str) -> str:
 def remedy(extra: str) -> str:
     """Return the command that brings the packages of *extra*."""
     return f"pip install '{requirement(extra)}'"
+
+
+PACKAGE = "lineproof_bench"
+
+REQUIRED_PACKAGES = (PACKAGE, "asyncssh")
+"""Packages of the extra ``bench``."""
+
+
+def bench_command(part: str = "") -> tuple[str, ...]:
+    """Return the command that starts the bench, or another program of it (``serve``, ``model.check``).
+
+    Raises TestbedError where the extra ``bench`` is not installed.
+    """
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise TestbedError(
+            f"this needs the bench without hardware, and {' and '.join(missing)} is not installed; install it with:"
+            f" {remedy('bench')}"
+        )
+    return python(f"{PACKAGE}.{part}" if part else PACKAGE)

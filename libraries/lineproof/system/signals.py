@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -71,3 +72,15 @@ def let_go_of_terminal() -> None:
             empty = os.open(os.devnull, os.O_WRONLY)
             os.dup2(empty, descriptor)
             os.close(empty)
+
+
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+
+
+def end_with_parent() -> None:
+    """Ask for SIGTERM when the thread ends that started this process: so when its process is killed (Linux).
+
+    To be called once SIGTERM is handled. The end of standard input says the same, unless another process keeps it open.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)

@@ -10,10 +10,9 @@ from ..generators.site import GeneratorEndpoint
 from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
-from ..system.login import Login
-from ..system.secrets import ENVIRONMENT, Secrets
-from .belongings import Belongings
+from ..system.login import ENVIRONMENT, Login, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
+from .process import Belongings
 from .settings import HardwareSettings, RouterSettings, next_hops
 from .trex.server import ServerOrder
 from .trex.settings import TrexGeneratorSettings
@@ -99,7 +98,6 @@ def server_order(generator: TrexGeneratorSettings, secrets: Secrets = ENVIRONMEN
         limit=start.limit,
         grace=start.stop,
         sudo=start.sudo,
-        restarts=start.restarts,
         login=None if start.host == "local" else _host_login(generator, secrets),
     )
 

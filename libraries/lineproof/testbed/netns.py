@@ -20,13 +20,12 @@ from ..generators.site import GeneratorEndpoint, PortPlace
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
-from ..system.bench_command import bench_command
+from ..system.installed import bench_command
 from ..units import parse_link_speed
 from . import namespaces, sshd
-from .belongings import Belongings
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .namespaces import Topology
-from .process import TestbedProcess
+from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
 from .trex.server import ServerOrder
 from .trex.wrapper import trex_arguments

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import ConfigError
+from ..core.router_facts import RouterFacts
+from ..errors import ConfigError, TestbedError
 from ..platforms import Platform, RouterSetup
+from ..routers.base import Result
+from ..routers.host_reading import read_host
 from ..routers.shell_output import plain_text
+from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system import children
+from ..system.login import ENVIRONMENT, Login, Secrets
 from ..visible import visible
-from .belongings import Belongings
 from .facts import TestbedFacts
-from .generator_host import GeneratorHost, read_generator_host
 from .hardware import hardware_facts, start_hardware
 from .in_use import HeldTestbed
-from .kept_logs import read_log
 from .lab.place import LabPlace
-from .process import TestbedProcess
+from .process import Belongings, TestbedProcess, read_log
 from .settings import HardwareSettings, SimulatedSettings, Testbed
 from .simulated import start_simulated
+from .trex.settings import TrexGeneratorSettings
 from .waiting_time import Say, silent
 
 
@@ -161,3 +167,42 @@ def open_testbed(
         opened = OpenTestbed(facts, belongings, host, lab, own, say)
         failing.pop_all()
         return opened
+
+
+ROLE = "the generator's host"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorHost:
+    """What was read of it; ``problem``: why nothing was."""
+
+    facts: RouterFacts = field(default_factory=RouterFacts)
+    problem: str = ""
+
+
+def read_generator_host(generator: TrexGeneratorSettings, login: Login | None) -> GeneratorHost | None:
+    """Return what the generator's host shows; None where the testbed file has no way to it. Never raises."""
+    start = generator.start
+    if start is not None and start.host == "local":
+        return GeneratorHost(read_host(local_shell))
+    if login is None:
+        return None
+    try:
+        with closing(SshShell(login, who=ROLE)) as shell:
+            shell.open()
+            return GeneratorHost(read_host(shell))
+    except TestbedError as error:
+        return GeneratorHost(problem=str(error))
+
+
+def local_shell(command: str, limit: float) -> Result:
+    """A :data:`~lineproof.routers.base.Shell` on this machine. Raises TestbedError after *limit* s."""
+    began = time.monotonic()
+    try:
+        found = children.run(("/bin/sh", "-c", command), limit)
+    except children.TimeoutExpired:
+        raise TestbedError(f"'{command}' did not end within {limit:g} s on this machine") from None
+    except OSError as error:
+        raise TestbedError(f"no command runs on this machine: /bin/sh: {error.strerror}") from None
+    stdout, stderr = (visible(plain_text(text)) for text in (found.stdout, found.stderr))
+    return Result(stdout, stderr, found.returncode, time.monotonic() - began)

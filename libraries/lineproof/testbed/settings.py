@@ -17,8 +17,7 @@ from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
 from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
-from ..simulation.habits import Habit, RouterHabits
-from ..simulation.noise import Noise
+from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
 from ..units import parse_link_speed
 from .lab.settings import LabSettings
@@ -171,7 +170,7 @@ class SimulatedSettings(CommonSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of real time.
 
     ``pairs`` of ports: the platform's interfaces in their order. ``noise``: what differs from trial to trial
-    (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
+    (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
     ``set_up`` frames take the routes of IPv4.
     """
 

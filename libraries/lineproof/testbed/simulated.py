@@ -12,11 +12,10 @@ from ..files import write_whole
 from ..generators.site import GeneratorEndpoint
 from ..platforms import Platform, RouterSetup
 from ..routers.base import Side
-from ..system.bench_command import bench_command
 from ..system.identity import ELSEWHERE
-from .belongings import Belongings
+from ..system.installed import bench_command
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
-from .process import TestbedProcess
+from .process import Belongings, TestbedProcess
 from .settings import SimulatedSettings, next_hops
 
 HOST = "127.0.0.1"

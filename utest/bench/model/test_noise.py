@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.errors import ConfigError
-from lineproof.simulation.noise import LossBursts, Noise, WarmUp
+from lineproof.simulation.habits import LossBursts, Noise, WarmUp
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.settings import SimulatedSettings
 from lineproof_bench.model.backend import ModelBackend

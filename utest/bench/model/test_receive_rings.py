@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
-from lineproof.simulation.noise import Noise, WarmUp
+from lineproof.simulation.habits import Noise, WarmUp
 from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.forwarding import Fate

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.simulation.noise import LossBursts, Noise
+from lineproof.simulation.habits import LossBursts, Noise
 from lineproof_bench.shells.machine import Machine, Memory
 from support.fake_router import KINDS
 from support.model_bench import configuration, configured_model, traffic

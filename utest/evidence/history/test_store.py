@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sqlite3
 import threading
@@ -12,16 +11,13 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.history import run_reading
 from lineproof.evidence.history.address import store_address
-from lineproof.evidence.history.importing import find_runs, import_all
-from lineproof.evidence.history.run_reading import stored_run
+from lineproof.evidence.history.importing import find_runs, import_all, stored_run
 from lineproof.evidence.history.store import Added, HistoryStore
-from lineproof.evidence.history.stored_run import StoredRun
+from lineproof.evidence.history.tables import StoredRun
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder
 from support import postgres
-from support.evidence_builders import trial_record
 from support.history_runs import SENTENCE, around, trial_records, write_run
 
 
@@ -137,14 +133,14 @@ def test_two_writers_at_once_lose_nothing(store_url: str, tmp_path: Path) -> Non
     assert all(row["n"] == 5 for row in store.query("SELECT COUNT(*) AS n FROM trials GROUP BY run_id"))
 
 
-@pytest.mark.slow
-def test_processes_side_by_side_store_what_one_does(store_url: str, tmp_path: Path) -> None:
-    paths = [write_run(tmp_path / "runs", day, around(5e6, day)) for day in range(5)]
-    found = import_all(store_address(store_url, Path()), paths, processes=2)
-    assert sorted((item.run, item.added, item.trials) for item in found) == [
-        (f"run-000{day}", "imported", 5) for day in range(5)
-    ]
-    assert counts(open_store(store_url)) == [5, 5, 25]
+def test_an_import_says_of_each_run_what_became_of_it(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / "runs", day, around(5e6, day)) for day in range(2)]
+    address = store_address(str(tmp_path / "history.db"), tmp_path)
+    for added, trials in (("imported", 5), ("unchanged", 0)):
+        found = import_all(address, paths)
+        assert [(item.run, item.added, item.trials) for item in found] == [
+            (f"run-000{day}", added, trials) for day in range(2)
+        ]
 
 
 @pytest.mark.slow
@@ -206,20 +202,6 @@ def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
         HistoryStore.open(store_address(str(tmp_path / "none.db"), tmp_path))
     with pytest.raises(ConfigError, match="is a folder"):
         open_store(str(tmp_path))
-
-
-def test_the_fast_way_reads_what_the_slow_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [
-        trial_record(number=number, losses=losses, unsent=unsent, readings={"cpu": 3.0, "x": math.nan})
-        for number, losses, unsent in [(0, (0,), 0), (1, (0, 5), 0), (2, (7, 0), 20_000), (3, (0,), 1)]
-    ]
-    with RunFolder.create(tmp_path, trial_record().run) as run:
-        for record in records:
-            run.add_trial(record)
-    fast = stored_run_in(run.path)
-    monkeypatch.setattr(run_reading, "_needed_of_trials", None)
-    assert stored_run_in(run.path) == fast
-    assert len(fast.trials) == 4
 
 
 def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.generators.trex.client.drain import wait_for_drain
+from lineproof.generators.trex.client.running_traffic import wait_for_drain
 
 Count = Callable[[float], dict[str, Any]]
 BEFORE: dict[str, Any] = {port: {"opackets": 7, "ipackets": 11} for port in ("0", "1")}

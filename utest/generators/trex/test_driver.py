@@ -13,7 +13,7 @@ import pytest
 import zmq
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex.client import imp_bridge
+from lineproof.generators.trex.client import pypi
 from lineproof.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
 from lineproof.generators.trex.client_choice import choose_client, handshake_error
 from lineproof.generators.trex.client_process import ClientProcess
@@ -160,7 +160,7 @@ def test_a_closed_port_for_events_is_named() -> None:
 
 def test_the_imp_bridge_is_not_installed_over_an_existing_imp() -> None:
     modules: dict[str, ModuleType] = {"imp": ModuleType("imp")}
-    assert imp_bridge.install(modules) is False
+    assert pypi.install_imp(modules) is False
 
 
 def test_errors_of_the_library_become_one_line() -> None:

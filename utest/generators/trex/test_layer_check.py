@@ -10,7 +10,7 @@ import pytest
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
-from lineproof.generators.trex.layer_check import check_layers, line_use
+from lineproof.generators.trex.pattern_checks import check_layers, line_use
 from support.catalogue import CATALOGUE
 from support.paths import DATA
 

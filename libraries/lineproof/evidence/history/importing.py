@@ -1,30 +1,30 @@
-"""Runs into the store: what a path holds, and as many processes as the machine has cores for it."""
+"""Runs into the store: what a path holds, and each run's folder as rows of the tables.
+
+The folder's integrity is checked, and its records are read as everywhere else.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import json
+import hashlib
+import math
 import os
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
-from ...system import children
-from ..integrity import check_integrity
-from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, REQUIREMENTS, TRIALS
+from ...stats.intervals import Interval, mean_interval
+from ..integrity import Integrity, check_integrity
+from ..records import TrialRecord
+from ..run import RecordedRun, read_margins, recorded_run
+from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, REQUIREMENTS, TRIALS
+from ..sentence_rows import SentenceRow, sentence_rows
 from .address import StoreAddress
-from .run_reading import stored_run
 from .store import Added, HistoryStore
-
-WORTH_A_PROCESS = 8 * 2**20
-"""Bytes of trials for each process: one takes about a second to start."""
-
-_ENDING = 20.0
-"""Seconds that a process gets to end after its input."""
+from .tables import LARGEST_COUNT, StoredRun, TrialRow, columns, release_of
 
 
 @dataclass(frozen=True)
@@ -103,99 +103,106 @@ def import_all(
     paths: Sequence[Path],
     replace: bool = False,
     done: Callable[[Imported], None] = lambda _: None,
-    processes: int | None = None,
 ) -> list[Imported]:
-    """Add the runs in the folders *paths*; *done* is called after each, in the order in which they finish.
-
-    *processes*: None: by the size of the runs and the cores of this machine. Raises TestbedError if the store fails.
-    """
-    count = processes or min(len(os.sched_getaffinity(0)), len(paths), 1 + _bytes(paths) // WORTH_A_PROCESS)
-    store = HistoryStore.open(address, create=True)
+    """Add the runs in the folders *paths*; *done* is called after each. Raises TestbedError if the store fails."""
     results: list[Imported] = []
-    try:
-        found = (
-            (import_one(store, path, replace) for path in paths)
-            if count < 2
-            else _side_by_side(address, paths, replace, count)
-        )
-        for item in found:
-            results.append(item)
-            done(item)
-    finally:
-        store.close()
+    with contextlib.closing(HistoryStore.open(address, create=True)) as store:
+        for path in paths:
+            results.append(import_one(store, path, replace))
+            done(results[-1])
     return results
 
 
-def _bytes(paths: Iterable[Path]) -> int:
-    total = 0
-    for path in paths:
-        with contextlib.suppress(OSError):
-            total += (path / TRIALS).stat().st_size
-    return total
+def stored_run(found: Integrity) -> StoredRun:
+    """The run that was *found*, closed or not. Raises ConfigError naming what was altered since, or is wrong."""
+    folder, run = found.path, recorded_run(found)
+    rows = sentence_rows(run, read_margins(folder), _interval)
+    figures = {place: figure for row in rows for place, figure in row.figures.items()}
+    return StoredRun(
+        _run_row(found, run),
+        tuple(map(_sentence_row, rows)),
+        tuple(_trial_row(folder, place, item, figures) for place, item in enumerate(run.trials)),
+        run.notes,
+    )
 
 
-def _side_by_side(address: StoreAddress, paths: Sequence[Path], replace: bool, count: int) -> Iterator[Imported]:
-    """A thread for each process, which takes the next path when it has finished one."""
-    waiting: queue.SimpleQueue[Path] = queue.SimpleQueue()
-    for path in sorted(paths, key=lambda item: -_bytes([item])):  # the largest first: they end together
-        waiting.put(path)
-    results: queue.SimpleQueue[Imported | Exception | None] = queue.SimpleQueue()
-    # libpq's own variables hold what the user set for this database
-    variables = children.environment({name: text for name, text in os.environ.items() if name.startswith("PG")})
-    running = []
-    try:
-        for _ in range(count):
-            child = children.start(
-                children.python("lineproof.evidence.history.worker"),
-                env=variables,
-                stdin=children.PIPE,
-                stdout=children.PIPE,
-            )
-            thread = threading.Thread(target=_feed, args=(child, address, waiting, replace, results), daemon=True)
-            running.append((child, thread))
-            thread.start()
-        left = count
-        while left:
-            item = results.get()
-            if item is None:
-                left -= 1
-            elif isinstance(item, Exception):
-                raise item
-            else:
-                yield item
-    finally:
-        for child, _ in running:
-            child.kill()  # finished ones have ended, and what others began is rolled back by the database
-        for child, thread in running:
-            thread.join(_ENDING)
-            child.wait()
+def _interval(sample: Sequence[float], confidence: float) -> Interval:
+    """Student's t for every sample: a bootstrap takes longer than reading its trials by two orders of magnitude."""
+    return mean_interval(sample, confidence)
 
 
-def _feed(
-    child: children.Child[bytes],
-    address: StoreAddress,
-    waiting: queue.SimpleQueue[Path],
-    replace: bool,
-    results: queue.SimpleQueue[Imported | Exception | None],
-) -> None:
-    try:
-        to_child, from_child = children.pipes(child)
-        children.send_line(child, json.dumps(address.url))
-        while True:
-            try:
-                path = waiting.get_nowait()
-            except queue.Empty:
-                break
-            children.send_line(child, json.dumps([str(path.absolute()), str(path), replace]))
-            line = from_child.readline()
-            if not line:
-                raise TestbedError(f"the process that imported {path} ended; import it again, the store has none of it")
-            answer = json.loads(line)
-            if "failed" in answer:
-                raise TestbedError(address.masked(answer["failed"]))
-            results.put(Imported(**{**answer, "notes": tuple(answer["notes"])}))
-        to_child.close()
-        child.wait(_ENDING)
-        results.put(None)
-    except (OSError, ValueError, TestbedError, children.TimeoutExpired) as error:
-        results.put(error if isinstance(error, TestbedError) else TestbedError(f"an import ended: {in_words(error)}"))
+def _run_row(found: Integrity, run: RecordedRun) -> dict[str, Any]:
+    known = run.environment
+    moments = [item.started for item in run.requirements] + [item.trial.outcome.started for item in run.trials[:1]]
+    ends = [item.ended for item in run.requirements]
+    code = {} if known is None else known.code
+    commit = str(code.get("commit") or "")[:12]
+    name = known.run if known else next((item.run for item in run.requirements), found.path.resolve().name)
+    return columns(
+        run=name,
+        folder=str(found.path.resolve()),
+        simulated=run.simulated,
+        closed=found.manifest is not None,
+        sha256=found.manifest or _sum_of_records(found),
+        records=sum(map(len, found.lines.values())),
+        started=known.started if known else min(moments, default=None),
+        ended=known.ended if known and known.ended is not None else max(ends, default=None),
+        testbed=known.testbed if known else "",
+        platform=known.platform if known else "",
+        software=known.software if known else "",
+        release=release_of(known.versions) if known else "",
+        versions=dict(known.versions) if known else {},
+        goal=next((item.goal for item in run.requirements), ""),
+        lineproof=f"{code.get('version', '')} {commit}".strip(),
+    )
+
+
+def _sum_of_records(found: Integrity) -> str:
+    """Of a run without a manifest: of all records, by the chain that ends in the last line of each file."""
+    ends = (lines[-1] if (lines := found.lines[name]) else b"" for name in RECORDS)
+    return hashlib.sha256(b"\n".join(ends)).hexdigest()
+
+
+def _sentence_row(row: SentenceRow) -> dict[str, Any]:
+    record, demand, measured = row.record, row.record.demand, row.measured
+    margin = row.margin or (None, None)
+    return columns(
+        number=record.number,
+        test=record.test,
+        sentence=record.sentence,
+        goal=record.goal,
+        quantity=demand.quantity,
+        traffic=demand.traffic,
+        statistic=demand.statistic,
+        at_least=demand.at_least,
+        threshold=demand.number,
+        unit=demand.unit,
+        scope=demand.scope,
+        load_pps=demand.load_pps,
+        verdict=record.verdict,
+        measured=measured and measured.estimate,
+        low=measured and measured.low,
+        high=measured and measured.high,
+        observations=len(row.sample),
+        set_aside=row.set_aside,
+        searched=row.search is not None,
+        carried=row.is_carried,
+        margin_low=margin[0],
+        margin_high=margin[1],
+        lost=row.lost,
+        started=record.started,
+        ended=record.ended,
+    )
+
+
+def _trial_row(folder: Path, place: int, record: TrialRecord, figures: Mapping[int, float | None]) -> TrialRow:
+    trial = record.trial
+    counts = trial.offered, trial.forwarded, trial.lost
+    if max(counts) > LARGEST_COUNT:
+        raise ConfigError(f"trials.jsonl:{place + 1} counts more frames than any counter of 64 bits", folder)
+    figure = figures.get(place)
+    measured = figure if figure is not None and math.isfinite(figure) else None
+    outcome = trial.outcome
+    known = place in figures
+    loads = (outcome.started, outcome.duration, outcome.load.pps)
+    return (place + 1, record.requirement, trial.number, *loads, *counts, measured, known)

@@ -18,8 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...errors import ConfigError, TestbedError, system_words
 from ...visible import shortened
 from .address import StoreAddress
-from .stored_run import StoredRun
-from .tables import VERSION, VIEWS, metadata, runs, sentences, store, trials
+from .tables import VERSION, VIEWS, StoredRun, metadata, runs, sentences, store, trials
 
 WAIT = 120.0
 """Seconds that a writer waits for another one."""

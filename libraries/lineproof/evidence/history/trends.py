@@ -16,8 +16,7 @@ from ...stats.change_points import change_points
 from ...visible import shortened
 from ..tables import SIMULATED as SIMULATED_WORDS
 from .store import HistoryStore
-from .stored_run import new_in_release
-from .tables import SERIES
+from .tables import SERIES, new_in_release
 
 AT_LEAST = "at least"
 """Of a throughput that passed without a search: the router carries that much, and nobody looked for more."""

@@ -9,14 +9,13 @@ from ..facts_table import known_rows
 from ..recorder import ROUTER_FACTS
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..summary import NOT_READ
-from ..why_record import recorded_facts
+from ..under_load_record import recorded_facts
 from .about import Party
-from .html_parts import BLANK, facts_table, moment, or_blank, picture, table, text, text_or_none
+from .html_parts import BLANK, STYLE, facts_table, moment, or_blank, picture, table, text, text_or_none
 from .pictures import sentence_plot, testbed_drawing
 from .plain_words import glossary
 from .promises import appendix, promises, reasons
 from .sheet import Sheet
-from .style import STYLE
 
 ANSWERS = {
     "supplier": "the router and its settings: for every promise that was not kept (FAIL)",

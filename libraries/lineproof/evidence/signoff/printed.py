@@ -11,8 +11,8 @@ from ...files import read_file
 from ...system.installed import remedy
 from ..drawing import matplotlib_style
 from ..run_files import MANIFEST_FILE
+from .html_parts import FONTS
 from .sheet import Sheet
-from .style import FONTS
 
 _NEEDS = "the PDF needs the package weasyprint: {remedy}; or leave the PDF out: --html-only"
 _PANGO = "the PDF needs the library Pango, on Debian and Ubuntu: apt install libpango-1.0-0 libpangoft2-1.0-0"

@@ -26,9 +26,8 @@ from ...json_text import parse_json
 from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside, run_in_namespace
-from ...system.parent_death import end_with_parent
-from ..belongings import Belongings
-from ..process import TestbedProcess
+from ...system.signals import end_with_parent
+from ..process import Belongings, TestbedProcess
 from .started_server import LocalServer, RemoteServer, StartedServer, log_note
 from .wrapper import END_OF_CONFIG, wrapper_command
 
@@ -37,12 +36,6 @@ PROCESS_NAME = "trex"
 
 POLL = 0.2
 """Seconds between two checks of a server."""
-
-RESTART_AFTER = 0.5
-"""Seconds from the server's end until it is started again."""
-
-RESTARTS_BACK_AFTER = 60.0
-"""Seconds of service after which restarts are counted from 0 again."""
 
 HOLDER_MARGIN = 3.0
 """Seconds that each process above a server waits longer for its end than the one below."""
@@ -54,9 +47,8 @@ class ServerOrder:
 
     ``home``: the installation's folder; ``arguments``: TRex's; ``config``: the text of its configuration ("": the
     host's own); ``linux``: its interfaces are Linux's; ``grace``: s for an orderly end; ``address``, ``rpc_port``,
-    ``pub_port``: of its API, which must answer within ``limit`` s; ``restarts``: how often it may be started again;
-    ``namespace``: the path of the network namespace it runs in, and ``local_ports``: the ports
-    outside of it that lead to the API (0: free ones).
+    ``pub_port``: of its API, which must answer within ``limit`` s; ``namespace``: the path of the network namespace it
+    runs in, and ``local_ports``: the ports outside of it that lead to the API (0: free ones).
     """
 
     home: str
@@ -70,7 +62,6 @@ class ServerOrder:
     grace: int = 8
     prefix: str = ""
     sudo: bool = False
-    restarts: int = 1
     login: Login | None = None
     namespace: str = ""
     local_ports: tuple[int, int] = (0, 0)
@@ -196,34 +187,22 @@ def _last_lines(server: StartedServer) -> str:
 def hold_server(order: ServerOrder, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
     """Start the server, report when it is ready, hold it until *ending*; returns this process's status.
 
-    A server that ends is started again at most ``restarts`` times; then this process ends with its status. Raises
-    TestbedError, with nothing left running, if it does not become ready.
+    A server that ends by itself ends this process with its status. Raises TestbedError, with nothing left running, if
+    it does not become ready.
     """
     check_api_port_free(order)
-    restarts_used = 0
-    announcement: dict[str, Any] = {"ready": True, "pid": os.getpid()}
-    while True:
-        with ExitStack() as stack:
-            server = start_server(order)
-            stack.callback(_stop_server, server, order)
-            ports = await_api(order, server, stack, ending)
-            began = time.monotonic()
-            if not ending.is_set():
-                say({**announcement, **ports})
-            while (status := server.status()) is None and not ending.wait(POLL):
-                pass
-            if status is None:
-                return 0
-            how = end_in_words(status)
-            log_note(f"TRex {how}")
-            restarts_used = 0 if time.monotonic() - began >= RESTARTS_BACK_AFTER else restarts_used
-            if restarts_used >= order.restarts:
-                return status if 0 < status < 256 else 1
-            say({"ended": PROCESS_NAME, "how": how + _last_lines(server), "again": True})
-        restarts_used += 1
-        order = replace(order, local_ports=(ports["rpc_port"], ports["pub_port"]))
-        announcement = {"again": PROCESS_NAME}
-        ending.wait(RESTART_AFTER)
+    with ExitStack() as stack:
+        server = start_server(order)
+        stack.callback(_stop_server, server, order)
+        ports = await_api(order, server, stack, ending)
+        if not ending.is_set():
+            say({"ready": True, "pid": os.getpid(), **ports})
+        while (status := server.status()) is None and not ending.wait(POLL):
+            pass
+    if status is None:
+        return 0
+    log_note(f"TRex {end_in_words(status)}")
+    return status if 0 < status < 256 else 1
 
 
 def _stop_server(server: StartedServer, order: ServerOrder) -> None:

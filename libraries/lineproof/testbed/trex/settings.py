@@ -20,8 +20,7 @@ class StartSettings(Config):
 
     ``host``: ``ssh`` (default), over the generator's login, or ``local``, on this machine. ``cores`` that send, per
     pair of ports. ``extra``: more arguments of t-rex-64, such as ``--cfg`` and a file on its host. ``limit``: s until
-    its API must answer; ``stop``: s for an orderly end; ``restarts``: how often it is started again after it ended,
-    counted from 0 again once it has run for a minute.
+    its API must answer; ``stop``: s for an orderly end.
     """
 
     host: Literal["ssh", "local"] = "ssh"
@@ -30,7 +29,6 @@ class StartSettings(Config):
     extra: tuple[str, ...] = ()
     limit: Annotated[float, Field(ge=1, le=600)] = 90.0
     stop: Annotated[int, Field(ge=1, le=60)] = 8
-    restarts: Annotated[int, Field(ge=0, le=100)] = 1
 
     @field_validator("extra")
     @classmethod

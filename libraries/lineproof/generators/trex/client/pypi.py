@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.metadata
+import importlib.util
 import itertools
 import os
+import sys
 import time
-from collections.abc import Container, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Container, Mapping, MutableMapping, Sequence
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from . import answers, imp_bridge
+from . import answers
 from .library import REPLY_LIMIT, SILENCE_LIMIT
 from .messages import ServerEvents, plain_message
 from .service import Refusal
@@ -26,7 +29,7 @@ BASIC_LAYERS = ["l2", "inet", "inet6"]
 
 def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
-    imp_bridge.install()
+    install_imp()
     try:
         import scapy
         import zmq
@@ -273,3 +276,14 @@ class PypiLibrary(StlLibrary):
         if not answer:
             raise Refusal("lost" if self.lost else "refused", plain_message(answer))
         return answer
+
+
+def install_imp(modules: MutableMapping[str, ModuleType] | None = None) -> bool:
+    """Put a replacement of ``imp`` into *modules* (``sys.modules``) if Python has none; return whether it did."""
+    target = sys.modules if modules is None else modules
+    if "imp" in target or importlib.util.find_spec("imp") is not None:
+        return False
+    bridge = ModuleType("imp", "Replaces the module that Python 3.12 removed: reload only.")
+    bridge.reload = importlib.reload  # type: ignore[attr-defined]  # a module has any
+    target["imp"] = bridge
+    return True

@@ -15,7 +15,6 @@ from typing import Any
 
 from ....core.group_frames import group_frames, is_group_count
 from ....core.pause_names import is_pause
-from .drain import wait_for_drain
 from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during
 from .service import Refusal
@@ -390,3 +389,99 @@ class RunningTraffic(ABC):
 
     @abstractmethod
     def _check_cancelled(self) -> None: ...
+
+
+MIN_WAIT = 0.1
+"""Minimum in s of the wall clock of a drain with missing frames, for every clock speed."""
+
+QUIET_TIME = 1.6
+"""Seconds of the testbed's clock without a further frame after which none is expected: longer than the second in which
+cards and servers update their counters."""
+
+STEADY_TIME = 0.1
+"""Seconds of the testbed's clock without a change of counters, if fewer frames than intended were sent and none is
+missing: the sender's counters may lag."""
+
+
+def wait_for_drain(
+    first: Mapping[str, Any],
+    count: Callable[[], Mapping[str, Any]],
+    before: Mapping[str, Any],
+    directions: Sequence[tuple[int, int]],
+    intended: Mapping[int, int],
+    drain: float,
+    clock_speed: float = 1.0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[Mapping[str, Any], float]:
+    """The counters when no frame is in transit any more, and the wall s of the wait.
+
+    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
+    text). *directions*: pairs of a sending and a receiving port; *intended*: frames by sending port.
+
+    If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
+    *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
+    direction do not replace missing ones of another. If none is missing there is no wait.
+    """
+    began = changed = clock()
+    limit, steady = max(drain / clock_speed, MIN_WAIT), max(STEADY_TIME / clock_speed, 0.005)
+    quiet = max(QUIET_TIME / clock_speed, MIN_WAIT)
+    now = first
+    last: tuple[tuple[int, int], ...] = ()
+    while True:
+        found = tuple(
+            (_increase(before, now, tx, "opackets"), _increase(before, now, rx, "ipackets")) for tx, rx in directions
+        )
+        moment = clock()
+        if found != last:
+            last, changed = found, moment
+        complete = all(received >= sent for sent, received in found) and (
+            # rounding of durations may cost one frame
+            all(sent >= intended[tx] - 1 for (tx, _), (sent, _) in zip(directions, found, strict=True))
+            or moment - changed >= steady
+        )
+        if complete or moment - began >= limit or moment - changed >= quiet:
+            return now, clock() - began
+        # the longer nothing comes, the less often it is looked for
+        still = moment - changed
+        sleep(min(max(steady, still) / 5, quiet - still, limit - (moment - began)))
+        now = count()
+
+
+def _increase(before: Mapping[str, Any], now: Mapping[str, Any], port: int, name: str) -> int:
+    return int(now[str(port)][name]) - int(before[str(port)][name])
+
+
+UPDATE_PERIOD = 0.6
+"""Seconds after which TRex has certainly counted what it received before: ``total_max``, and whether the bucket 0 is
+there, follow every 0.5 s of its main loop (``publish_async_data``)."""
+
+
+def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: int) -> dict[str, Any] | None:
+    """Counts of *group*, sent by *tx_port* and received at *rx_port*; None without a report."""
+    flow = (answer.get("flow_stats") or {}).get(str(group))
+    delays = (answer.get("latency") or {}).get(str(group))
+    if not flow or not delays:
+        return None
+    measured, errors = delays.get("lat") or {}, delays.get("er") or {}
+    least = measured.get("total_min")
+    received = {int(port): int(frames or 0) for port, frames in (flow.get("rp") or {}).items()}
+    return {
+        "tx_port": tx_port,
+        "rx_port": rx_port,
+        "sent": int((flow.get("tp") or {}).get(str(tx_port)) or 0),
+        "received": received.get(rx_port, 0),
+        "mean": float(measured.get("average") or 0.0),
+        "maximum": float(measured.get("total_max") or 0.0),
+        "minimum": float(least) if least else None,
+        "histogram": {str(key): int(count) for key, count in (measured.get("histogram") or {}).items() if count},
+        "out_of_order": int(errors.get("ooo") or 0),
+        "duplicates": int(errors.get("dup") or 0),
+        "elsewhere": sum(frames for port, frames in received.items() if port != rx_port),
+    }
+
+
+def all_placed(found: Mapping[str, Any]) -> bool:
+    """Return whether the histogram has every received frame of :func:`group_counts` in a bucket of 10 µs or more."""
+    placed = sum(frames for key, frames in found["histogram"].items() if key != "0")
+    return bool(placed == found["received"] + found["elsewhere"])
