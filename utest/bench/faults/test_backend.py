@@ -186,11 +186,6 @@ def test_a_wrong_fault_is_refused_in_words(kind: str, words: dict[str, float], s
     assert says in str(caught.value)
 
 
-def test_a_port_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="there is no port 7"):
-        faulty(parse_fault("link flap", port=7))
-
-
 def test_a_wrong_fault_in_a_testbed_file_names_its_line(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     text = "testbed: bad\nkind: simulated\nfaults:\n  - {kind: ssh cut}\n  - kind: link flap\n    for: 0.5\n    at: 1\n"

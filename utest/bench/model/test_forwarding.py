@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
 from lineproof_bench.model.forwarding import StreamLoad, StreamPart, cost_per_frame, forward, placement, vector_size
 from lineproof_bench.model.schema import Nic, RouterModel, router_model
@@ -105,11 +104,6 @@ def test_more_offered_load_never_forwards_less(pps: float, more: float, software
         return sum(row.pps * fate.forwarded for row, fate in zip(rows, forward(router, rows).fates, strict=True))
 
     assert total(pps * more) >= total(pps) * (1 - 1e-6)
-
-
-def test_a_platform_without_a_model_says_so() -> None:
-    with pytest.raises(ConfigError, match="has no 'model:'"):
-        router_model(read_platform(PROJECT.platforms, "linux_router"), "linux")
 
 
 def test_vpp_with_each_number_of_queues_is_a_software_of_its_own() -> None:

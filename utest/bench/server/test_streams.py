@@ -12,7 +12,6 @@ from lineproof.units import l1_bits, l2_bits
 from lineproof_bench.backend import PortDescription
 from lineproof_bench.server.load import factor_of, load_of
 from lineproof_bench.server.params import Params, RpcError
-from lineproof_bench.server.sequences import segments_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.server_support import MACS, PEERS, stream
 
@@ -127,20 +126,12 @@ def test_streams_that_would_not_be_sent_as_asked_are_refused() -> None:
     assert "cannot point" in refusal(next_stream_id=2)
     assert "bad stream type" in refusal(kind="other")
     assert "base64" in refusal(packet={"binary": "§", "meta": ""})
+    no_frames = rate("pps", 10)["mode"] | {"type": "single_burst", "total_pkts": 0}
+    assert "total_pkts" in refusal(mode=no_frames)
     counted = {"enabled": True, "stream_id": 5, "rule_type": "stats"}
     assert "tpg" in refusal(flow_stats=counted | {"rule_type": "tpg"})
     for more in ({"flags": 8}, {"enabled": False}, {"action_count": 2}):
         assert "not on this server" in refusal(**more)
-
-
-def burst(**mode: Any) -> dict[str, Any]:
-    return {"mode": {"type": "single_burst", "total_pkts": 7, "rate": {"type": "pps", "value": 10}} | mode}
-
-
-def test_bursts() -> None:
-    (leg,) = segments_of([parsed(**burst())], 2.0, None)
-    assert (leg.begin, leg.count, leg.pps) == (0.0, 7, 20)
-    assert "total_pkts" in refusal(**burst(total_pkts=0))
 
 
 @given(
