@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import jsonschema
 import pytest
 
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.margin import MarginRecord
-from lineproof.evidence.record_schemas import schema_problems
-from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import MARGIN, EnvironmentRecord, schema
-from lineproof.evidence.run import read_margins, read_run
-from lineproof.evidence.sentence_rows import sentence_rows
-from lineproof.methods.margin import Margin
-from support.evidence_builders import requirement_record, trial_record
+from lineproof.evidence.records import MARGIN, schema
 
 RUN = "20260101T000000Z-abcdef"
 SEARCH = MarginRecord(RUN, False, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, True, "", 12.0)
@@ -46,18 +38,3 @@ def test_words_never_promise_more_than_was_found(changes: dict[str, object], wor
     assert str(record) == words
     jsonschema.validate(record.to_json(), schema(MARGIN))
     assert MarginRecord.from_json(record.to_json()) == record
-
-
-def test_a_kept_margin_is_a_record_and_in_its_sentences_row(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, RUN, EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0))
-    recorder.begin("T")
-    recorder.folder.add_trial(replace(trial_record(), requirement=1))
-    recorder.folder.add_requirement(replace(requirement_record(), run=RUN, number=1, test="T", verdict="PASS"))
-    recorder.begin("T")  # the search has a number of its own
-    kept = recorder.keep_margin(Margin(1.08, 1.09), 1, "s")
-    assert (recorder.folder.path / "characterisation" / "002-margin.json").is_file()
-    recorder.close()
-    assert read_margins(recorder.folder.path) == (kept,) and str(kept) == "carries 108 % to 109 % of it"
-    (row,) = sentence_rows(read_run(recorder.folder.path), [kept])
-    assert row.margin == pytest.approx((0.08, 0.09))
-    assert list(schema_problems(check_integrity(recorder.folder.path))) == []

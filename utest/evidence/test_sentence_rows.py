@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from lineproof.core.bounds import Bounds
@@ -151,11 +150,8 @@ def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
     assert found.set_aside == 1
 
 
-def test_a_margin_fits_its_schema_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    data = SEARCH.to_json()
-    jsonschema.validate(data, records.schema(records.MARGIN))
-    assert MarginRecord.from_json(json.loads(json.dumps(data))) == SEARCH
+def test_a_damaged_margin_is_named(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, RUN) as run:
-        run.add_result(2, "margin.json", json.dumps(data | {"low": "much"}))
+        run.add_result(2, "margin.json", json.dumps(SEARCH.to_json() | {"low": "much"}))
     with pytest.raises(ConfigError, match=r"002-margin.json.*'low' is 'much'"):
         read_margins(run.path)

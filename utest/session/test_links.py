@@ -183,14 +183,6 @@ def test_a_vpp_that_looks_at_its_links_every_3_seconds_and_links_that_come_late_
         assert judged(found, requirement.sentence).ruling is Ruling.PASS
 
 
-@pytest.mark.slow
-def test_a_link_that_is_later_than_link_wait_is_named(tmp_path: Path) -> None:
-    with session(tmp_path, router_habits=RouterHabits(link_poll=600), link_wait=5) as found:
-        with pytest.raises(TestbedError, match=r"TenGigabitEthernet3/0/0 has no link, .* port 0 has: the router is"):
-            found.router.configure()
-        found.router.restore()
-
-
 class LateLinks:
     """The driver of a generator whose links come up after some looks at its ports."""
 

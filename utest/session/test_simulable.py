@@ -11,7 +11,6 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from support.command_line import lineproof
 
 
 @pytest.fixture
@@ -52,13 +51,3 @@ def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
     path = home / "variables" / "platforms" / "mybox.yaml"
     path.write_text(path.read_text(encoding="utf-8") + "model: {software: {vpp: {}}}\n", encoding="utf-8")
     assert "has no 'linux' in 'model.software', so testbed 'simulated' cannot simulate it; name" in refusal(home)
-
-
-@pytest.mark.slow
-def test_check_finds_it_unless_the_testbed_is_named(home: Path) -> None:
-    found = lineproof(home, "check", "tests")
-    assert found.returncode == 1 and "-v TESTBED:lab; or" in found.stdout, found.stdout
-    assert "(no -v TESTBED: given, so 'simulated' is meant)" in found.stdout
-    assert "1 problem in" in found.stdout
-    found = lineproof(home, "check", "-v", "TESTBED:lab", "tests")
-    assert found.returncode == 0, found.stdout

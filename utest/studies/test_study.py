@@ -87,13 +87,6 @@ def test_a_study_without_a_router_has_nothing_of_one(tmp_path: Path) -> None:
     )
 
 
-def test_a_variant_may_have_a_baseline_of_its_own(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, STUDY))
-    assert found.baseline_of("vpp") == "linux" and found.baseline_of("linux") is None
-    text = STUDY.replace("{software: vpp}", "{software: vpp, baseline: vpp}")
-    assert load_study(write(tmp_path, text)).baseline_of("vpp") is None
-
-
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
     found = load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
     assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
