@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.config import Config, load_config
-from lineproof.errors import ConfigError, TestbedError
-from lineproof.system.login_settings import LoginSettings
+from lineproof.errors import TestbedError
 from lineproof.system.private_key import load_key
 from support import robot_run
 
@@ -22,7 +20,6 @@ FORMS = {
     "a mapping": "{{{0}: {0}}}",
     "quoted": '"{0}"',
 }
-FIELDS = sorted(set(LoginSettings.model_fields) - {"port", "user", "jump"})
 TESTBED = """
 testbed: lab
 kind: hardware
@@ -32,26 +29,6 @@ router:
   user: admin
   {field}: {value}
 """
-
-
-class LabFile(Config):
-    """A file with one login, as those of testbeds have them."""
-
-    router: LoginSettings
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("field", FIELDS)
-def test_no_message_about_a_login_has_its_secret(field: str, form: str, tmp_path: Path) -> None:
-    file = tmp_path / "lab.yaml"
-    value = FORMS[form].format(SECRET)
-    file.write_text(f"router:\n  user: admin\n  {field}: {value}\n", encoding="utf-8")
-    try:
-        load_config(file, LabFile)
-    except ConfigError as error:
-        assert SECRET not in str(error)
-    else:
-        assert form in ("text", "quoted"), "only one line may be the path of a file"
 
 
 def test_what_is_no_file_is_not_shown_as_the_path_of_a_key() -> None:

@@ -140,11 +140,18 @@ def test_an_unknown_testbed_is_reported_with_the_known_ones() -> None:
         read_testbed(TESTBEDS, "simulatd")
 
 
-SECRETS = ("S3cret!", "'S3cret", '"S3cret" x', "*S3cret", "!S3cret", "&S3cret", "S3cret: x", "[S3cret]", "{S3cret: 1}")
+SECRETS = (
+    *("S3cret!", "'S3cret", '"S3cret" x', "*S3cret", "!S3cret", "&S3cret", "S3cret: x", "[S3cret]", "{S3cret: 1}"),
+    *("|\n      -----BEGIN-----\n      S3cret!", "-----BEGIN-----\n      S3cret!"),
+)
 
 
 @pytest.mark.parametrize(
-    "field", ["password_from", "key", "user", "known_hosts", "port", "address", "password", "sudo"]
+    "field",
+    [
+        *("password_from", "passphrase_from", "key", "key_from", "host_key"),
+        *("user", "known_hosts", "port", "address", "password", "sudo"),
+    ],
 )
 @pytest.mark.parametrize("owner", ["router", "ssh"])
 def test_no_message_shows_what_a_login_holds(tmp_path: Path, field: str, owner: str) -> None:
