@@ -11,15 +11,12 @@ import pytest
 
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands import calibrate
-from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.system.identity import runtime_folder
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
-from support.patience import undisturbed, unsent
 
 pytestmark = pytest.mark.slow
 
@@ -120,29 +117,3 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     assert known is not None
     assert [item.traffic for item in known.content.ceilings] == ["64b"]
     assert robot_run.processes_of(tmp_path) == []
-
-
-@pytest.mark.netns
-def test_ports_cabled_to_each_other_are_calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    runtime = runtime_folder()
-    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
-    session = Session.start(plan, bypass=True)
-    try:
-        (generator,) = session.testbed.facts.namespaces
-        session.generator.connect()
-        calibrate._check_bypassed(session)
-        profile = plan.catalogue.profile(["64b"])
-        session.traffic.put(profile, bidirectional=True)
-        outcome = undisturbed(
-            lambda: session.traffic.measure(Load(2000.0), 0.5),
-            lambda found: unsent(max(direction.intended - direction.offered for direction in found.directions)),
-        )
-        assert [(direction.offered, direction.forwarded) for direction in outcome.directions] == [(1000, 1000)] * 2
-        latency = calibrate._latency(session, profile, True, 1, 4000.0, 0.5)
-        assert latency is not None
-        assert latency.frames > 50
-    finally:
-        session.close()
-    assert not Path(generator).exists()
-    assert list(runtime.iterdir()) == []
