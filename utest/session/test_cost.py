@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from lineproof.core.rule import Ruling
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
+from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.session import Session
-from support import simulated_session
 from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with simulated_session.opened(tmp_path_factory.mktemp("run")) as found:
-        yield found
 
 
 def test_the_sentence_finds_what_the_model_spends(session: Session) -> None:
@@ -75,3 +71,25 @@ def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word
         assert session.traffic.reconnection.note == ""
     finally:
         router.connect(shell)
+
+
+def test_a_login_and_twenty_commands_during_a_trial_change_no_count(session: Session) -> None:
+    """One process serves generator and router."""
+    asked: list[str] = []
+    session.traffic.put_for(session.plan.requirement("64b bidirectional ≥ 78% line rate in total"))
+
+    def ask() -> None:
+        with closing(SshShell(session.testbed.facts.router)) as shell:
+            shell.open()
+            asked.extend(shell("vppctl show runtime", 10.0).stdout for _ in range(20))
+
+    def counts() -> list[tuple[int, int]]:
+        outcome = session.traffic.measure(Load(5e6), 60.0)
+        return [(row.offered, row.forwarded) for row in outcome.directions]
+
+    alone = counts()
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert counts() == alone
+    asking.join()
+    assert len(asked) == 20 and len(set(asked)) > 1, "it was asked while frames were counted"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,12 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.power import PoweredTrials
 from lineproof.session.session import Session
-from support import robot_run, simulated_session
+from support import robot_run
 from support.paths import ROOT
 from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
 PROJECT = Project.find(ROOT)
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with simulated_session.opened(tmp_path_factory.mktemp("run")) as found:
-        yield found
 
 
 def test_the_published_energy_of_the_netgate_comes_out_of_its_declared_watts(session: Session) -> None:

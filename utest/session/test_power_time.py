@@ -39,13 +39,6 @@ def test_a_gauge_that_is_renewed_now_and_then_shows_the_trial_alone(
         assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
 
 
-def test_idle_power_is_not_that_of_the_traffic_just_before() -> None:
-    bench = PowerBench()
-    bench.gauge = bench.renewed(1.0, 0.9, 1.0)
-    bench.measure(LOAD, 10.0, lambda wait: None)  # the warm-up
-    assert watts(bench.powered().of_sentence()) == pytest.approx((15.0, 15.0, 5.0))
-
-
 def test_a_reading_of_the_doctor_is_one_figure_of_now() -> None:
     bench = PowerBench()
     powered = bench.powered()
