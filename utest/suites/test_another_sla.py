@@ -101,7 +101,7 @@ def moved(share: float) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """One testbed for all: whole Robot runs come to the same verdicts where they are run (support.rejudged)."""
+    """One testbed for all: whole Robot runs come to the same verdicts where they are run (robot_run.check_runs)."""
     folder = tmp_path_factory.mktemp("runtime")
     folder.chmod(0o700)
     with simulated_session.opened(folder) as found:
