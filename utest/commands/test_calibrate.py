@@ -12,11 +12,9 @@ import pytest
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands import calibrate
 from lineproof.errors import TestbedError
-from lineproof.project import Project
-from lineproof.session.plan import Plan
-from lineproof.session.session import Session
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
+from support.simulated_session import started
 
 pytestmark = pytest.mark.slow
 
@@ -80,11 +78,8 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     assert robot_run.processes_of(tmp_path) == []
 
 
-def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    plan = Plan.read(Project(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
-    session = Session.start(plan)
-    try:
+def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):
+    with started(tmp_path) as session:
         session.generator.connect()
         with pytest.raises(TestbedError, match="connect the generator's two ports to each other"):
             calibrate._check_bypassed(session)
@@ -92,8 +87,6 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: p
         session.router.configure()
         with pytest.raises(TestbedError, match=r"a router is still between the generator's ports: .* time to live 63"):
             calibrate._check_bypassed(session)
-    finally:
-        session.close()
 
 
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
