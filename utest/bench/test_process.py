@@ -62,7 +62,7 @@ def said(ran: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM", "SIGTERM while its server is away"])
 def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path) -> None:
     folder = tmp_path / "own"
     folder.mkdir()
@@ -71,7 +71,11 @@ def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path)
         assert first["ready"] is True and [port["speed_bps"] for port in first["ports"]] == [10e9, 10e9]
         with socket.create_connection(("127.0.0.1", first["rpc_port"]), 2):
             pass
-        if how == "SIGTERM":
+        if "away" in how:
+            tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 2000}})
+            assert said(ran) == {"ok": True}
+            assert said(ran) == {"ended": "server", "again": True}
+        if "SIGTERM" in how:
             ran.send_signal(signal.SIGTERM)
         else:
             assert ran.stdin
@@ -128,18 +132,6 @@ def test_a_server_that_a_fault_ends_returns_on_the_same_ports() -> None:
             socket.create_connection(("127.0.0.1", first["rpc_port"]), 2)
         assert said(ran) == {"again": "server"}
         socket.create_connection(("127.0.0.1", first["rpc_port"]), 2).close()
-
-
-def test_it_ends_with_its_folder_also_while_its_server_is_away(tmp_path: Path) -> None:
-    folder = tmp_path / "own"
-    folder.mkdir()
-    with process(**MODEL, folder=str(folder)) as ran:
-        said(ran)
-        tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 2000}})
-        assert said(ran) == {"ok": True}
-        assert said(ran) == {"ended": "server", "again": True}
-        ran.send_signal(signal.SIGTERM)
-        assert ran.wait(30) == 0 and not folder.exists(), "its watchdog would end it with status 1"
 
 
 def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:

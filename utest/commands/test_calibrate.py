@@ -11,15 +11,10 @@ import pytest
 
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.commands import calibrate
-from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
-from lineproof.project import Project
-from lineproof.session.plan import Plan
-from lineproof.session.session import Session
-from lineproof.system.identity import runtime_folder
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
-from support.patience import undisturbed, unsent
+from support.simulated_session import started
 
 pytestmark = pytest.mark.slow
 
@@ -83,11 +78,8 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     assert robot_run.processes_of(tmp_path) == []
 
 
-def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    plan = Plan.read(Project(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
-    session = Session.start(plan)
-    try:
+def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):
+    with started(tmp_path) as session:
         session.generator.connect()
         with pytest.raises(TestbedError, match="connect the generator's two ports to each other"):
             calibrate._check_bypassed(session)
@@ -95,8 +87,6 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: p
         session.router.configure()
         with pytest.raises(TestbedError, match=r"a router is still between the generator's ports: .* time to live 63"):
             calibrate._check_bypassed(session)
-    finally:
-        session.close()
 
 
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
@@ -120,29 +110,3 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     assert known is not None
     assert [item.traffic for item in known.content.ceilings] == ["64b"]
     assert robot_run.processes_of(tmp_path) == []
-
-
-@pytest.mark.netns
-def test_ports_cabled_to_each_other_are_calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    runtime = runtime_folder()
-    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
-    session = Session.start(plan, bypass=True)
-    try:
-        (generator,) = session.testbed.facts.namespaces
-        session.generator.connect()
-        calibrate._check_bypassed(session)
-        profile = plan.catalogue.profile(["64b"])
-        session.traffic.put(profile, bidirectional=True)
-        outcome = undisturbed(
-            lambda: session.traffic.measure(Load(2000.0), 0.5),
-            lambda found: unsent(max(direction.intended - direction.offered for direction in found.directions)),
-        )
-        assert [(direction.offered, direction.forwarded) for direction in outcome.directions] == [(1000, 1000)] * 2
-        latency = calibrate._latency(session, profile, True, 1, 4000.0, 0.5)
-        assert latency is not None
-        assert latency.frames > 50
-    finally:
-        session.close()
-    assert not Path(generator).exists()
-    assert list(runtime.iterdir()) == []

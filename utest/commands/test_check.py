@@ -12,6 +12,7 @@ import pytest
 from support import robot_run
 from support.command_line import lineproof
 from support.paths import ROOT
+from support.study_builders import SMALL, study_project
 
 pytestmark = pytest.mark.slow
 
@@ -174,31 +175,21 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
     assert "1 problem in " in found.stdout
 
 
-STUDY = """\
-study: small
-title: Two routers
-platform: netgate6100
-measures:
-  one flow: {forwards: 64b 1-flow unidirectional}
-variants:
-  vpp: {software: vpp}
-  linux: {software: linux}
-"""
-
-
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
         ("", "", ""),
-        ("linux}", "linus}", "small.yaml:8: 'variants.linux.software': 'netgate6100' has no software 'linus'"),
-        ("64b 1", "64b sideways 1", "small.yaml:5: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
+        (
+            "{software: linux}",
+            "{software: linus}",
+            "small.yaml:12: 'variants.linux.software': 'netgate6100' has no software 'linus'",
+        ),
+        ("64b 1", "64b sideways 1", "small.yaml:8: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
     ],
 )
 def test_a_file_can_be_named_and_is_read_alone(tmp_path: Path, before: str, after: str, says: str) -> None:
-    folder = tmp_path / "variables" / "studies"
-    folder.mkdir(parents=True)
-    (folder / "small.yaml").write_text(STUDY.replace(before, after, 1), encoding="utf-8")
-    (folder / "other.yaml").write_text("study: wrong\n", encoding="utf-8")
+    study_project(tmp_path, SMALL.replace(before, after, 1))
+    study_project(tmp_path, "study: wrong\n", "other")
     found = check(tmp_path, "variables/studies/small.yaml")
     assert found.returncode == bool(says), found.stdout + found.stderr
     assert says in found.stdout and "other" not in found.stdout

@@ -1,4 +1,4 @@
-"""'lineproof doctor': its output for a testbed that is fit, and for one with mistakes."""
+"""'lineproof doctor': its output for a testbed that is fit, for one with mistakes, and on a served bench."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from lineproof.commands.main import main
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.platforms import read_platform
 from lineproof.project import Project
+from lineproof.routers.ssh_shell import SshShell
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
 from support.command_line import lineproof
 from support.embedded_server import EmbeddedServer, embedded_server
+from support.robot_run import environment
+from support.served_bench import ServedBench, served
 from support.trex_host import trex_host_server
 
 pytestmark = pytest.mark.slow
@@ -200,3 +205,138 @@ def test_a_host_that_refuses_the_login_is_a_warning(tmp_path: Path, lab: OpenTes
     (line,) = [line for line in found.stdout.splitlines() if "generator host" in line]
     assert line.startswith("warning  generator host: what it is is not read: the generator's host at 127.0.0.1:")
     assert "refuses the login of 'nobody'" in line
+
+
+SET = {
+    "vpp": "vppctl set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 02:00:00:00:00:01 static",
+    "linux": "ip neigh replace 100.65.1.2 lladdr 02:00:00:00:00:01 nud permanent dev enp3s0f0",
+    "pfsense": "arp -S 100.65.1.2 02:00:00:00:00:01",
+}
+
+
+def unprepared(home: Path) -> Path:
+    """The project *home*, whose testbed ``lab`` says ``prepare: none``."""
+    file = home / "variables" / "testbeds" / "lab.yaml"
+    file.write_text(file.read_text().replace("prepare: configure", "prepare: none"), encoding="utf-8")
+    return home
+
+
+@pytest.mark.parametrize("software", sorted(SET))
+def test_a_learned_neighbour_is_a_warning_with_the_command(software: str, tmp_path: Path) -> None:
+    with served(tmp_path, "--learned-neighbours", "--software", software) as bench:
+        home = unprepared(bench.project(tmp_path))
+        words = ("doctor", "lab", "--platform", "netgate6100", "--software", software)
+        found = lineproof(tmp_path, *words, cwd=home)
+    (line,) = [row for row in found.stdout.splitlines() if "router neighbour 100.65.1.2" in row]
+    assert line.startswith("warning  ") and f"'{SET[software]}' on the router sets it for good" in line, found.stdout
+    assert "was learned, not set: it goes when it ages, because TRex answers ARP in service mode only" in line
+
+
+def test_a_missing_neighbour_is_wrong_and_ends_a_run_before_any_traffic(tmp_path: Path) -> None:
+    with served(tmp_path, "--bare") as bench:
+        home = unprepared(bench.project(tmp_path))
+        found = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", cwd=home)
+        suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 10 kpps")
+        run = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
+    (line,) = [row for row in found.stdout.splitlines() if "router neighbour 100.65.1.2" in row]
+    assert line.startswith("wrong  ") and f"'{SET['vpp']}' on the router sets it" in line
+    assert "if the router's next hop is another address, fix 'peer' of 'sides'" in line
+    message = run.tests["The Test"][1]
+    assert "no neighbour entry for 100.65.1.2" in message and SET["vpp"] in message, message
+
+
+def test_an_ipv6_entry_that_is_there_is_read_too(tmp_path: Path) -> None:
+    with served(tmp_path) as bench:
+        home = unprepared(bench.project(tmp_path))
+        with closing(SshShell(bench.router)) as shell:
+            entry = "TenGigabitEthernet3/0/0 2001:2::6441:102 02:00:00:00:00:99 static"
+            assert shell(f"vppctl set ip neighbor {entry}", 10).status == 0
+        found = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", "--listen", "0", cwd=home)
+    (line,) = [row for row in found.stdout.splitlines() if "router neighbour 2001:" in row]
+    assert (
+        line.startswith("wrong  ") and "has 02:00:00:00:00:99, and the generator's port has 02:00:00:00:00:01" in line
+    )
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedBench]:
+    with served(tmp_path_factory.mktemp("bench"), "--bare") as found:
+        yield found
+
+
+def changed(folder: Path, bench: ServedBench, *changes: tuple[str, str]) -> tuple[Path, Path]:
+    """A project whose testbed ``lab`` is *bench*, with *changes*; and the testbed's file."""
+    root = bench.project(folder)
+    file = root / "variables" / "testbeds" / "lab.yaml"
+    text = file.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+    return root, file
+
+
+def of_changed(folder: Path, root: Path, *more: str) -> str:
+    return lineproof(folder, "doctor", "lab", "--platform", "netgate6100", "--listen", "0", *more, cwd=root).stdout
+
+
+def test_a_card_that_drops_what_the_router_sends_is_named_where_no_frame_comes_back(
+    tmp_path: Path, bench: ServedBench
+) -> None:
+    root, _ = changed(tmp_path, bench, ("48.0.0.0/8", "20.0.0.0/8"), ("02:00:00:00:00:02", "02:aa:00:00:00:91"))
+    printed = of_changed(tmp_path, root, "--traffic")
+    words = "the router sends to 02:aa:00:00:00:91, and the card is 02:00:00:00:00:02: it drops such frames"
+    assert f"warning  port 1: {words}" in printed
+    (traffic,) = [line for line in printed.splitlines() if line.startswith("wrong    traffic: ")]
+    assert f"of port 1: {words}" in traffic and "of port 0" not in traffic
+
+
+def test_a_run_names_swapped_interfaces_as_doctor_does(tmp_path: Path, bench: ServedBench) -> None:
+    root, _ = changed(tmp_path, bench)
+    platform = root / "variables" / "platforms" / "netgate6100.yaml"
+    text = platform.read_text(encoding="utf-8")
+    first, second = "TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1"
+    assert f"[{first}, {second}]" in text
+    platform.unlink()
+    platform.write_text(text.replace(f"[{first}, {second}]", f"[{second}, {first}]"), encoding="utf-8")
+    said = [line for line in of_changed(tmp_path, root).splitlines() if line.startswith("wrong    router interface ")]
+    assert len(said) == 2
+    suite = robot_run.write_suite(root, "64b unidirectional ≥ 1 kpps", setup="Open Testbed For    netgate6100")
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:lab", "-v", "GOAL:quick")
+    words = " ".join(found.console.split())
+    assert "nothing was judged: the generator's port" in words and "0 PASS" not in words, found.console
+    assert all(" ".join(line.removeprefix("wrong    ").replace(": has", " has").split()) in words for line in said)
+
+
+MOST_SLEEP = 2.0
+"""Seconds of pauses in this process, such as between two looks at a link."""
+MOST_EXCHANGES = 12
+"""Command lines on the router, one after the other. On a management network each takes tenths of a second."""
+
+
+@pytest.mark.slow
+def test_doctor_pauses_for_2_s_and_asks_the_router_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses, asked = [], []
+    sleep, call = time.sleep, SshShell.__call__
+
+    def counted_sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        sleep(seconds)
+
+    def counted_call(shell: SshShell, command: str, limit: float) -> object:
+        asked.append(command)
+        return call(shell, command, limit)
+
+    with served(tmp_path) as bench:
+        home = bench.project(tmp_path)
+        for name, value in environment(tmp_path).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(home)
+        monkeypatch.setattr(time, "sleep", counted_sleep)
+        monkeypatch.setattr(SshShell, "__call__", counted_call)
+        status = main(["doctor", "lab", "--platform", "netgate6100", "--listen", "0"])
+    assert status == 0, capsys.readouterr().out
+    assert sum(pauses) <= MOST_SLEEP, pauses
+    assert 5 <= len(asked) <= MOST_EXCHANGES, asked

@@ -64,8 +64,6 @@ def test_simulated_runs_other_goals_and_platforms_are_trends_of_their_own(
     assert trends(capsys, "--since", "2026-09-22")[0]["points"][0]["run"] == "quick1"
     with pytest.raises(ConfigError, match="no sentence of these"):
         main(["history", "trend", "--sentence", "5%"])  # a letter, no wildcard
-    with pytest.raises(ConfigError, match="no date"):
-        main(["history", "trend", "--since", "yesterday"])
 
 
 def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,8 +131,6 @@ def test_altered_runs_are_named_and_the_others_imported(project: Path, capsys: p
     assert main(["history", "import", "results"]) == 1
     shown = capsys.readouterr().out
     assert "REFUSED" in shown and "run-0002" in shown and "1 of 2 runs added" in shown
-    with pytest.raises(ConfigError, match=r"run-0002.*requirements\.jsonl"):
-        main(["history", "import", str(bad)])
 
 
 def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

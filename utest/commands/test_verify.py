@@ -9,34 +9,14 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError
-from lineproof.evidence.records import EnvironmentRecord
-from lineproof.evidence.run import RunFolder
 from lineproof.evidence.run_files import sha256_of
-from support.evidence_builders import requirement_record, trial_record
-
-
-def run(results: Path, name: str, closed: bool = True) -> Path:
-    """A run with two sentences."""
-    folder = RunFolder.create(results, name)
-    environment = EnvironmentRecord(name, True, "simulated", "box", "vpp", 1.0, 0.0)
-    folder.write_environment(environment)
-    for number in (1, 2):
-        folder.add_trial(trial_record())
-        folder.add_requirement(requirement_record(run=name, number=number, verdict="FAIL"))
-    if closed:
-        folder.close()
-    return folder.path
-
-
-def alter(path: Path) -> None:
-    """Make the second FAIL a PASS."""
-    first, second = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text(first + second.replace('"FAIL"', '"PASS"'), encoding="utf-8")
+from support.evidence_builders import written
 
 
 def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    bad, open_ = run(tmp_path, "bad"), run(tmp_path, "open", closed=False)
-    alter(bad / "requirements.jsonl")
+    bad, open_ = written(tmp_path / "bad"), written(tmp_path / "open", closed=False)
+    records = bad / "requirements.jsonl"
+    records.write_text(records.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
     assert main(["verify", "--json", str(bad), str(open_)]) == 1
     found = json.loads(capsys.readouterr().out)
     first, second = found["runs"]
@@ -48,7 +28,7 @@ def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_after_a_folder_without_a_run_the_others_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    one, empty, two = run(tmp_path, "one"), tmp_path / "empty" / "allure", run(tmp_path, "two")
+    one, empty, two = written(tmp_path / "one"), tmp_path / "empty" / "allure", written(tmp_path / "two")
     empty.mkdir(parents=True)
     (empty / "a-result.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"empty: holds no run: nothing was measured.*nothing: is no folder"):

@@ -13,7 +13,7 @@ from lineproof import __version__
 from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.another_sla import AskedSentence, judge_another_sla
-from lineproof.evidence.environment import code_identity
+from lineproof.evidence.environment import code_identity, executor_facts
 from lineproof.evidence.inputs import REMOVED, input_files, kept_text, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
@@ -177,3 +177,24 @@ def test_a_capture_or_profile_that_was_never_sent_is_named(tmp_path: Path, word:
     assert "the run has no trials that decide it" in other.message
     with pytest.raises(SentenceError, match=r"'later' is not understood.*\n\(platform, ports and traffic words are"):
         judge_another_sla(folder, [AskedSentence("T", "later unidirectional ≥ 1 Mpps")])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"type": "local"}),
+        ({"CI": "true"}, {"type": "ci", "name": "CI"}),
+        (
+            {
+                "GITLAB_CI": "true",
+                "CI": "true",
+                "CI_JOB_NAME": "sla",
+                "CI_PIPELINE_ID": "7",
+                "CI_JOB_URL": "https://ci.example/7",
+            },
+            {"type": "gitlab", "buildName": "sla #7", "buildUrl": "https://ci.example/7"},
+        ),
+    ],
+)
+def test_what_started_the_run_is_read_from_the_environment(given: dict[str, str], expected: dict[str, str]) -> None:
+    assert expected.items() <= executor_facts(given).items()

@@ -1,13 +1,18 @@
-"""The run's folder keeps what was measured, also after a crash, and can be read and checked by others."""
+"""The run's folder keeps what was measured, also after a crash, a kill or Ctrl-C at any moment; others can read it."""
 
+from __future__ import annotations
+
+import contextlib
 import errno
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -15,11 +20,11 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence import records
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import sha256_of
+from lineproof.evidence.summary import summarise
 from lineproof.evidence.verification import schema_problems
-from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
 
 
 @pytest.fixture
@@ -49,15 +54,6 @@ def test_run_ids_sort_by_time_and_differ():
 def test_a_run_id_without_time_zone_is_refused():
     with pytest.raises(ValueError, match="time zone"):
         new_run_id(datetime(2026, 11, 21))
-
-
-def test_everything_written_can_be_read(folder):
-    filled(folder).close()
-    run = read_run(folder.path)
-    assert [record.trial.lost for record in run.trials] == [0, 7]
-    assert run.requirements == (requirement_record(),)
-    assert run.environment == ENVIRONMENT
-    assert run.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -97,32 +93,6 @@ def test_names_of_files_that_are_not_utf_8_are_names_too(folder):
     manifest = (folder.path / "manifest.json").read_text().replace("environment.json", r"\ud800")
     (folder.path / "manifest.json").write_text(manifest)
     assert "manifest.json was changed: it is no manifest of a run" in map(str, check_integrity(folder.path).altered)
-
-
-def test_a_folder_never_closed_is_readable(folder):
-    filled(folder)
-    run = read_run(folder.path)
-    assert len(run.trials) == 2
-    assert any("never closed" in note for note in run.notes)
-
-
-@pytest.mark.parametrize("cut", [1, 10, 200])
-def test_an_incomplete_last_line_alone_is_left_out(folder, cut):
-    filled(folder)
-    path = folder.path / "trials.jsonl"
-    path.write_bytes(path.read_bytes()[:-cut])
-    run = read_run(folder.path)
-    assert len(run.trials) == 1
-    assert any("trials.jsonl: the last line is incomplete" in note for note in run.notes)
-
-
-def test_a_damaged_line_is_named(folder):
-    filled(folder)
-    path = folder.path / "trials.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text(lines[0][:40] + "\n" + lines[1])
-    with pytest.raises(ConfigError, match=r"trials\.jsonl:1: was changed \(bytes 1 to 40 of the file\)"):
-        read_run(folder.path)
 
 
 def test_two_runs_do_not_share_a_folder(folder):
@@ -209,11 +179,107 @@ def test_telemetry_files_have_safe_unique_names(folder):
 
 def test_the_environment_file_is_replaced_atomically(folder):
     folder.write_environment(ENVIRONMENT)
-    folder.close(EnvironmentRecord(**{**_fields(ENVIRONMENT), "ended": 5.0}))
+    folder.close(replace(ENVIRONMENT, ended=5.0))
     run = read_run(folder.path)
     assert run.environment.ended == 5.0
     assert not list(folder.path.glob(".*"))
 
 
-def _fields(record):
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+def check_summary(run: Path) -> None:
+    """The summary has what is on the disk: each whole verdict with its trials, and what is not finished."""
+    trials, verdicts = (whole_rows(run / f"{name}.jsonl") for name in ("trials", "requirements"))
+    for row in verdicts:
+        known = {trial["number"] for trial in trials if trial["requirement"] == row["number"]}
+        assert {*row["trials"]} <= known
+    found = summarise(run)
+    assert [(row.record.number, len(row.record.trials)) for row in found.rows] == [
+        (row["number"], len(row["trials"])) for row in verdicts
+    ]
+    ended = json.loads((run / "environment.json").read_bytes())["ended"] is not None
+    assert ("incomplete: run did not end" in found.incomplete) is not ended
+    lone = [trial for trial in trials if trial["requirement"] > len(verdicts)]
+    assert any(text.startswith(f"unfinished: {len(lone)} trial") for text in found.incomplete) is bool(lone)
+
+
+def whole_rows(path: Path) -> list[Any]:
+    """The lines of *path* that have their end."""
+    text = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+
+
+class Killed(BaseException):
+    """No handler of errors sees it, as none sees a SIGKILL."""
+
+
+def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Killed at each call that changes the disk, and within each line; the summary has each finished sentence."""
+    steps = 0
+
+    def killing(real: Any, at: int, torn: bool) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps < at:
+                return real(*args, **options)
+            if steps == at and torn:
+                real(args[0], args[1][: len(args[1]) // 2])
+            raise Killed
+
+        return call
+
+    for torn in (False, True):
+        for at in range(1, 1000):
+            steps, results = 0, tmp_path / f"{at}-{torn}"
+            with monkeypatch.context() as patch:
+                calls = {"write": os.write, "open": os.open, "replace": os.replace, "mkdir": os.mkdir, "fsync": int}
+                for name in ("write",) if torn else calls:
+                    patch.setattr(os, name, killing(calls[name], at, torn))
+                try:
+                    written(results)
+                except Killed:
+                    pass
+                else:
+                    break
+            run = results / RUN
+            if any(run.glob("*.jsonl")):
+                found = check_integrity(run)
+                assert found.altered == (), f"killed before step {at}: {found}"
+                assert found.manifest is None or not found.notes
+            if (run / "environment.json").exists():
+                check_summary(run)
+            shutil.rmtree(results, ignore_errors=True)
+        assert at > (20 if torn else 100)
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """As Ctrl-C does: an exception after any of the calls that change the disk; the run goes on and is closed."""
+    folder = RunFolder.create(tmp_path, "run")
+    environment = replace(ENVIRONMENT, run=folder.run_id)
+    folder.write_environment(environment)
+    folder.add_telemetry(1, "before", "text")
+    done = 0
+
+    def interrupted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*words: Any, **options: Any) -> Any:
+            nonlocal done
+            found = call(*words, **options)
+            done += 1
+            if done == moment + 1:
+                raise KeyboardInterrupt
+            return found
+
+        return wrapper
+
+    with monkeypatch.context() as patch:
+        for name in ("write", "fsync", "close", "rename", "replace", "open"):
+            patch.setattr(os, name, interrupted(getattr(os, name)))
+        with contextlib.suppress(KeyboardInterrupt):
+            folder.add_telemetry(1, "hit", "text")
+            folder.add_telemetry(1, "hit again", "text")
+    folder.add_telemetry(1, "after", "text")
+    folder.write_environment(environment)
+    folder.close()
+    assert check_integrity(folder.path).altered == ()

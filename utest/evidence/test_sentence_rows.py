@@ -24,7 +24,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
 from lineproof.evidence.demand import measured
-from lineproof.evidence.records import MarginRecord, RequirementRecord
+from lineproof.evidence.records import MARGIN, MarginRecord, RequirementRecord, schema
 from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from support.evidence_builders import RUN, requirement_record, trial_record
@@ -150,11 +150,34 @@ def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
     assert found.set_aside == 1
 
 
-def test_a_margin_fits_its_schema_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    data = SEARCH.to_json()
-    jsonschema.validate(data, records.schema(records.MARGIN))
-    assert MarginRecord.from_json(json.loads(json.dumps(data))) == SEARCH
+def test_a_damaged_margin_is_named(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, RUN) as run:
-        run.add_result(2, "margin.json", json.dumps(data | {"low": "much"}))
+        run.add_result(2, "margin.json", json.dumps(SEARCH.to_json() | {"low": "much"}))
     with pytest.raises(ConfigError, match=r"002-margin.json.*: low must be number"):
         read_margins(run.path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "carries 108 % to 109 % of it"),
+        ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
+        ({"low": 1.0, "high": 1.005}, "carries 100 % to 100.5 % of it"),
+        ({"low": 1.0, "high": 1.00001}, "carries 100 % to 100.1 % of it"),
+        ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
+        ({"low": 2.99, "high": None}, "carries at least 299 % of it: all that the ports can send"),
+        (
+            {"low": 1.0, "high": None, "finished": False, "reason": "deadline: 0 of 9 s"},
+            "carries at least 100 % of it; the search is unfinished: deadline: 0 of 9 s",
+        ),
+        (
+            {"low": 1.0, "high": 1.2, "finished": False, "reason": "a link was down"},
+            "carries 100 % to 120 % of it; the search is unfinished: a link was down",
+        ),
+    ],
+)
+def test_words_never_promise_more_than_was_found(changes: dict[str, object], words: str) -> None:
+    record = replace(SEARCH, **changes)  # type: ignore[arg-type]
+    assert str(record) == words
+    jsonschema.validate(record.to_json(), schema(MARGIN))
+    assert MarginRecord.from_json(record.to_json()) == record

@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from lineproof.evidence.summary_forms import (
     text,
     write_forms,
 )
-from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, Elements, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
 
@@ -136,16 +135,6 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
     assert len(found.unread) == 1 and "requirements.jsonl" in found.unread[0]
     write_forms(runs[0], found)
     assert all("requirements.jsonl" in (runs[0] / name).read_text() for name in SUMMARIES if not name.endswith("csv"))
-
-
-class Elements(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.found.add(tag)
 
 
 def summary_of(words: str) -> ExecutionSummary:

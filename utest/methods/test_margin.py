@@ -21,7 +21,6 @@ from lineproof.core.verdict import Verdict
 from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD, Deadline
 from support.catalogue import CATALOGUE
-from support.held_queue import QueuedRouter
 from support.paths import VARIABLES
 from support.pure_router import LINE, PureRouter
 
@@ -97,7 +96,7 @@ def test_a_testbed_that_breaks_down_ends_it_with_its_bounds():
 @pytest.mark.parametrize("goal", ["quick", "standard"])
 def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal: str):
     # 2 % more than the sentence, behind a queue of 50 ms: in a trial of 1 s nothing is lost up to 7 %
-    terms, router = read_goal(GOALS, goal), QueuedRouter(1.02 * SLA.pps, 255_000)
+    terms, router = read_goal(GOALS, goal), PureRouter(1.02 * SLA.pps, buffer=255_000, counts_held=True)
     result = found(router, terms, deadline=Deadline(traffic=60))
     assert result.low <= 1.0202 and result.high is not None
     at = replace(promise_at(terms)(1.07 * SLA.pps), soak=0)

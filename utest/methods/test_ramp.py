@@ -11,7 +11,6 @@ from lineproof.evidence.loadtest_json import loadtest_data, loadtest_json
 from lineproof.methods.ramp import RampPhase, RampPlan, ramp
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.evidence_builders import NamedTraffic
-from support.held_queue import QueuedRouter
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
@@ -51,7 +50,7 @@ def test_single_lossy_step_is_no_saturation():
 
 def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():
     # the queue takes in 59 ms of the rate, so that each trial of a second loses nothing up to 5.4 Mpps
-    found = ramp(QueuedRouter(5.1e6, 300_000), PLAN, CharacterisationTerms())
+    found = ramp(PureRouter(5.1e6, buffer=300_000, counts_held=True), PLAN, CharacterisationTerms())
     assert found.saturation.load.pps == pytest.approx(18 / 50 * LINE) and found.saturation.loss_ratio == 0
     assert found.peak_pps == pytest.approx(5.1e6)
 

@@ -14,7 +14,6 @@ from lineproof.errors import TestbedError
 from lineproof.methods.scaling import ScalingSetup, scale
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms, Deadline, ending_text
-from support.held_queue import QueuedRouter
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 GOAL = Goal(
@@ -152,7 +151,7 @@ def test_trials_of_the_goals_duration_decide():
 
 def test_a_queue_does_not_hide_a_shortage():
     # 2 % more than 5 Mpps, behind a queue of 50 ms: in a trial of 1 s nothing is lost up to 7 %
-    router = QueuedRouter(5.1e6, 255_000)
+    router = PureRouter(5.1e6, buffer=255_000, counts_held=True)
     result = found(router)
     none = result["NDR"]
     assert none.lower.pps <= 5.1e6 * 1.001 and none.upper.pps == pytest.approx(5.1e6, rel=0.011)
@@ -162,7 +161,7 @@ def test_a_queue_does_not_hide_a_shortage():
 
 
 def test_a_queue_that_a_longer_trial_fills_leaves_nothing_open():
-    result = found(QueuedRouter(5.1e6, 25_000))
+    result = found(PureRouter(5.1e6, buffer=25_000, counts_held=True))
     assert not result.unfinished and not result.ended
     assert result["NDR"].lower.pps <= 5.1e6 * 1.001 <= result["NDR"].upper.pps * 1.001
 

@@ -224,14 +224,6 @@ def test_a_bypassed_router_needs_no_check():
     assert driver.slow == []
 
 
-def test_a_router_that_forwards_slow_traffic_and_none_at_the_load_is_judged_by_trials():
-    traffic, driver = opened()
-    put(traffic, "128b ipv6")
-    driver.forwards = no_ipv6
-    (direction,) = traffic.measure(Load(1e6), 1.0).directions
-    assert (direction.offered, direction.forwarded) == (1_000_000, 0)
-
-
 @given(st.integers(1, 10_000), st.integers(0, 10_000))
 def test_only_a_kind_of_which_almost_nothing_arrives_is_not_set_up(sent: int, arrived: int):
     arrived = min(arrived, sent)

@@ -10,6 +10,7 @@ import pytest
 from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.deciding import ask
 from lineproof.core.doubts import OwnPart
+from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.pause_names import Pauses
 from lineproof.core.rule import Ruling
@@ -17,7 +18,14 @@ from lineproof.core.telemetry import Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.project import Project
 from lineproof.routers.base import Side
-from lineproof.session.afterwards import damaged_frames, damaged_since, lost_neighbours, pauses, widened
+from lineproof.session.afterwards import (
+    damaged_frames,
+    damaged_since,
+    lost_after_router,
+    lost_neighbours,
+    pauses,
+    widened,
+)
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
@@ -203,3 +211,22 @@ def test_only_the_entry_that_the_frames_need_excuses_their_loss(sentence: str, a
 def test_the_ipv6_address_of_a_peer_is_that_of_the_traffic_words() -> None:
     (side,) = ipv6_sides((Side("in1", "100.65.2.1/24", "100.65.2.2", "", "48.0.0.0/8"),), PLAN.catalogue)
     assert side.peer == "2001:2::6441:202"
+
+
+@pytest.mark.parametrize(
+    ("router_rx", "router_tx", "frames"),
+    [
+        (1_000_000, 950_000, 50_000),
+        (1_000_000, 900_000, None),
+        # a control of as many frames passes between the same readings
+        (2_000_000, 1_900_000, None),
+        # counts of other frames, of which the router says nothing on their arrival
+        (1_000_000, 9_000_000, 100_000),
+    ],
+)
+def test_only_missing_frames_of_the_trials_can_be_lost_after_the_router(
+    router_rx: int, router_tx: int, frames: int | None
+) -> None:
+    row = DirectionAccount(0, 1, "eth0", "eth1", 1_000_000, 900_000, router_rx, router_tx)
+    doubts = list(lost_after_router([Ledger(1, 1, (row,))], OwnPart(), 0.05))
+    assert [problem.frames for _, problem in doubts] == ([] if frames is None else [frames])

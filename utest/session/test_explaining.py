@@ -1,9 +1,12 @@
-"""The paragraph that says why: in the message of a FAIL, in its record, and judged again to the same words."""
+"""The paragraph that says why: what is read after the verdict, and the same words in message and record."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,13 +14,18 @@ from hypothesis import strategies as st
 
 from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
+from lineproof.core.quantity import Requirement
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.rule import Ruling
-from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.trial import DURING_READING, Load
+from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, RouterLoad, SampledStacks, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Verdict
+from lineproof.errors import TestbedError
 from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.under_load_record import recorded_facts, recorded_load, why_data
+from lineproof.session import explaining
 from lineproof.session.explaining import explained
+from lineproof.session.session import Session
 from support.ceilings import failed
 
 OFFERED = 6_000_000
@@ -130,3 +138,88 @@ def test_a_record_that_holds_anything_gives_facts_and_load_or_none(data: object)
     assert isinstance(recorded_facts(data), RouterFacts | None)
     assert isinstance(recorded_load({"why": data}), UnderLoad | None)
     assert isinstance(recorded_load({"why": {"load": data}}), UnderLoad | None)
+
+
+STACKS = SampledStacks(2.0, {"a": 1}, 1)
+
+
+class FakeRun:
+    """Traffic and a router; *events*: what happened. *slow*: s that the stacks take, beyond their seconds."""
+
+    def __init__(self, tried: SampledStacks = STACKS, slow: float = 0.0, broken: bool = False) -> None:
+        self.events: list[str] = []
+        self._tried, self._slow, self._broken = tried, slow, broken
+        self._now = 0.0
+
+    def put_for(self, requirement: Requirement) -> None:
+        self.events.append("streams")
+
+    def measure(self, load: Load, sent: float, during: Callable[[Callable[[float], None]], None]) -> Any:
+        self.events.append("traffic")
+        if self._broken and self.events.count("traffic") == 2:
+            raise TestbedError("the link went down")
+        self._now = 0.0
+        during(self._pass)
+        self.events.append("end")
+        direction = SimpleNamespace(offered=sent * load.pps, forwarded=0)
+        return SimpleNamespace(
+            readings={DURING_READING: self._now}, duration=sent, elapsed=sent, directions=(direction,)
+        )
+
+    def _pass(self, seconds: float) -> None:
+        self._now += seconds
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        self.events.append("readings")
+        wait()
+        return RouterLoad(unread={"lspci": "status 1"})
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        self.events.append("stacks")
+        self._pass(seconds + self._slow)
+        return self._tried
+
+    def read(self) -> UnderLoad:
+        facts = SimpleNamespace(clock_speed=1.0)
+        session = SimpleNamespace(
+            traffic=self, router=SimpleNamespace(driver=self), testbed=SimpleNamespace(facts=facts)
+        )
+        return explaining.read_under_load(cast(Session, session), cast(Requirement, None), Load(1000.0))
+
+
+def test_stacks_are_sampled_after_the_readings_and_not_meanwhile() -> None:
+    run = FakeRun()
+    found = run.read()
+    assert found.sampled == STACKS and found.unread == {"lspci": "status 1"}
+    first = ["streams", "readings", "traffic", "readings", "end"]
+    assert run.events == [*first, "stacks", "traffic", "stacks", "end"]
+
+
+def test_no_traffic_is_sent_where_stacks_cannot_be_sampled() -> None:
+    run = FakeRun(SampledStacks(0.5, why="'perf --version' has status 127: it is not there"))
+    found = run.read()
+    assert run.events.count("traffic") == 1 and run.events[-1] == "stacks"
+    assert found.unread["flame graph"] == "'perf --version' has status 127: it is not there"
+
+
+def test_stacks_beyond_the_traffic_are_none() -> None:
+    found = FakeRun(slow=60.0).read()
+    assert found.sampled is not None and not found.sampled.stacks
+    assert found.unread["flame graph"].startswith("it took until 62.2 s, and traffic ended after ")
+
+
+def test_the_readings_stay_whatever_happens_to_the_stacks() -> None:
+    found = FakeRun(broken=True).read()
+    assert found.unread == {"lspci": "status 1", "flame graph": "the link went down"} and found.offered_pps == 1000
+
+
+def test_spoilt_readings_are_not_followed_by_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FakeRun()
+
+    def late(wait: Callable[[], None]) -> RouterLoad:
+        run._pass(100.0 ** len(run.events))  # each time later than the traffic that was sent for it
+        return RouterLoad()
+
+    monkeypatch.setattr(run, "under_load", late)
+    found = run.read()
+    assert found.sampled is None and "stacks" not in run.events and "all" in found.unread

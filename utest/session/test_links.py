@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from lineproof.routers.changes import Change
 from lineproof.routers.link_state import LinkState, moves_link
 from lineproof.session.generator import connect_generator
 from lineproof.session.judging import Judge
+from lineproof.session.line_rate import check_line_rate
 from lineproof.session.links import LinkWait
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
@@ -183,14 +185,6 @@ def test_a_vpp_that_looks_at_its_links_every_3_seconds_and_links_that_come_late_
         assert judged(found, requirement.sentence).ruling is Ruling.PASS
 
 
-@pytest.mark.slow
-def test_a_link_that_is_later_than_link_wait_is_named(tmp_path: Path) -> None:
-    with session(tmp_path, router_habits=RouterHabits(link_poll=600), link_wait=5) as found:
-        with pytest.raises(TestbedError, match=r"TenGigabitEthernet3/0/0 has no link, .* port 0 has: the router is"):
-            found.router.configure()
-        found.router.restore()
-
-
 class LateLinks:
     """The driver of a generator whose links come up after some looks at its ports."""
 
@@ -258,3 +252,37 @@ def test_routes_lost_with_a_link_are_restored(kernel: Session) -> None:
     assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
     assert not verdict.trials[-1].lost
     assert "48.0.0.0/8" in run("ip", "route")
+
+
+def ends(router: float | None, generator: float) -> list[tuple[LinkState, GeneratorPort | None]]:
+    port = GeneratorPort(0, "", generator, True, "net_virtio")
+    return [(LinkState("eth1", speed_bps=router, speed_from="ethtool"), port)]
+
+
+@pytest.mark.parametrize(
+    ("router", "generator", "words"),
+    [
+        (10e9, 10e9, ""),
+        (10e9, 0.0, ""),
+        (None, 10e9, ""),
+        (None, 0.0, "'% line rate' is of the 10 Gbit/s that 'port_speed' of the platform 'box' says: neither end of"),
+        # a switch between
+        (25e9, 10e9, "eth1 runs at 25 Gbit/s ('ethtool'); line rate is that of the generator's port, 10 Gbit/s"),
+    ],
+)
+def test_speeds_that_do_not_contradict(router: float | None, generator: float, words: str) -> None:
+    found = check_line_rate(ends(router, generator), 10e9, "box")
+    assert (words in found) if words else not found
+
+
+@pytest.mark.parametrize(
+    ("router", "generator", "words"),
+    [
+        (25e9, 0.0, "port 0 runs at a speed that its driver does not report; fix 'port_speed' or the cabling"),
+        (1e9, 0.0, "eth1 runs at 1 Gbit/s ('ethtool'), and 'port_speed' of the platform 'box' says 10 Gbit/s"),
+        (1e9, 10e9, "port 0 runs at 10 Gbit/s"),
+    ],
+)
+def test_a_contradiction_names_both_figures_and_who_says_them(router: float, generator: float, words: str) -> None:
+    with pytest.raises(TestbedError, match=re.escape(words)):
+        check_line_rate(ends(router, generator), 10e9, "box")

@@ -1,4 +1,4 @@
-"""Cards that drop frames for other MAC addresses: calibrated on a cable, and promiscuous where a testbed says so."""
+"""Habits of cards and of TRex's server: frames for other MAC addresses are dropped, a histogram has its quirks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from lineproof.commands.calibrate import _check_bypassed
+from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import Habit
 from support import robot_run
 from support.command_line import lineproof
-from support.simulated_session import started
+from support.simulated_session import judged, opened, started
 from support.trex_profile_support import CLIENTS
 
 HABITS = (Habit(kind="own frames only"), Habit(kind="promiscuous off at acquire"))
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def opened(folder: Path, client: str, bypass: bool = True, **keys: Any) -> Iterator[Session]:
+def with_habits(folder: Path, client: str, bypass: bool = True, **keys: Any) -> Iterator[Session]:
     """A session whose generator has HABITS."""
     with started(folder, bypass=bypass, habits=HABITS, client=client, **keys) as session:
         session.generator.connect()
@@ -48,7 +50,7 @@ def came_back(session: Session) -> bool:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_on_a_cable_each_frame_carries_the_other_ports_own_address(tmp_path: Path, client: str) -> None:
-    with opened(tmp_path, client) as session:
+    with with_habits(tmp_path, client) as session:
         _check_bypassed(session)
         for words in (["64b"], ["imix"], ["128b", "vlan"]):
             session.traffic.put(session.plan.catalogue.profile(words), True)
@@ -63,7 +65,7 @@ def test_on_a_cable_each_frame_carries_the_other_ports_own_address(tmp_path: Pat
 
 def test_frames_for_the_router_are_dropped_by_such_a_card_unless_it_is_promiscuous(tmp_path: Path) -> None:
     for promiscuous in (False, True):
-        with opened(tmp_path, "pypi", promiscuous=promiscuous) as session:
+        with with_habits(tmp_path, "pypi", promiscuous=promiscuous) as session:
             profile = session.plan.catalogue.profile(["64b"])
             plain = tuple(replace(row, destination="") for row in session.traffic.directions(True))
             session.generator.driver.prepare(profile, plain)
@@ -79,7 +81,7 @@ def test_a_router_is_measured_where_it_sends_to_an_address_that_the_card_takes(
 ) -> None:
     sides = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick").testbed.cabled_sides
     wrong = {"sides": tuple(side.model_copy(update={"peer_mac": peer}) for side in sides)} if peer else {}
-    with opened(tmp_path, "pypi", bypass=False, promiscuous=promiscuous, **wrong) as session:
+    with with_habits(tmp_path, "pypi", bypass=False, promiscuous=promiscuous, **wrong) as session:
         session.router.connect()
         session.router.configure()
         error = "none of \\d+ frames sent from the generator's port 0 came back"
@@ -96,3 +98,34 @@ def test_calibrate_needs_no_other_configuration_of_the_server(tmp_path: Path) ->
     done = lineproof(tmp_path, "calibrate", "simulated", "--platform", "netgate6100", *words, cwd=home)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "64b unidirectional: " in done.stdout and "(97 % line rate)" in done.stdout
+
+
+SENTENCE = "64b 1-flow unidirectional latency {} at 100 kpps"
+"""At this load the modelled router takes less than 10 µs: many probe frames are in the bucket 0."""
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_fast_frames_pass_and_late_ones_do_not(tmp_path: Path, client: str) -> None:
+    with opened(tmp_path, client=client) as session:
+        passed = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
+        assert passed.ruling is Ruling.PASS, passed.message
+        (count,) = passed.trials[-1].outcome.latency
+        assert count.histogram.get(0, 0) > 0, "the frames are in the bucket in doubt"
+        session.cause_fault(parse_fault("late frames", start=1, share=0.05, every=True))
+        for statistic in ("p99 ≤ 100 µs", "max ≤ 100 µs", "mean ≤ 1 ms"):
+            found = judged(session, SENTENCE.format(statistic))
+            (count,) = found.trials[-1].outcome.latency
+            assert count.unplaced > 0 and count.maximum == 1.5e6
+            # of 5 % late ones; how many exactly depends on how the delays of each trial fell
+            assert sum(count.histogram.values()) > 0.98 * count.received, "the bucket 0 of an earlier trial hides them"
+            assert found.ruling is Ruling.INCONCLUSIVE, found.message
+            assert "later than 1 s" in str(found.reason)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_late_frames_fail_where_no_earlier_trial_hides_them(tmp_path: Path, client: str) -> None:
+    with opened(tmp_path, client=client) as session:
+        session.cause_fault(parse_fault("late frames", start=0, share=0.05))
+        found = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
+        assert found.ruling is Ruling.FAIL, found.message
+        assert "p99 at least 1e+06 µs" in found.message

@@ -12,12 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.goal import read_goal
-from lineproof.core.phrases import pair_figures
 from lineproof.core.quantity import Requirement, Scope
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.profiles import PAIRS
-from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.streams import profile_streams
@@ -123,24 +120,6 @@ def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
     path.write_text(path.read_text().replace("[lr-r0, lr-r1, lr-r2, lr-r3]", "[lr-r0, lr-r1, lr-r2]"))
     with pytest.raises(ConfigError, match=r"'linux' has 3 interfaces .*'netns-pairs' is cabled to 4"):
         Plan.read(Project(home), "linux_router", "linux", "netns-pairs", "quick")
-
-
-# -- figures
-
-
-def trial_of(*counts: tuple[int, int, int, int]) -> Trial:
-    directions = tuple(DirectionCount(tx, rx, 1000, offered, forwarded) for tx, rx, offered, forwarded in counts)
-    return read_trial(1, Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions), Tolerance())
-
-
-def test_reports_show_the_sums_and_each_pair():
-    goal = read_goal(robot_run.ROOT / "variables" / "goals", "quick")
-    promise = read("64b bidirectional on 2 pairs ≥ 4 kpps in total").promise(goal, Load(1000.0), TEN_GIG)
-    trial = trial_of((0, 1, 1000, 1000), (1, 0, 1000, 900), (2, 3, 1000, 1000), (3, 2, 1000, 1000))
-    found = pair_figures(promise, [trial])
-    assert found["pair_1_forwarded_pps"] == 1900 and found["pair_2_forwarded_pps"] == 2000
-    assert found["pair_1_lost_frames"] == 100 and found["pair_2_lost_frames"] == 0
-    assert found["all_pairs_offered_pps"] == 4000 and found["all_pairs_forwarded_pps"] == 3900
 
 
 # -- testbeds

@@ -1,34 +1,31 @@
-"""Energy per packet through the whole chain: declared by the platform, and measured by a meter."""
+"""Energy per packet: declared by the platform, or measured by a meter whose figures cover the trial alone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lineproof.core.rule import Ruling
+from lineproof.core.trial import Fault, Load, Measure
 from lineproof.errors import SentenceError
 from lineproof.power.settings import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.power import PoweredTrials
 from lineproof.session.session import Session
-from support import robot_run, simulated_session
+from support import robot_run
 from support.paths import ROOT
+from support.power_bench import PowerBench
 from support.simulated_session import judged
 
-pytestmark = pytest.mark.slow
 PROJECT = Project.find(ROOT)
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with simulated_session.opened(tmp_path_factory.mktemp("run")) as found:
-        yield found
-
-
+@pytest.mark.slow
 def test_the_published_energy_of_the_netgate_comes_out_of_its_declared_watts(session: Session) -> None:
     verdict = judged(session, "64b unidirectional costs ≤ 1.4 µJ/packet")
     assert verdict.ruling is Ruling.PASS, verdict.message
@@ -40,6 +37,7 @@ def test_the_published_energy_of_the_netgate_comes_out_of_its_declared_watts(ses
     assert judged(session, "64b unidirectional costs ≤ 1.3 µJ/packet").ruling is Ruling.FAIL
 
 
+@pytest.mark.slow
 def test_a_meter_is_read_while_frames_flow_and_before(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +64,7 @@ def test_a_meter_is_read_while_frames_flow_and_before(
     assert verdict.ruling is Ruling.INCONCLUSIVE and "failed with status 1" in str(verdict.reason)
 
 
+@pytest.mark.slow
 def test_a_meter_that_cannot_be_read_stops_its_sentences_before_any_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,3 +109,111 @@ def test_a_rate_per_core_is_one_of_all_workers() -> None:
         plan.requirement("64b unidirectional ≥ 1 Mpps per core")
     with pytest.raises(SentenceError, match="a load is offered to ports, not to cores"):
         plan.requirement("64b unidirectional loses ≤ 1% at 1 Mpps per core")
+
+
+LOAD = Load(1e6)
+PHASES = (0.0, 0.01, 0.3, 0.5, 0.99)
+
+
+def watts(sentence: Measure) -> tuple[float, float, float]:
+    """Least and most figure of a trial, and the idle power."""
+    found = sentence(LOAD, 1.0)
+    assert not found.problems, found.problems
+    names = ("power_least_watts", "power_most_watts", "idle_power_watts")
+    least, most, idle = (found.readings[name] for name in names)
+    return least, most, idle
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("keys", [{}, {"interval": 1, "settle": 1}, {"interval": 5, "settle": 5}])
+@pytest.mark.parametrize("averages", [False, True])
+def test_a_gauge_that_is_renewed_now_and_then_shows_the_trial_alone(
+    keys: dict[str, Any], phase: float, averages: bool
+) -> None:
+    bench = PowerBench()
+    interval = keys.get("interval", 1.0)
+    bench.gauge = bench.renewed(interval, phase * interval, interval if averages else 0.0)
+    sentence = bench.powered(**keys).of_sentence()
+    for _ in range(3):
+        bench.sleep(3.3)
+        assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
+
+
+def test_a_reading_of_the_doctor_is_one_figure_of_now() -> None:
+    bench = PowerBench()
+    powered = bench.powered()
+    bench.measure(LOAD, 10.0, lambda wait: None)
+    assert powered.watts() == pytest.approx(5.0)
+    bench.measure(LOAD, 10.0, lambda wait: None)
+    assert powered.watts() == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("interval", [1, 5, 30])
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("averages", [False, True])
+def test_a_line_from_before_the_traffic_does_not_count(
+    tmp_path: Path, interval: float, phase: float, averages: bool
+) -> None:
+    bench, file = PowerBench(), tmp_path / "power.csv"
+    bench.log(file, interval, phase * interval, averages)
+    bench.sleep(2 * interval)
+    sentence = bench.powered(kind="csv", file=file, interval=interval).of_sentence()
+    for _ in range(3):
+        bench.sleep(0.77 * interval)
+        assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
+
+
+@pytest.mark.parametrize("ahead", [-1.5, 0.9])
+def test_a_clock_that_differs_a_little_makes_no_old_line_a_new_one(tmp_path: Path, ahead: float) -> None:
+    bench, file = PowerBench(ahead=ahead), tmp_path / "power.csv"
+    bench.log(file, 1.0, 0.5)
+    bench.sleep(3)
+    sentence = bench.powered(kind="csv", file=file, interval=1, settle=1).of_sentence()
+    for _ in range(3):
+        assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
+
+
+@pytest.mark.parametrize(("interval", "late", "ahead"), [(5.0, 0.0, 0.0), (1.0, 4.0, 0.0), (1.0, 0.0, 3.0)])
+def test_a_file_without_a_figure_of_the_trial_itself_proves_nothing(
+    tmp_path: Path, interval: float, late: float, ahead: float
+) -> None:
+    bench, file = PowerBench(ahead=ahead), tmp_path / "power.csv"
+    bench.log(file, interval, late=late)
+    bench.sleep(4 * interval + late)
+    found = bench.powered(kind="csv", file=file, interval=1).of_sentence()(LOAD, 1.0)
+    assert [problem.fault for problem in found.problems] == [Fault.READING]
+    assert "power_watts" not in found.readings
+    assert str(file) in found.problems[0].detail and "clocks" in found.problems[0].detail
+
+
+def test_each_sentence_has_an_idle_power_of_its_own() -> None:
+    bench = PowerBench()
+    bench.gauge = bench.renewed(1.0, 0.3, 1.0)
+    powered = bench.powered()
+    for idle in (5.0, 9.0, 6.0):
+        bench.change_idle(idle)  # its fans
+        sentence = powered.of_sentence()
+        for _ in range(3):
+            assert watts(sentence) == pytest.approx((idle + 10, idle + 10, idle))
+            bench.sleep(2)
+
+
+def test_the_readings_of_a_trial_say_when_they_were_taken() -> None:
+    bench = PowerBench()
+    sentence = bench.powered(interval=1, settle=2).of_sentence()
+    first, second = (sentence(LOAD, 1.0) for _ in range(2))
+    for found in (first, second):
+        known = found.readings
+        assert known["power_began"] - found.started == pytest.approx(2)
+        assert known["power_ended"] - known["power_began"] == pytest.approx(3)
+        assert known["idle_power_began"] == pytest.approx(first.started - 3)
+        assert known["idle_power_ended"] == pytest.approx(first.started)
+
+
+def test_an_idle_power_that_was_not_there_is_read_before_the_next_trial() -> None:
+    bench = PowerBench()
+    sentence = bench.powered().of_sentence()
+    bench.gauge = lambda when: math.nan
+    assert [problem.fault for problem in sentence(LOAD, 1.0).problems] == [Fault.READING]
+    bench.gauge = bench.watts
+    assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))

@@ -17,20 +17,14 @@ from lineproof.studies.order import visits_of
 from lineproof.studies.preparing import check_study, prepare_study
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.paths import ROOT
-from support.study_builders import SMALL
+from support.study_builders import SMALL, study_project
 
 COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
 
 
-def project(folder: Path, text: str) -> Project:
-    (folder / "variables" / "studies").mkdir(parents=True)
-    (folder / "variables" / "studies" / "small.yaml").write_text(text, encoding="utf-8")
-    return Project(folder)
-
-
 def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
     text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
-    found = prepare_study(project(tmp_path, text), "small", "simulated", "quick")
+    found = prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
     (line,) = found.gap_words(visits_of(found.study))
     assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
     assert found.gap("linux", "one flow") and not found.gap("vpp", "one flow")
@@ -50,7 +44,7 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
     ],
 )
 def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path, old: str, new: str, words: str) -> None:
-    made = project(tmp_path, SMALL.replace(old, new))
+    made = study_project(tmp_path, SMALL.replace(old, new))
     for attempt in (lambda: check_study(made, "small"), lambda: prepare_study(made, "small", None, "quick")):
         with pytest.raises(ConfigError, match=words):
             attempt()
@@ -59,7 +53,7 @@ def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path, old: 
 def test_one_broken_study_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = project(tmp_path, SMALL)
+    made = study_project(tmp_path, SMALL)
     (made.root / "variables/studies/broken.yaml").write_text("study: broken\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["study", "list"]) == 2
@@ -71,7 +65,7 @@ def test_a_study_of_which_nothing_can_be_measured_is_refused(tmp_path: Path) -> 
     text = SMALL.replace("{software: linux}", f"{{software: linux, {COMMANDS}}}")
     text = text.replace("{software: vpp}", f"{{software: vpp, {COMMANDS}}}")
     with pytest.raises(ConfigError, match="nothing can be measured: testbed 'simulated'"):
-        prepare_study(project(tmp_path, text), "small", "simulated", "quick")
+        prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
 
 
 @pytest.mark.parametrize("name", ["generators", "nftables_rules", "same_router"])
@@ -116,7 +110,7 @@ def test_a_study_knows_how_long_its_power_meter_takes() -> None:
 
 
 def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Path) -> None:
-    found = prepare_study(project(tmp_path, SMALL), "small", "simulated", "quick", 3)
+    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick", 3)
     visits = visits_of(found.study)
     assert " in 3 blocks, " in found.budget_words(visits)
     assert " in 2 of 3 blocks, " in found.budget_words([visit for visit in visits if visit.block > 1])
@@ -128,7 +122,7 @@ def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Pa
 
 @pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])
 def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: dict[str, object], says: str) -> None:
-    found = prepare_study(project(tmp_path, SMALL), "small", "simulated", "quick")
+    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")
     Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, extra=study)).close()
     with pytest.raises(TestbedError) as raised:
         Carried.of(tmp_path / "results" / RUN, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from lineproof.studies.comparing import compare_with
 from lineproof.studies.forms import headline, text
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import results_of
-from lineproof.studies.study import Published, Study, StudyRow
+from lineproof.studies.results import Pair, closeness_words, results_of
+from lineproof.studies.study import Published, Study, StudyRow, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of
 
 A_A = Study.model_validate(
@@ -38,17 +39,12 @@ def test_one_comparison_is_ministats() -> None:
     assert compare_with({"y": "x"}, runs, method="pooled")["y"].absolute == "+1200 ± 450"
 
 
-def test_a_drift_of_the_baseline_is_found() -> None:
-    falling = [5.0, 4.0, 5.01, 4.02, 5.02, 4.01, 4.99, 3.99, 5.0, 4.0]
-    found = results_of(A_A, measurements(A_A, {"v0": falling}))
-    assert found.drifts["one flow"].proven
-    steady = results_of(A_A, measurements(A_A, {"v0": [5.0, 5.01, 4.99, 5.0, 5.02, 5.0, 4.98, 5.01, 5.0, 5.0]}))
-    assert not steady.drifts["one flow"].proven
-
-
 def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:
     falling = [5.0, 4.0, 5.01, 4.02, 5.02, 4.01, 4.99, 3.99, 5.0, 4.0]
+    steady = [5.0, 5.01, 4.99, 5.0, 5.02, 5.0, 4.98, 5.01, 5.0, 5.0]
+    assert not results_of(A_A, measurements(A_A, {"v0": steady})).drifts["one flow"].proven
     found = results_of(A_A, measurements(A_A, {"v0": falling, "v1": [5.4] * 5, "v2": [6.5] * 5}))
+    assert found.drifts["one flow"].proven
     near, far = (found.cells["one flow", name].compared for name in ("v1", "v2"))
     assert near is not None and near.comparison.significant and not near.proven
     assert far is not None and far.proven
@@ -151,3 +147,33 @@ def test_a_rate_that_is_all_that_was_offered_is_no_limit_of_the_router(row: Stud
 def test_a_row_of_one_repeat_has_its_figure() -> None:
     once = A_A.model_copy(update={"measures": {"one flow": A_A.measures["one flow"].model_copy(update={"repeats": 1})}})
     assert results_of(once, measurements(once, {"v1": [4.3]})).cells["one flow", "v1"].measured
+
+
+def test_a_slow_row_is_close_in_points_and_far_in_per_cent() -> None:
+    slow = Pair(0.77, 0.5, 14.88)
+    assert slow.points == pytest.approx(1.81, abs=0.01) and slow.percent == pytest.approx(54)
+    assert closeness_words([slow]) == (
+        "error of 1 figure: median 54.0 %, 95th percentile 54.0 %; 0 within 5 %, 0 within 10 %;"
+        " in points of line rate: median 1.8, 95th percentile 1.8"
+    )
+
+
+def test_what_is_no_rate_has_no_points() -> None:
+    assert closeness_words([Pair(104.0, 100.0), Pair(92.0, 100.0)]) == (
+        "error of 2 figures: median 4.0 %, 95th percentile 8.0 %; 1 within 5 %, 2 within 10 %"
+    )
+    assert closeness_words([]) == ""
+
+
+def test_nothing_is_close_to_zero_but_zero() -> None:
+    assert Pair(1.0, 0.0).percent == math.inf and Pair(0.0, 0.0).percent == 0
+
+
+@pytest.mark.parametrize(
+    ("published", "allowed"), [(5.0, 0.5), (20.0, 2.0), (30.0, 3.0), (50.0, 3.0), (80.0, 4.0), (0.0, 0.0)]
+)
+def test_points_count_up_to_a_share_of_the_published_figure(published: float, allowed: float) -> None:
+    tolerance = StudyTolerance()
+    assert tolerance.allowed(published, 100.0) == pytest.approx(allowed)
+    assert tolerance.allowed(published, None) == pytest.approx(0.05 * published)
+    assert tolerance.allowed(published, 100.0, difference=True) == pytest.approx(max(3.0, 0.05 * published))

@@ -1,13 +1,16 @@
-"""The file of a study: what it must have, and what is said of one that is wrong."""
+"""The file of a study: what it must have, what is said of a wrong one, and that each shipped one has a suite."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.studies.study import load_study, read_study
+from support.model_bench import PROJECT
+from support.paths import ROOT
 
 STUDY = """\
 study: small
@@ -53,10 +56,8 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
         ("one flow: {linux", "a flow: {linux", 13, "'published.rows.a flow': no row 'a flow'"),
         ("{linux: 4.3,", "{lnux: 4.3,", 13, "'published.rows.one flow.lnux': no variant 'lnux'"),
         ("    one flow: {linux", "    cost: {linux", 13, "'linux' is not measured in this row"),
-        ("forwards:", "fowards:", 6, "unknown key 'measures.one flow.fowards'; did you mean 'forwards'?"),
         ("{forwards: 64b 1-flow unidirectional}", "{at: 1 Mpps}", 6, "'measures.one flow': has none of ramp"),
         ("1 Mpps,", "1 Mpps, steps: 5,", 7, "steps is for ramp, not for 'cycles'; remove it"),
-        ("study: small", "study: large", 1, "in a file of this name expected 'small'"),
         ("[33.6, 33.7]", "quick", 13, "'published.rows.one flow.vpp'"),
         ("forwards:", "sends:", 6, "'measures.one flow': is 'sends', and the study does not bypass the router"),
         ("baseline: linux", "bypass: true", 6, "'measures.one flow': is 'forwards', and the study bypasses the router"),
@@ -87,13 +88,6 @@ def test_a_study_without_a_router_has_nothing_of_one(tmp_path: Path) -> None:
     )
 
 
-def test_a_variant_may_have_a_baseline_of_its_own(tmp_path: Path) -> None:
-    found = load_study(write(tmp_path, STUDY))
-    assert found.baseline_of("vpp") == "linux" and found.baseline_of("linux") is None
-    text = STUDY.replace("{software: vpp}", "{software: vpp, baseline: vpp}")
-    assert load_study(write(tmp_path, text)).baseline_of("vpp") is None
-
-
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
     found = load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
     assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
@@ -105,3 +99,39 @@ def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -
 def test_an_explanation_needs_a_figure(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="explains a figure that 'rows' does not have"):
         load_study(write(tmp_path, STUDY + "  explained:\n    cost: {vpp: a reason}\n"))
+
+
+SUITES = ROOT / "tests" / "studies"
+COMPARED = ("Difference Should Be Proven", "No Difference Should Be Proven")
+
+
+def claims(suite: Path) -> list[list[str]]:
+    lines = (re.split(r" {2,}", line.strip()) for line in suite.read_text(encoding="utf-8").splitlines())
+    return [words for words in lines if words[0] in (*COMPARED, "Figure Should Be")]
+
+
+def test_every_platform_is_opened_by_a_suite() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*.robot")]
+    for path in PROJECT.platforms.glob("*.yaml"):
+        assert any(f"Open Testbed For    {path.stem}    " in text for text in texts), path.stem
+
+
+def test_every_study_has_a_suite() -> None:
+    studies = {path.stem for path in PROJECT.studies.glob("*.yaml")}
+    assert {path.stem for path in SUITES.glob("*.robot")} == studies
+    for name in studies:
+        assert re.search(rf"^Suite Setup +Run Study +{name}\b", (SUITES / f"{name}.robot").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES.glob("*.robot")), ids=lambda path: path.stem)
+def test_its_claims_are_of_rows_and_variants_that_the_study_has(suite: Path) -> None:
+    study = load_study(PROJECT.studies / f"{suite.stem}.yaml")
+    for keyword, row, variant, *_ in claims(suite):
+        assert row in study.measures and variant in study.variants and row in study.rows_of(variant), (row, variant)
+        assert keyword not in COMPARED or study.baseline_of(variant) is not None
+
+
+def test_a_suite_on_a_real_kernel_names_its_testbed() -> None:
+    for suite in SUITES.glob("*.robot"):
+        own = load_study(PROJECT.studies / f"{suite.stem}.yaml").testbed
+        assert bool(own) == bool(re.search(rf"^\$\{{TESTBED\}} +{own}$", suite.read_text(), re.MULTILINE))

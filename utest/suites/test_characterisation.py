@@ -1,50 +1,40 @@
-"""The characterising keywords as a user runs them, and everything they leave."""
+"""Characterisations, margins and capacities as a user asks for them: what is said, and everything they leave."""
 
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.records import CHARACTERISATION, schema
-from lineproof.evidence.run import read_run
+from lineproof.evidence.records import CHARACTERISATION, MarginRecord, schema
+from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.run import read_margins, read_run
 from support import robot_run
+from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
-    folder = tmp_path_factory.mktemp("characterise")
-    return robot_run.run(folder, robot_run.ROOT / "tests" / "characterise_netgate6100.robot")
-
-
-@pytest.fixture(scope="module")
-def left(done: robot_run.RobotRun) -> Path:
+def characterised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    suite = robot_run.ROOT / "tests" / "characterise_netgate6100.robot"
+    done = robot_run.run(tmp_path_factory.mktemp("characterise"), suite)
+    assert done.status == 0 and "6 characterisations, no sentence" in done.console, done.console
     (folder,) = (done.folder / "results").iterdir()
     return folder
 
 
 @pytest.fixture(scope="module")
-def results(left: Path) -> dict[str, dict]:
-    found = [json.loads(path.read_text()) for path in (left / "characterisation").glob("*.json")]
+def results(characterised: Path) -> dict[str, dict]:
+    found = [json.loads(path.read_text()) for path in (characterised / "characterisation").glob("*.json")]
     return {item["method"]: item for item in found if "method" in item}
 
 
-def test_it_passes_says_what_was_found_and_leaves_no_process(done: robot_run.RobotRun):
-    assert done.status == 0, done.console
-    assert all("SIMULATED: " in message for _, message in done.tests.values())
-    assert "NDR (without loss)" in done.tests["Capacity Of One Flow"][1]
-    assert "Deviations from RFC 2544" in done.tests["Throughput And Latency By RFC 2544"][1]
-    assert "6 characterisations, no sentence" in done.console and "0 PASS" not in done.console
-    assert "results    search, ramp, RFC 2544 throughput, " in done.console
-    assert robot_run.processes_of(done.folder) == []
-
-
-def test_results_are_as_published_and_name_their_trials(left: Path, results: dict[str, dict]):
+def test_results_are_as_published_and_name_their_trials(characterised: Path, results: dict[str, dict]):
     assert set(results) == {
         "search",
         "ramp",
@@ -53,25 +43,25 @@ def test_results_are_as_published_and_name_their_trials(left: Path, results: dic
         "RFC 2544 frame loss rate",
         "scaling over flows",
     }
-    trials = read_run(left).trials
+    trials = read_run(characterised).trials
     for item in results.values():
         jsonschema.validate(item, schema(CHARACTERISATION))
         assert item["simulated"]
         mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]
         assert mine and {record.test for record in mine} == {item["test"]}
         assert all(record.sentence for record in mine)
-    assert check_integrity(left).altered == ()
+    assert check_integrity(characterised).altered == ()
 
 
-def test_pictures_and_tables_are_marked(left: Path, results: dict[str, dict]):
-    folder = left / "characterisation"
+def test_pictures_and_tables_are_marked(characterised: Path, results: dict[str, dict]):
+    folder = characterised / "characterisation"
     assert len(list(folder.glob("*.svg"))) == len(results) - 1
     assert len(list(folder.glob("*.html"))) == len(results)
     for path in (*folder.glob("*.svg"), *folder.glob("*.html")):
         assert "SIMULATED" in path.read_text()
     (drawn,) = folder.glob("*-loadtest.json")
     assert json.loads(drawn.read_text())["vars"]["simulated"] is True
-    assert len(list((left / "allure").glob("*-attachment.svg"))) >= len(results) - 1
+    assert len(list((characterised / "allure").glob("*-attachment.svg"))) >= len(results) - 1
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +89,109 @@ def test_a_bench_that_spoils_its_trials_is_inconclusive_and_keeps_what_was_found
     # the first start is the warm-up: four good ones, then one that is spoilt and three repetitions
     assert len(result["trials"]) == 8
     assert all(item["bad"] > 5e6 for item in result["bounds"])
+
+
+TESTS = """\
+Ahead
+    64b 1-flow unidirectional ≥ 4.7 Mpps
+In Total
+    64b 1-flow bidirectional ≥ 29% line rate in total
+Forwards
+    64b 1-flow unidirectional forwards ≥ 4.8 Mpps
+Forwards In Total
+    64b 1-flow bidirectional forwards ≥ 25% line rate in total
+Missed
+    64b 1-flow unidirectional ≥ 6 Mpps
+Another Quantity
+    64b 1-flow unidirectional loses ≤ 1% at 1 Mpps
+Costs
+    64b 1-flow unidirectional costs ≤ 1 cycles/packet
+Both Ways
+    imix bidirectional latency mean ≤ 1 ms at 20% line rate each way
+Broken
+    Cause Fault    lost reply    start=9    at=0.3
+    64b 1-flow unidirectional ≥ 4.7 Mpps
+Goes On
+    64b 1-flow unidirectional ≥ 1 Mpps
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
+    folder = tmp_path_factory.mktemp("margins")
+    suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
+    searches = ("-v", "MARGIN:on", "-v", "MARGIN_DEADLINE:20 s", "-v", "CHARACTERISE:on failure")
+    return robot_run.run(folder, suite, *searches)
+
+
+@pytest.fixture(scope="module")
+def left(done: robot_run.RobotRun) -> Path:
+    (folder,) = (done.folder / "results").iterdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def margins(left: Path) -> dict[str, MarginRecord]:
+    return {item.test: item for item in read_margins(left)}
+
+
+def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, margins: dict[str, MarginRecord]) -> None:
+    assert list(margins) == ["Ahead", "In Total", "Forwards", "Forwards In Total", "Broken", "Goes On"]
+    for test, record in margins.items():
+        status, message = done.tests[test]
+        assert status == "PASS" and message.endswith(f"\n  {record}"), message
+        assert record.simulated and record.seconds <= 20
+    assert "carries" not in done.tests["Another Quantity"][1]
+    assert "margin after each PASS of 5 rates, at most 20 s" in done.console
+
+
+def test_a_search_that_breaks_down_changes_no_verdict(
+    done: robot_run.RobotRun, margins: dict[str, MarginRecord]
+) -> None:
+    broken = margins["Broken"]
+    assert not broken.finished and "no longer answers" in broken.reason
+    assert done.tests["Broken"][0] == "PASS" and "the search is unfinished: " in done.tests["Broken"][1]
+    assert margins["Goes On"].finished
+
+
+def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord], left: Path) -> None:
+    run = read_run(left)
+    judged = {record.number for record in run.requirements}
+    mine = [item for item in run.trials if item.requirement not in judged and item.test == "Ahead"]
+    assert sum(item.trial.outcome.duration for item in mine) == pytest.approx(margins["Ahead"].seconds)
+    assert all(not item.evidence for item in mine)
+    assert min(item.trial.outcome.load.pps for item in mine) > 4.7e6
+    assert check_integrity(left).altered == ()
+    assert all(item.same for item in rejudge(left).sentences)
+
+
+def test_a_rate_that_is_missed_is_followed_by_the_capacity(done: robot_run.RobotRun) -> None:
+    assert "capacity: NDR (without loss): " in done.tests["Missed"][1]
+    assert done.tests["Costs"][0] == "FAIL" and "capacity" not in done.tests["Costs"][1]
+
+
+def test_each_trial_keeps_the_latency_of_both_directions(left: Path) -> None:
+    trials = [item.trial for item in read_run(left).trials if item.test == "Both Ways" and item.trial.number]
+    for latency in (trial.outcome.latency for trial in trials):
+        assert [(count.tx_port, count.rx_port) for count in latency] == [(0, 1), (1, 0)]
+        for count in latency:
+            # bucket 0 may be of an earlier trial, as TRex's
+            assert 0 <= sum(count.histogram.values()) - count.received <= count.histogram.get(0, 0)
+    assert trials
+
+
+def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 2 Mpps")
+    run = robot_run.start(tmp_path, suite, "-v", "MARGIN:on", "-v", "GOAL:standard")
+    try:
+        trials = (tmp_path / "results").glob
+        # the search comes after the sentence
+        wait_until(lambda: any(b'"requirement": 2' in path.read_bytes() for path in trials("*/trials.jsonl")))
+        run.send_signal(signal.SIGTERM)
+    finally:
+        run.wait(60)
+    (folder,) = (tmp_path / "results").iterdir()
+    (record,) = read_run(folder).requirements
+    assert record.verdict == "PASS"
+    assert read_margins(folder) == ()
+    assert all(item.same for item in rejudge(folder).sentences)

@@ -1,4 +1,4 @@
-"""The verdict at each fault of the simulated testbed.
+"""The verdict at each fault of the simulated testbed, and the ledger of a failure, which says where frames went.
 
 Each kind of fault is caused once, under one of the three sentences in turn; ``LINEPROOF_MATRIX=whole`` (``tox -e
 matrix``) takes every case under every sentence.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
 from lineproof.generators.site import GeneratorEndpoint
 from lineproof.project import Project
@@ -18,9 +19,11 @@ from lineproof.robot.shared import Shared
 from lineproof.robot.testbed import FaultKeywords
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
+from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.facts import NO_ROUTER, TestbedFacts
 from lineproof.testbed.opening import OpenTestbed
 from support import faults, robot_run
+from support.simulated_session import judged, opened
 
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in faults.CASES}
@@ -53,3 +56,48 @@ def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
     session = Session(plan, testbed)
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only"):
         FaultKeywords(Shared(opened=[("", session)])).cause_fault("link flap", at="0.5")
+
+
+MUCH = "64b 1-flow unidirectional ≥ 9 Mpps"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("platform", "software", "cause"),
+    [
+        ("netgate6100", "vpp", "rx-miss at TenGigabitEthernet3/0/0"),
+        ("netgate6100", "linux", "rx_missed at "),
+        ("freebsd_apu2", "igb_tuned", "Idrop at igb0"),
+    ],
+)
+def test_every_kind_of_router_accounts_for_an_overload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, software: str, cause: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project.find(ROOT), platform, software, faults.TESTBED, faults.GOAL)
+    with faults.opened(plan) as session:
+        sentence = MUCH if platform == "netgate6100" else MUCH.replace("9 Mpps", "1.2 Mpps")
+        verdict = judged(session, sentence)
+    assert verdict.ruling is Ruling.FAIL
+    (ledger,) = verdict.ledgers
+    assert ledger.lost == verdict.trials[-1].lost > 0
+    assert (
+        ledger.unexplained,
+        ledger.unexplained_before_rx,
+        ledger.unexplained_rx_to_tx,
+        ledger.unexplained_after_tx,
+    ) == (0, 0, 0, 0)
+    assert f"{cause}" in verdict.message and "its card's receive queue was full" in verdict.message
+    assert "none unexplained" in verdict.message
+
+
+@pytest.mark.slow
+def test_a_router_that_cannot_be_read_costs_the_ledger_and_not_the_verdict(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        # a reading, and the one that follows a new login
+        for _ in range(2):
+            session.cause_fault(parse_fault("ssh freeze"))
+        # 1.5 % are lost: two trials decide, and the reading after the second one succeeds
+        verdict = judged(session, "64b 1-flow unidirectional ≥ 5.1 Mpps")
+    assert verdict.ruling is Ruling.FAIL
+    assert len(verdict.ledgers) == 2 and "could not be read after trial 1" in verdict.ledgers[0].missing

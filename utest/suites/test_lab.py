@@ -15,7 +15,7 @@ from lineproof.studies.runner import StudyRun
 from lineproof.testbed.lab.place import LabPlace
 from support import robot_run
 from support.lab_rig import bench_project, lab
-from support.study_builders import SMALL
+from support.study_builders import SMALL, study_project
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ def test_a_study_has_one_place_for_all_its_variants(
     monkeypatch.setattr(LabPlace, "acquire", lambda *_: places.pop())
     (place,) = places
     home = bench_project(tmp_path, ["bench1"], "\nlab: {{coordinator: '127.0.0.1:1'}}\n")
-    (home / "variables" / "studies" / "small.yaml").write_text(SMALL.replace(ROW, ""), encoding="utf-8")
+    study_project(home, SMALL.replace(ROW, ""))
     run = StudyRun(prepare_study(Project(home), "small", "bench1", "quick", 1), tmp_path / "results")
     if problem:
         with pytest.raises(TestbedError, match="was taken from this run"):

@@ -101,6 +101,22 @@ def test_tags_labels_and_sizes_come_back_as_they_were_sent(testbed: Opened, word
             assert hops == (64 if headers.labels else 63)
 
 
+@pytest.mark.parametrize(
+    ("words", "bidirectional", "frames", "pairs"),
+    [
+        ("64b 256-networks", True, 600, [256, 256]),
+        ("64b 2000-flows", False, 3000, [2000]),
+        ("64b tcp 10k-flows", False, 3000, [3000]),
+    ],
+)
+def test_exactly_as_many_flows_are_on_the_wire(
+    testbed: Opened, words: str, bidirectional: bool, frames: int, pairs: list[int]
+) -> None:
+    seen = testbed.session.traffic.capture(testbed.profile(words), bidirectional, Load(4000.0), frames)
+    assert [len(each) for each in seen.values()] == [frames] * len(pairs)
+    assert [len({frame[26:34] for frame in each}) for each in seen.values()] == pairs
+
+
 def test_an_idle_router_is_silent(testbed: Opened) -> None:
     generator = testbed.session.testbed.facts.namespaces[0]
     before = _received(generator)

@@ -16,14 +16,12 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
-from lineproof.project import Project
-from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from support.kernel_router import run_in_router
 from support.paths import ROOT
 from support.patience import wait_until
 from support.real_trex import REASON
-from support.simulated_session import judged
+from support.simulated_session import judged, started
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
 
@@ -54,16 +52,11 @@ def put_bridges_between(session: Session, *options: str) -> None:
 @contextmanager
 def opened(folder: Path, *options: str) -> Iterator[Session]:
     """The testbed with bridges, its generator and router connected."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        session = Session.start(Plan.read(Project(ROOT), "linux_router", "linux", "netns-trex", "quick"))
-        try:
-            put_bridges_between(session, *options)
-            session.generator.connect()
-            session.router.connect()
-            yield session
-        finally:
-            session.close()
+    with started(folder, ("linux_router", "linux", "netns-trex")) as session:
+        put_bridges_between(session, *options)
+        session.generator.connect()
+        session.router.connect()
+        yield session
 
 
 def take_down(session: Session, end: str) -> None:

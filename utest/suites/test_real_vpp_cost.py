@@ -19,11 +19,10 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Trial
-from lineproof.project import Project
 from lineproof.session.judging import Judge
-from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from support import vpp_rig
+from support.simulated_session import made_ready
 
 REASON = vpp_rig.missing()
 
@@ -71,24 +70,15 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[vpp_rig.Rig]:
 
 @pytest.fixture(scope="module")
 def session(rig: vpp_rig.Rig) -> Iterator[Session]:
-    project = Project.find(rig.folder / "project")
-    quick = project.goals / "quick.yaml"
+    quick = rig.folder / "project" / "variables" / "goals" / "quick.yaml"
     quick.with_name("long.yaml").write_text(
         quick.read_text()
         .replace("goal: quick", "goal: long")
         .replace("final_trial_duration: 1\n", f"final_trial_duration: {TRIAL}\n")
         .replace("duration_sum: 10\n", f"duration_sum: {10 * TRIAL}\n")
     )
-    plan = Plan.read(project, "vpp-box", "vpp", "vpp-lab", "long")
-    session = Session.start(plan)
-    try:
-        session.generator.connect()
-        session.router.connect()
-        session.router.configure()
-        session.traffic.check_reachability()
-        yield session
-    finally:
-        session.close()
+    with vpp_rig.opened_session(rig, rig.folder, "long") as found:
+        yield made_ready(found)
 
 
 @contextmanager

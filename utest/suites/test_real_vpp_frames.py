@@ -14,11 +14,8 @@ from lineproof.core.rule import Ruling
 from lineproof.evidence.run import read_run
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.next_hops import NextHop
-from lineproof.project import Project
-from lineproof.session.plan import Plan
-from lineproof.session.session import Session
 from support import robot_run, vpp_rig
-from support.simulated_session import judged
+from support.simulated_session import judged, made_ready
 
 REASON = vpp_rig.missing()
 
@@ -81,16 +78,10 @@ def test_it_forwards_what_it_is_set_up_for_and_is_left_as_it_was(rig: vpp_rig.Ri
     assert [text.strip() for text in after] == [text.strip() for text in before]
 
 
-def test_a_neighbour_that_goes_makes_no_fail(rig: vpp_rig.Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_neighbour_that_goes_makes_no_fail(rig: vpp_rig.Rig, tmp_path: Path) -> None:
     """VPP v26.10 goes on sending with the entry's old address: nothing is lost, but the next resolution fails."""
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    session = Session.start(Plan.read(Project(rig.folder / "project"), "vpp-box", "vpp", "vpp-lab", "quick"))
-    try:
-        session.generator.connect()
-        session.router.connect()
-        session.router.configure()
-        session.traffic.check_reachability()
+    with vpp_rig.opened_session(rig, tmp_path) as session:
+        made_ready(session)
         mac = session.generator.ports[1].mac
 
         def forget(*_: object) -> None:
@@ -98,35 +89,30 @@ def test_a_neighbour_that_goes_makes_no_fail(rig: vpp_rig.Rig, tmp_path: Path, m
 
         found = judged(session, "64b unidirectional ≥ 2 kpps", on_trial=forget)
         _, gone = session.router.neighbours()
-    finally:
-        session.close()
     assert found.ruling is not Ruling.FAIL, found.message
     assert gone.problem == "the router has no neighbour entry for 100.65.2.2 on host-vr1"
     assert gone.fix == f"vppctl set ip neighbor host-vr1 100.65.2.2 {mac} static"
 
 
-def test_an_ipv6_next_hop_is_asked_of_it_by_neighbour_discovery(
-    rig: vpp_rig.Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
+def test_an_ipv6_next_hop_is_asked_of_it_by_neighbour_discovery(rig: vpp_rig.Rig, tmp_path: Path) -> None:
     names = ("host-vr0", "host-vr1")
     hops = {port: NextHop("", f"2001:db8:{port}::1", explicit=True) for port in (0, 1)}
     for port, name in enumerate(names):
         for words in (f"set interface state {name} up", f"set interface ip address {name} 2001:db8:{port}::1/64"):
             rig.cli(*words.split())
-    session = Session.start(Plan.read(Project(rig.folder / "project"), "vpp-box", "vpp", "vpp-lab", "quick"))
     try:
-        session.generator.connect()
-        expected = [port.destination for port in session.generator.ports]
-        access = session.testbed.facts.generator
-        session.generator.release()
-        settings = TrexSettings(access.host, access.sync_port, access.async_port, client=access.client, next_hops=hops)
-        with TrexGenerator(settings) as found:
-            found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
-            assert [port.destination for port in found.ports] == expected
+        with vpp_rig.opened_session(rig, tmp_path) as session:
+            session.generator.connect()
+            expected = [port.destination for port in session.generator.ports]
+            access = session.testbed.facts.generator
+            session.generator.release()
+            settings = TrexSettings(
+                access.host, access.sync_port, access.async_port, client=access.client, next_hops=hops
+            )
+            with TrexGenerator(settings) as found:
+                found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
+                assert [port.destination for port in found.ports] == expected
     finally:
-        session.close()
         for port, name in enumerate(names):
             rig.cli("set", "interface", "ip", "address", "del", name, f"2001:db8:{port}::1/64")
             rig.cli("set", "interface", "state", name, "down")

@@ -1,7 +1,7 @@
 """``lineproof rejudge``: the same verdicts from the run's folder alone, and what is said where records do not agree.
 
 That every other suite of the tests comes to the same verdicts again is checked where they are run
-(:mod:`support.rejudged`).
+(:func:`support.robot_run.check_runs`).
 """
 
 from __future__ import annotations

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pty
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from robot.api import ExecutionResult
@@ -61,12 +58,6 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
 
 
-def start(folder: Path, **more: Any) -> subprocess.Popen[bytes]:
-    suite = robot_run.write_suite(folder, *[SENTENCE] * 200)
-    command = robot_run.command(folder, suite, *robot_run.short_goal(folder), "-v", "GOAL:quick")
-    return subprocess.Popen(command, env=robot_run.environment(folder), cwd=folder, start_new_session=True, **more)
-
-
 def await_verdicts(folder: Path, count: int) -> None:
     def verdicts() -> int:
         return sum(path.read_bytes().count(b"\n") for path in folder.glob("results/*/requirements.jsonl"))
@@ -90,19 +81,4 @@ def test_a_terminal_that_is_closed_ends_the_run_in_order(tmp_path: Path) -> None
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert {item.verdict for item in read_run(folder).requirements} == {"PASS"}
     assert check_integrity(folder).altered == ()
-    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
-
-
-def test_a_run_under_nohup_goes_on_after_a_hang_up_and_ends_with_ctrl_c(tmp_path: Path) -> None:
-    with (tmp_path / "console.txt").open("w") as console:
-        ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
-        process = start(tmp_path, stdout=console, stderr=subprocess.STDOUT, preexec_fn=ignore)
-        with contextlib.ExitStack() as stack:
-            stack.callback(process.kill)
-            await_verdicts(tmp_path, 1)
-            os.killpg(process.pid, signal.SIGHUP)
-            await_verdicts(tmp_path, 4)
-            os.killpg(process.pid, signal.SIGINT)
-            assert process.wait(60) == 1
-    assert "interrupted by Ctrl-C" in (tmp_path / "console.txt").read_text()
     assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []

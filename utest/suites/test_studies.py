@@ -1,7 +1,9 @@
-"""A small study on the simulated testbed: killed and gone on with, altered, and refused."""
+"""Small studies: killed and gone on with, refused, of a real kernel with a firewall, of generators on a cable."""
 
 from __future__ import annotations
 
+import csv
+import os
 import shutil
 import signal
 import subprocess
@@ -11,23 +13,16 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.run import read_measurements, read_run
+from lineproof.studies.history import read_results
 from support.command_line import PROGRAM, environment, lineproof
 from support.patience import wait_until
-from support.study_builders import SMALL
-
-pytestmark = pytest.mark.slow
+from support.study_builders import study_project
 
 EVERY = {
     *((block, turn, "vpp", "one flow") for block in (1, 2) for turn in ("first", "last")),
     *((block, "", "linux", "one flow") for block in (1, 2)),
     *((1, turn, variant, "ramp") for turn, variant in (("first", "vpp"), ("", "linux"))),
 }
-
-
-def project(folder: Path, text: str = SMALL) -> Path:
-    (folder / "variables" / "studies").mkdir(parents=True, exist_ok=True)
-    (folder / "variables" / "studies" / "small.yaml").write_text(text, encoding="utf-8")
-    return folder
 
 
 def runs(folder: Path) -> list[Path]:
@@ -38,9 +33,10 @@ def measured(run: Path) -> Counter[tuple[int, str, str, str]]:
     return Counter((found.block, found.turn, found.variant, found.row) for found in read_measurements(run))
 
 
+@pytest.mark.slow
 def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     """No measurement is made twice, none is lost, and the run that went on is whole by itself."""
-    project(tmp_path)
+    study_project(tmp_path)
     with (tmp_path / "console.txt").open("wb") as console:
         words = [*PROGRAM, "study", "run", "small", "--goal", "quick"]
         process = subprocess.Popen(words, stdout=console, cwd=tmp_path, env=environment(tmp_path))
@@ -81,9 +77,153 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     assert (elsewhere / second.name / "study.csv").read_text() == (second / "study.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_option(tmp_path: Path) -> None:
-    project(tmp_path)
+    study_project(tmp_path)
     ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--results", "/proc/x")
     assert ran.returncode == 2
     assert "cannot be made: " in ran.stderr and "; keep results elsewhere: --results /another/folder" in ran.stderr
     assert "RESULTS:" not in ran.stderr + ran.stdout
+
+
+FIREWALL = """\
+study: small
+title: A firewall of a Linux kernel
+platform: linux_router
+repeats: 2
+seconds: 0.5
+baseline: without
+measures:
+  one flow: {cpu_time: 64b 1-flow unidirectional, at: 50 kpps}
+variants:
+  without: {software: linux}
+  2000 rules:
+    software: linux
+    commands:
+      - do: >-
+          sh -c '{ echo "add table ip lineproof";
+          echo "add chain ip lineproof forward { type filter hook forward priority 0; policy drop; }";
+          for i in $(seq 2000); do echo "add rule ip lineproof forward ip saddr 198.18.$((i / 250)).$((i % 250)) drop";
+          done; echo "add rule ip lineproof forward accept"; } | nft -f -'
+        undo: nft delete table ip lineproof
+"""
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(shutil.which("nft") is None, reason="this machine has no 'nft' (Debian: nftables)")
+def test_two_thousand_rules_cost_a_frame_microseconds(tmp_path: Path) -> None:
+    study_project(tmp_path, FIREWALL)
+    ran = lineproof(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
+    (run,) = runs(tmp_path)
+    found = read_results(run)
+    records = read_measurements(run)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(records) == 6 and not found.gaps and not found.simulated
+    without, filtered = (found.cells["one flow", name].summary for name in ("without", "2000 rules"))
+    assert without is not None and filtered is not None and without.minimum > 500
+    # rule after rule: more than a nanosecond each, however busy the machine
+    assert filtered.median - without.median > 2000
+    assert all(record.figures["windows"] >= 5 and record.unit == "ns/packet" for record in records)
+    # rules that do not match, and one that accepts
+    assert all(record.figures["forwarded_pps"] > 0.99 * record.figures["offered_pps"] for record in records)
+    assert "Machine of the run: " in ran.stdout and f"{os.cpu_count()} CPU" in ran.stdout
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
+
+
+@pytest.mark.netns
+def test_a_command_that_the_router_has_not_is_a_gap_with_its_reason(tmp_path: Path) -> None:
+    study_project(tmp_path, FIREWALL.replace("nft -f -", "no-such-nft -f -").replace("repeats: 2", "repeats: 1"))
+    ran = lineproof(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
+    (run,) = runs(tmp_path)
+    (cell,) = read_results(run).gaps
+    assert cell.variant == "2000 rules" and "no-such-nft" in cell.gaps[0]
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+
+
+SENDERS = """\
+study: senders
+title: Two senders
+platform: linux_router
+testbed: slow
+bypass: true
+repeats: 3
+seconds: 0.3
+unit: kpps
+measures:
+  64b: {sends: 64b 1-flow unidirectional}
+  512b: {sends: 512b 1-flow unidirectional}
+  imix: {sends: imix 1-flow unidirectional, repeats: 1}
+variants:
+  own: {measures: [64b, 512b]}
+  away: {testbed: far, measures: [64b]}
+  iperf3: {testbed: slow-iperf3}
+"""
+TESTBED = "testbed: {}\ndescription: slow ports\nkind: {}\nwarm_up: 0\n{}"
+TOLERANCE = "tolerance: {under: 0.01, over: 0.01}\n"
+SLOW = "port_speed: 40 Mbps\n" + TOLERANCE
+"""About 60 kpps of 64 bytes."""
+
+
+def senders(folder: Path, platform: str = "linux_router", **testbeds: str) -> None:
+    study_project(folder, SENDERS.replace("linux_router", platform), "senders")
+    (folder / "variables" / "testbeds").mkdir()
+    for name, text in testbeds.items():
+        (folder / f"variables/testbeds/{name.replace('_', '-')}.yaml").write_text(text)
+
+
+def table(folder: Path) -> tuple[Path, dict[tuple[str, str], dict[str, str]]]:
+    (run,) = runs(folder)
+    with (run / "study.csv").open() as file:
+        return run, {(row["row"], row["variant"]): row for row in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+def test_what_is_not_here_is_a_gap_and_no_failure(tmp_path: Path) -> None:
+    senders(tmp_path, "netgate6100", slow=TESTBED.format("slow", "simulated", ""))
+    (tmp_path / "variables/testbeds/slow-iperf3.yaml").write_text(TESTBED.format("slow-iperf3", "hardware", HARDWARE))
+    ran = lineproof(tmp_path, "study", "run", "senders", "--goal", "quick")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    run, found = table(tmp_path)
+    assert "SIMULATED" in ran.stdout and found["64b", "own"]["n"] == "3"
+    # a simulated generator fills its ports, and says nothing of a real one: the mark stands above it
+    assert found["64b", "own"]["fit_1g"] == "true" and "own, line rate of 1 Gbit/s: fit with every row" in ran.stdout
+    assert found["64b", "away"]["gaps"].startswith("not here: no file describes a testbed 'far'")
+    assert "the generator 'iperf3' sends no frames of several sizes" in found["imix", "iperf3"]["gaps"]
+    assert found["64b", "iperf3"]["gaps"].startswith("not here: ")
+    assert {record.excused for record in read_measurements(run) if record.value is None} == {True}
+    assert "Frames/s over frame size" in (run / "study.html").read_text()
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
+
+    again = lineproof(tmp_path, "study", "run", "senders", "--goal", "quick", "--resume", run.name)
+    assert again.returncode == 0 and "6 measurements: carried over" in again.stdout
+
+
+HARDWARE = """\
+generator:
+  type: iperf3
+  ports:
+    - {interface: lr-nowhere0, namespace: lr-nowhere-a}
+    - {interface: lr-nowhere1, namespace: lr-nowhere-b}
+router: {address: 192.0.2.1, user: root, key: /nonexistent}
+"""
+
+
+@pytest.mark.netns
+def test_two_real_senders_on_one_cable(tmp_path: Path) -> None:
+    senders(
+        tmp_path,
+        slow=TESTBED.format("slow", "netns", SLOW + "generator: {type: trafgen}\n"),
+        slow_iperf3=TESTBED.format("slow-iperf3", "netns", SLOW + "generator: {type: iperf3}\n"),
+    )
+    ran = lineproof(tmp_path, "study", "run", "senders", "--goal", "quick")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    run, found = table(tmp_path)
+    for row in ("64b", "512b"):
+        for variant in ("own", "iperf3"):
+            cell = found[row, variant]
+            # however busy this machine is: something was sent, no more than the port carries, at a price
+            assert cell["n"] == "3" and 0 < float(cell["l1_gbps"]) < 0.041
+            # a shell counts CPU time in ticks of 10 ms, which may be more than a few thousand frames take
+            assert float(cell["cpu_seconds_per_mframe"] or row == "512b") > 0 and cell["fit_1g"] == ""
+    assert "its port has 0.04 Gbit/s" in ran.stdout
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,10 +18,8 @@ from lineproof.core.verdict import Verdict
 from lineproof.session.explaining import explained, read_under_load
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session
-from support.costly_router import overloaded
 from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed, wait_until
-from support.processors import anywhere_afterwards, keep_to
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'")]
 
@@ -156,6 +154,63 @@ def test_a_generator_at_its_limit_is_named_and_no_router(session: Session) -> No
     assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
     lost = sum(trial.lost for trial in verdict.trials)
     assert [found.rule for found in verdict.why.explanations] == (["generator"] if not lost else [])
+
+
+def keep_to(cpu: int) -> None:
+    """The processes that this one has started, and theirs: what sends is among them."""
+    _place(os.getpid(), {cpu})
+
+
+@contextlib.contextmanager
+def anywhere_afterwards() -> Iterator[None]:
+    """Afterwards :func:`keep_to` is undone."""
+    try:
+        yield
+    finally:
+        _place(os.getpid(), os.sched_getaffinity(0))
+
+
+def _place(parent: int, cpus: set[int]) -> None:
+    for listed in Path(f"/proc/{parent}/task").glob("*/children"):
+        for pid in map(int, listed.read_text().split()):
+            # a process may end meanwhile
+            with contextlib.suppress(OSError):
+                for thread in Path(f"/proc/{pid}/task").iterdir():
+                    os.sched_setaffinity(int(thread.name), cpus)
+            with contextlib.suppress(OSError):
+                _place(pid, cpus)
+
+
+FEWEST, MOST = 600, 12_000
+"""Rules of a table that no packet of the tests is in; the router compares each packet with one after the other."""
+FIRST = 1000
+"""The priority of the first: before those of the main table, of which the last is 32766."""
+
+
+@contextlib.contextmanager
+def rules(session: Session, count: int, first: int = FIRST) -> Iterator[None]:
+    """The router with *count* rules more that no packet matches."""
+    batch = f"for i in $(seq {first} {first + count - 1}); do echo rule {{}} pref $i from 192.0.2.1 table 77; done"
+    run_in_router(session, "sh", "-c", f"{batch.format('add')} | ip -batch -")
+    try:
+        yield
+    finally:
+        run_in_router(session, "sh", "-c", f"{batch.format('del')} | ip -batch -")
+
+
+def overloaded(session: Session, attempt: Callable[[], Verdict]) -> Verdict:
+    """The verdict of *attempt* with as many rules as the router needs until frames are lost.
+
+    Each time twice as many: with much more than it needs the router holds up its sender, too, and the two share
+    what is seen.
+    """
+    with contextlib.ExitStack() as stack:
+        present, wanted = 0, FEWEST
+        while True:
+            stack.enter_context(rules(session, wanted - present, FIRST + present))
+            present, wanted = wanted, 2 * wanted
+            if (verdict := attempt()).ruling is not Ruling.PASS or wanted > MOST:
+                return verdict
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two processors")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,21 @@ LINK = 10e9
 SENTENCE = "64b unidirectional ≥ 5 Mpps"
 RUN = "20261121T040000Z-abc123"
 ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
+
+
+class Elements(HTMLParser):
+    """The elements and addresses of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.addresses: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        """Collect both."""
+        self.found.add(tag)
+        self.addresses |= {value for name, value in attrs if name in ("src", "href")}
 
 
 @dataclass(frozen=True, slots=True)

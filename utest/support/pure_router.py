@@ -10,7 +10,8 @@ LINE = 14_880_952.0
 
 @dataclass
 class PureRouter:
-    """``capacity``: frames/s of each direction; ``buffer``: frames that wait and come in the end.
+    """``capacity``: frames/s of each direction; ``buffer``: frames that wait and come in the end; ``counts_held``:
+    whether they are known to have waited: so short trials of a router with a deep queue lose nothing.
 
     ``ceiling``: the most the generator sends; ``spoils``: numbers of the trials (from 0) that the testbed spoils;
     ``breaks``: the number of the trial at which it breaks down; ``burst``: trials that lose a frame at any load.
@@ -24,6 +25,7 @@ class PureRouter:
     spoils: frozenset[int] = frozenset()
     breaks: int | None = None
     burst: frozenset[int] = frozenset()
+    counts_held: bool = False
     asked: list[tuple[float, float]] = field(default_factory=list)
 
     def __call__(self, load: Load, duration: float) -> Outcome:
@@ -36,8 +38,10 @@ class PureRouter:
             capacity = self.capacity * (self.weaker if direction else 1.0)
             intended = int(load.pps * duration)
             offered = int(min(load.pps, self.ceiling) * duration)
-            forwarded = min(offered, int(capacity * duration) + self.buffer) - (number in self.burst)
-            counts.append(DirectionCount(direction, 1 - direction, intended, offered, forwarded))
+            at_once = min(offered, int(capacity * duration))
+            held = min(offered - at_once, self.buffer)
+            ends = (direction, 1 - direction, intended, offered, at_once + held - (number in self.burst))
+            counts.append(DirectionCount(*ends, backlog=held if self.counts_held else None))
         problems = (Problem(Fault.LINK_DOWN, "port 0"),) if number in self.spoils else ()
         return Outcome(load, duration, duration, 1_795_000_000.0 + number, tuple(counts), problems)
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from robot.api import ExecutionResult
 
+from lineproof.evidence.another_sla import judge_another_sla
+from lineproof.evidence.rejudging import rejudge
 from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
-from support.rejudged import check_runs
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRun:
-    """Run *suite* to its end, in *folder*, and judge it again from what it left (:mod:`.rejudged`).
+    """Run *suite* to its end, in *folder*, and judge it again from what it left (:func:`check_runs`).
 
     Raises subprocess.TimeoutExpired after *limit* seconds.
     """
@@ -72,6 +73,22 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
         for test in result.suite.all_tests:
             tests[test.name] = (test.status, test.message)
     return RobotRun(status, text, tests, folder)
+
+
+def check_runs(results: Path) -> None:
+    """Each run below *results* comes to the same verdicts again, for the same reasons in the same words:
+    the records must suffice, whatever happened in it.
+
+    So do its sentences as those of another suite: each to a verdict that it has in this test.
+    """
+    for folder in sorted(path.parent for path in results.glob("*/inputs")):
+        found = rejudge(folder)
+        for item in found.sentences:
+            told = (*item.problems, *item.notes)
+            assert item.same and not told, f"{folder}: {item.record.message}\nagain: {item.verdict}\n{told}"
+        verdicts = {(item.record.test, item.record.sentence, item.record.verdict) for item in found.sentences}
+        for other in judge_another_sla(folder, None)[1]:
+            assert (other.asked.test, other.asked.sentence, other.ruling.value) in verdicts, f"{folder}: {other}"
 
 
 def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +31,50 @@ from support.fake_cli import FakeCli
 from support.fork_server import ForkedProcess
 from support.paths import ROOT
 from support.served_bench import served
-from support.tcp_relay import relay
 from support.vpp_rig import start_process, start_server
+
+
+class TcpRelay:
+    """To *target* of this machine. ``port``: its own."""
+
+    def __init__(self, target: int) -> None:
+        self._target, self._ends = target, list[socket.socket]()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """End all connections."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Take no further ones."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                far = socket.create_connection(("127.0.0.1", self._target), 10)
+                self._ends += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=_pump, args=pair, daemon=True).start()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    for end in (source, sink):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
 
 TESTBED = """\
 testbed: lab
@@ -165,7 +209,7 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
     file = project.platforms / "netgate6100.yaml"
     testbed = read_testbed(project.testbeds, "simulated")
     opened = open_testbed(testbed, platform, software, platform_file=file)
-    with opened as bench, relay(bench.facts.router.port) as link:
+    with opened as bench, contextlib.closing(TcpRelay(bench.facts.router.port)) as link:
         router, generator = bench.facts.router, bench.facts.generator
         known = folder / "known_hosts"
         write_known_hosts(known, "127.0.0.1", link.port, router.known_hosts_path.read_text().split(maxsplit=1)[1])
@@ -194,7 +238,7 @@ def described(folder: Path, name: str) -> Iterator[Rig]:
     machine = CommandLine()
     words = ("do ", "no ", "ip ", "arp ", "copy ", "configure replace ", "show arp ", "show archive")
     cli = FakeCli(folder, dict.fromkeys(words, machine.answer))
-    with contextlib.closing(cli), relay(cli.login.port) as link, served(folder) as bench:
+    with contextlib.closing(cli), contextlib.closing(TcpRelay(cli.login.port)) as link, served(folder) as bench:
         login, known = cli.login, folder / "relay_hosts"
         write_known_hosts(known, "127.0.0.1", link.port, login.known_hosts_path.read_text().split(maxsplit=1)[1])
         names = {"port": link.port, "user": login.user, "key": login.key_path, "known_hosts": known}

@@ -26,12 +26,14 @@ def started(
     words: tuple[str, str, str] = (faults.PLATFORM, faults.SOFTWARE, faults.TESTBED),
     bypass: bool = False,
     home: Path = ROOT,
+    goal: str = faults.GOAL,
     **keys: Any,
 ) -> Iterator[Session]:
     """A session that is connected to nothing yet. ``words``: platform, software, testbed; ``keys``: of its file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        plan = Plan.read(Project.find(home), *words, faults.GOAL)
+        for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+            patch.setenv(name, str(folder))
+        plan = Plan.read(Project.find(home), *words, goal)
         session = Session.start(replace(plan, testbed=plan.testbed.model_copy(update=keys)), bypass=bypass)
         try:
             yield session
@@ -47,6 +49,15 @@ def opened(folder: Path, **keys: Any) -> Iterator[Session]:
         plan = Plan.read(Project.find(ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
         with faults.opened(replace(plan, testbed=plan.testbed.model_copy(update=keys))) as found:
             yield found
+
+
+def made_ready(session: Session) -> Session:
+    """The same, as a suite's set-up leaves it."""
+    session.generator.connect()
+    session.router.connect()
+    session.router.configure()
+    session.traffic.check_reachability()
+    return session
 
 
 def owed(session: Session, sentence: str) -> Verdict:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lineproof.evidence.records import MeasurementRecord
+from lineproof.project import Project
 from lineproof.studies.order import visits_of
 from lineproof.studies.study import Study, load_study
 
@@ -26,6 +27,14 @@ published:
   rows:
     one flow: {linux: 4.32, vpp: [33.5, 33.7, 33.9]}
 """
+
+
+def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Project:
+    """A project in *folder* with the study *name*, which *text* is."""
+    path = folder / "variables" / "studies" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return Project(folder)
 
 
 def study_of(folder: Path, text: str = SMALL) -> Study:

@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from support import robot_run
 from support.patience import wait_until
+from support.simulated_session import started
 
 INTERFACES = ("vr0", "vr1")
 STARTUP = """\
@@ -165,3 +167,10 @@ def start_process(stack: contextlib.ExitStack, *command: str) -> subprocess.Pope
 
     stack.callback(end)
     return found
+
+
+@contextlib.contextmanager
+def opened_session(found: Rig, folder: Path, goal: str = "quick") -> Iterator[Session]:
+    """A session on it that is connected to nothing yet, with *folder* as its runtime folder."""
+    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=found.folder / "project", goal=goal) as opened:
+        yield opened

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from lineproof.system.network_namespace import configure, inside
-from lineproof.testbed.namespaces import Cable, Topology, build_topology
+from lineproof.system.network_namespace import inside
+from lineproof.testbed.namespaces import Cable, Topology
 from lineproof_bench.backend import FieldVariable, StreamTraffic
-from lineproof_bench.wire import WireBackend, WirePort
+from lineproof_bench.wire import WireBackend
 from support.patience import wait_until
 
 
@@ -26,38 +24,6 @@ def kernel(namespace: str, interface: str) -> dict[str, dict[str, int]]:
     found = json.loads(run(*inside(namespace), "ip", "-s", "-s", "-j", "link", "show", "dev", interface))
     stats: dict[str, dict[str, int]] = found[0]["stats64"]
     return stats
-
-
-@contextlib.contextmanager
-def routed() -> Iterator[Topology]:
-    """Both namespaces, with a Linux router configured in one."""
-    with build_topology() as found:
-        for cable in found.cables:
-            interface = f"dev {cable.router_interface}"
-            configure(
-                found.router,
-                f"addr add {cable.router_address} {interface}",
-                f"neigh add {cable.port_ipv4} lladdr {cable.port_mac} nud permanent {interface}",
-                f"route add {cable.network} via {cable.port_ipv4}",
-            )
-        run(*inside(found.router), "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
-        yield found
-
-
-@contextlib.contextmanager
-def opened(topology: Topology) -> Iterator[WireBackend]:
-    """A backend with both ports."""
-    made = WireBackend(
-        [
-            WirePort(
-                *(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac),
-                *(cable.port_ipv4, cable.router_ipv4),
-            )
-            for cable in topology.cables
-        ]
-    )
-    with contextlib.closing(made):
-        yield made
 
 
 def stream(

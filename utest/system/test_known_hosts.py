@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.errors import TestbedError
-from lineproof.system.known_hosts import HostKeyCheck, fingerprint, read_known_hosts
+from lineproof.system.known_hosts import HostKeyCheck, read_known_hosts
 from lineproof.system.login import Login
 from lineproof_bench.shells.ssh_library import asyncssh
 
@@ -156,10 +156,6 @@ def test_any_file_is_read_or_refused_with_its_line(data: bytes) -> None:
             line.is_of("router")
     except TestbedError as error:
         assert str(error).startswith("known_hosts:") and str(error).isprintable()
-
-
-def test_the_fingerprint_is_that_of_ssh() -> None:
-    assert fingerprint(KEY.public_data) == KEY.get_fingerprint()
 
 
 def test_a_fingerprint_in_the_testbed_file_takes_the_place_of_known_hosts(tmp_path: Path) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import pwd
 import re
-import stat
 import subprocess
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from lineproof.errors import ConfigError
+from lineproof.errors import ConfigError, TestbedError
 from lineproof.system.network_namespace import configure, inside
 from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.namespaces import CONTROL, MTU, build_topology
@@ -103,31 +102,11 @@ def test_the_server_refuses_passwords(tmp_path: Path) -> None:
     assert "ListenAddress 127.0.0.1:2222" in text and "AllowUsers root" in text
 
 
-@pytest.mark.netns
-def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
-    with build_topology() as topology:
-        server = sshd.prepare(tmp_path / "ssh", topology.router)
-        assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
-        assert stat.S_IMODE(server.client_key.stat().st_mode) == 0o600
-        process = subprocess.Popen(server.argv, stderr=subprocess.DEVNULL)
-        try:
-            line = ("ssh", "-F", "none", "-i", str(server.client_key), "-p", str(server.port))
-            options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"UserKnownHostsFile={server.known_hosts}")
-            flags = [word for option in options for word in ("-o", option)]
-            done = None
-            for _ in range(50):
-                done = subprocess.run(
-                    [*line, *flags, f"{server.user}@{server.host}", "ip -o link show; exit 7"],
-                    capture_output=True,
-                    text=True,
-                    timeout=60,
-                    check=False,
-                )
-                if done.returncode != 255:
-                    break
-                time.sleep(0.1)
-            assert done is not None and done.returncode == 7, done
-            assert "eth0@" in done.stdout and "eth1@" in done.stdout and "port0@" not in done.stdout
-        finally:
-            process.terminate()
-            process.wait(30)
+def test_a_user_without_an_account_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(sshd, "find_program", lambda name: f"/usr/sbin/{name}")
+    with pytest.raises(TestbedError, match=r"has no account on this machine, .* expected a line .* in /etc/passwd"):
+        sshd.prepare(tmp_path / "sshd", "lr-none")

@@ -109,17 +109,3 @@ def test_only_the_main_thread_starts_what_ends_with_its_parent(tmp_path: Path) -
     thread.join()
     assert direct[0].wait(10) == -signal.SIGTERM
     assert found[0].runs and found[0].close() == ""
-
-
-def test_a_killed_owner_leaves_no_process(tmp_path: Path) -> None:
-    code = (
-        "import sys, time; from pathlib import Path; from lineproof.testbed.process import TestbedProcess\n"
-        f"log = Path({str(tmp_path)!r}) / 'log'\n"
-        f"child = (sys.executable, '-c', 'import sys; sys.stdin.readline(); ' + {READY!r} + '; sys.stdin.read()')\n"
-        "print(TestbedProcess('child', child, log, {}).pid, flush=True); time.sleep(60)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
-        assert owner.stdout is not None
-        child = psutil.Process(int(owner.stdout.readline()))
-        owner.kill()
-    child.wait(10)

@@ -103,17 +103,6 @@ def test_a_neighbour_that_is_lost_is_not_configured_any_more() -> None:
     assert [row[0] for row in backend.state().configuration.neighbours] == names[:1]
 
 
-def test_a_link_is_down_as_long_as_it_flaps() -> None:
-    backend, clock = faulty(parse_fault("link flap", start=0, at=1, port=1, **{"for": 2}))
-    assert backend.link_up(1)
-    clock.time += 2
-    assert backend.link_up(0) and not backend.link_up(1)
-    assert [row.link_up for row in backend.state().interfaces] == [True, False]
-    assert backend.state().configuration.up != ()
-    clock.time += 2
-    assert backend.link_up(1)
-
-
 def test_a_reboot_forgets_counters_uptime_and_configuration() -> None:
     backend, clock = faulty(parse_fault("router reboot", start=2, at=0.5, **{"for": 10}))
     send(backend, clock)
@@ -133,12 +122,6 @@ def test_unsent_frames_are_reported_as_a_full_queue() -> None:
     offered, forwarded = send(backend, clock)
     assert offered == forwarded == pytest.approx(800_000, abs=2)
     assert backend.counters(0).queue_full == pytest.approx(200_000, abs=2)
-    assert send(backend, clock) == (1_000_000, 1_000_000)
-
-
-def test_duplicates_are_received_and_not_sent() -> None:
-    backend, clock = faulty(parse_fault("duplicated frames", share=0.01, **{"for": 1}))
-    assert send(backend, clock) == (1_000_000, 1_010_000)
     assert send(backend, clock) == (1_000_000, 1_000_000)
 
 
@@ -184,11 +167,6 @@ def test_a_wrong_fault_is_refused_in_words(kind: str, words: dict[str, float], s
     with pytest.raises(ConfigError) as caught:
         parse_fault(kind, **words)
     assert says in str(caught.value)
-
-
-def test_a_port_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="there is no port 7"):
-        faulty(parse_fault("link flap", port=7))
 
 
 def test_a_wrong_fault_in_a_testbed_file_names_its_line(tmp_path: Path) -> None:

@@ -9,16 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
-from lineproof_bench.model.forwarding import StreamLoad, StreamPart, cost_per_frame, forward, placement, vector_size
+from lineproof_bench.model.forwarding import (
+    Forwarding,
+    StreamLoad,
+    StreamPart,
+    cost_per_frame,
+    forward,
+    placement,
+    vector_size,
+)
+from lineproof_bench.model.latency import delay_of
 from lineproof_bench.model.schema import Nic, RouterModel, router_model
-from support.model_bench import PLATFORM_FILE, PROJECT
+from lineproof_bench.packet_groups import Delay
+from support.model_bench import PROJECT
 
 
 @cache
-def model(software: str = "vpp", rx_queues: int | None = None) -> RouterModel:
-    return router_model(read_platform(PROJECT.platforms, "netgate6100"), software, rx_queues, PLATFORM_FILE)
+def model(software: str = "vpp", rx_queues: int | None = None, platform: str = "netgate6100") -> RouterModel:
+    return router_model(read_platform(PROJECT.platforms, platform), software, rx_queues)
 
 
 def test_vpp_deals_the_queues_of_all_ports_in_one_turn() -> None:
@@ -107,14 +116,49 @@ def test_more_offered_load_never_forwards_less(pps: float, more: float, software
     assert total(pps * more) >= total(pps) * (1 - 1e-6)
 
 
-def test_a_platform_without_a_model_says_so() -> None:
-    with pytest.raises(ConfigError, match="has no 'model:'"):
-        router_model(read_platform(PROJECT.platforms, "linux_router"), "linux")
-
-
 def test_vpp_with_each_number_of_queues_is_a_software_of_its_own() -> None:
     found = [
         router_model(read_platform(PROJECT.platforms, "netgate6100"), name) for name in ("vpp-1q", "vpp-2q", "vpp")
     ]
     assert [one.rx_queues for one in found] == [1, 2, 3]
     assert len({one.software for one in found}) == 1
+
+
+CASES = [model(), model("linux"), model("cx5_dpdk", None, "gowin_n305"), model("igb_generic", None, "freebsd_apu2")]
+
+
+def offered(router: RouterModel, pps: float) -> tuple[Forwarding, Delay]:
+    """One queue after a long time at *pps*: its ring is full where frames are lost."""
+    loads = [StreamLoad(0, pps, 64, (StreamPart(0, 1, 1.0),))]
+    found = forward(router, loads)
+    return found, delay_of(router, found, loads, 0, {(0, 0): router.ring} if found.loss else {})
+
+
+def capacity(router: RouterModel) -> float:
+    """Frames/s of one queue that are forwarded without loss."""
+    low, high = 0.0, router.link_bps / 672
+    while high - low > 1:
+        middle = (low + high) / 2
+        low, high = (middle, high) if offered(router, middle)[0].loss == 0 else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("router", CASES)
+def test_latency_rises_with_the_load_and_most_near_capacity(router: RouterModel) -> None:
+    top = capacity(router)
+    rows = [offered(router, share * top) for share in (0.01, 0.3, 0.6, 0.9, 0.97, 0.99, 1.05)]
+    assert [found.loss > 0 for found, _ in rows] == [False] * 6 + [True]
+    means = [delay.least + delay.wait for _, delay in rows]
+    assert means == sorted(means)
+    assert means[-1] > 3 * means[2]
+    for mean, (_, delay) in zip(means, rows, strict=True):
+        assert delay.least <= mean <= delay.most
+    # a full ring before a server: nothing waits less
+    assert means[-1] == pytest.approx(rows[-1][1].most)
+
+
+def test_streams_of_busier_cores_have_more_latency() -> None:
+    router = model("linux")
+    loads = [StreamLoad(0, 500e3, 64, (StreamPart(0, 1, 1.0),)), StreamLoad(0, 50e3, 64, (StreamPart(1, 1, 1.0),))]
+    found = forward(router, loads)
+    assert delay_of(router, found, loads, 0, {}).wait > delay_of(router, found, loads, 1, {}).wait

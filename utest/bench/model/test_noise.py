@@ -32,12 +32,6 @@ def trial(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, l
     return new, new - (backend.counters(1).ipackets - received)
 
 
-def test_no_noise_by_default() -> None:
-    backend, clock = configured_model("vpp")
-    assert [trial(backend, clock, 0.97 * CAPACITY, 60)[1] for _ in range(5)] == [0] * 5
-    assert SimulatedSettings(testbed="x", kind="simulated").noise is None
-
-
 def test_capacity_varies_between_trials_by_the_given_deviation() -> None:
     backend, clock = configured_model("vpp", noise=Noise(capacity=0.003), seed=7)
     forwarded = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -69,40 +68,6 @@ def test_just_above_capacity_only_what_exceeds_the_ring_is_lost() -> None:
     clock.time += 101
     lost = backend.counters(0).opackets - backend.counters(1).ipackets
     assert lost == pytest.approx((over - top) * 100 - RING, abs=100)
-
-
-@given(
-    bursts=st.lists(st.tuples(st.floats(1e5, 15e6), st.floats(1e-4, 0.02), st.floats(0, 0.005)), max_size=5),
-    looks=st.lists(st.floats(0, 0.1), max_size=6),
-    software=st.sampled_from(["vpp", "linux"]),
-)
-@settings(max_examples=40, deadline=None)
-def test_every_frame_has_one_fate_however_often_counts_are_read(
-    bursts: list[tuple[float, float, float]], looks: list[float], software: str
-) -> None:
-    counted = []
-    for seen in ([], sorted(looks)):
-        backend, clock = configured_model(software)
-        events = _events(bursts)
-        for at, pps, seconds in events:
-            for look in (look for look in seen if clock.time < look < at):
-                clock.time = look
-                backend.counters(1)
-            clock.time = at
-            backend.start({0: traffic("64b var2", pps)}, seconds)
-        clock.time += 1.0
-        sent, came = backend.counters(0).opackets, backend.counters(1).ipackets
-        missed = sum(row.rx_missed + row.tx_dropped for row in backend.state().interfaces)
-        assert sent == came + missed
-        counted.append(came)
-    assert counted[0] == pytest.approx(counted[1], abs=20)
-
-
-def _events(bursts: list[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
-    at = 0.0
-    for pps, seconds, pause in bursts:
-        yield at, pps, seconds
-        at += seconds + pause
 
 
 def test_latency_of_a_full_ring_is_its_length_and_less_for_a_short_burst() -> None:
@@ -171,18 +136,6 @@ def test_a_second_of_traffic_has_few_events(
     clock.time = began + 2
     assert not backend.sending(0)
     assert backend.events < MOST
-
-
-@pytest.mark.parametrize("share", [0.99, 0.9999, 1 - 1e-9])
-def test_a_ring_is_predicted_by_what_comes_when_most_is_lost(share: float) -> None:
-    clock = HandClock()
-    backend = Counting(platform(), "vpp", clock)
-    backend.configure(configuration(backend))
-    backend.lose(1, share)
-    backend.start({0: traffic("64b", 14e6), 1: traffic("64b", 14e6, swapped=True)}, 1.0)
-    clock.time = 2.0
-    assert backend.counters(1).opackets == 14_000_000
-    assert backend.events < 60
 
 
 @pytest.mark.parametrize("noise", [None, Noise(warm_up=WarmUp(dip=0.1, seconds=1.3))])

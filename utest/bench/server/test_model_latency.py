@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lineproof_bench.backend import PortDescription
-from lineproof_bench.packet_groups import Delay, PacketGroups, bucket_of
+from lineproof_bench.packet_groups import Delay, PacketGroups
 from lineproof_bench.server.params import Params
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
@@ -83,13 +81,6 @@ def test_frames_of_many_lengths_add_up() -> None:
     backend, clock = started([parse_stream(1, Params(given), PORT)], duration=1.003)
     clock.time += 2
     assert backend.counters(0).opackets == 1003
-
-
-@pytest.mark.parametrize(
-    ("usec", "key"), [(0, 0), (9.9, 0), (10, 10), (99, 90), (100, 100), (999.9, 900), (1000, 1000), (25_000, 20_000)]
-)
-def test_buckets_are_trexs(usec: float, key: int) -> None:
-    assert bucket_of(usec) == key
 
 
 def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:

@@ -211,12 +211,6 @@ def test_counters_in_one_message_show_one_moment() -> None:
 
 
 @pytest.mark.slow
-def test_zipped_requests_get_zipped_answers(client: Client) -> None:
-    assert client.zipped(client.request("ping"))["result"]["ts"] > 0
-    assert len(client.zipped([client.request("ping")] * 3)) == 3
-
-
-@pytest.mark.slow
 def test_versions(client: Client) -> None:
     def sync(major: int, minor: int) -> Any:
         return client.call("api_sync", api_vers=[{"type": "core", "major": major, "minor": minor}])

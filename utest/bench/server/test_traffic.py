@@ -155,17 +155,6 @@ def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> No
     assert client.call("get_port_status", port_id=0)["state"] == "STREAMS"
 
 
-def test_only_known_messages_are_published(client: Client) -> None:
-    prepared(client, 0, 1)
-    client.start(0, duration=2)
-    client.start(1, duration=2)
-    messages = client.published(1.2) + client.barrier()
-    assert {message["name"] for message in messages} == {"trex-global", "trex-event", "trex-barrier"}
-    assert all({"name", "type", "data"} <= set(message) for message in messages)
-    assert sum(message["name"] == "trex-global" for message in messages) >= 3, "at least each 0.5 s"
-    assert not [key for m in messages if m["name"] == "trex-global" for key, v in m["data"].items() if v is None]
-
-
 def test_baseline(client: Client) -> None:
     client.call("publish_now", key=5, baseline=True)
     messages = client.published(10, '"trex-barrier","type":5')

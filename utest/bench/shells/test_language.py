@@ -50,12 +50,6 @@ def test_lines(line: str, stdout: str, status: int) -> None:
     assert (output.stdout, output.status) == (stdout, status)
 
 
-def test_an_unknown_command_is_not_found() -> None:
-    machine, _ = simulated("linux")
-    output = machine.run("foo --bar")
-    assert (output.stderr, output.status) == ("sh: 1: foo: not found\n", 127)
-
-
 @pytest.mark.parametrize("line", ["echo 'a", 'echo "a', "a &&", "| a", "echo $(id)", "a & b", "(a)"])
 def test_unknown_syntax_is_an_error(line: str) -> None:
     with pytest.raises(SyntaxIssue):
@@ -94,16 +88,6 @@ def test_vpp_commands(command: str, expected: str) -> None:
     output = machine.run(command)
     assert expected in output.stdout
     assert output.status == 0
-
-
-def test_vpp_takes_configuration_and_shows_it() -> None:
-    machine, _ = simulated("vpp")
-    machine.run("vppctl set interface state eth1 up; vppctl set interface ip address eth1 100.65.1.1/24")
-    assert machine.run("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:01:02 static").stdout == ""
-    assert machine.run("vppctl ip route add 16.0.0.0/8 via 100.65.1.2").stdout == ""
-    assert "100.65.1.2 eth1" in machine.run("vppctl show ip fib 16.0.0.0/8").stdout
-    assert "eth1 (up):\r\n  L3 100.65.1.1/24" in machine.run("vppctl show int addr").stdout
-    assert "02:00:00:00:01:02" in machine.run("vppctl show ip neigh").stdout
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,10 @@ from typing import Any, cast
 import paramiko
 import pytest
 
-from lineproof.routers import make_router
-from lineproof.routers.base import Result
 from lineproof_bench.bench import EmbeddedBench
 from lineproof_bench.shells.ssh_library import asyncssh
 from lineproof_bench.ssh import listening
-from support.fake_router import KINDS, SIDES, FakeModel, router_state
+from support.fake_router import FakeModel, router_state
 from support.paths import LIBRARIES
 
 pytestmark = pytest.mark.slow
@@ -81,31 +79,6 @@ def connect(ready: dict[str, Any], key: asyncssh.SSHKey, host_key: str, user: st
         client.close()
         raise
     return client
-
-
-def shell_over(client: paramiko.SSHClient) -> Callable[[str, float], Result]:
-    def shell(command: str, limit: float) -> Result:
-        _, stdout, stderr = client.exec_command(command, timeout=limit)
-        out, err = stdout.read().decode(), stderr.read().decode()
-        return Result(out, err, stdout.channel.recv_exit_status(), 0.0)
-
-    return shell
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_router_is_driven_over_real_ssh(kind: Any, start: Start, key: asyncssh.SSHKey) -> None:
-    model = FakeModel(router_state(kind))
-    ready = start(model, kind)
-    with connect(ready, key, ready["host_key"]) as client:
-        router = make_router(kind, shell_over(client), ("eth1", "eth2"), sudo=True)
-        assert "SIMULATED" in router.identify()["kernel"]
-        router.configure(SIDES)
-        assert model.state().configuration.routes == (("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2"))
-        assert router.read().interfaces["eth1"].rx_packets == 2**40
-        router.clear()
-        router.restore()
-        assert model.state().configuration.routes == ()
-        assert shell_over(client)("foo", 5.0).status == 127
 
 
 def test_wrong_keys_and_users_are_refused(start: Start, key: asyncssh.SSHKey) -> None:

@@ -1,14 +1,25 @@
-"""Simulated VPP and FreeBSD take what ``set_up`` sends to real ones, and show it."""
+"""Simulated routers take the commands of ``set_up`` and of studies as real ones, and no others."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import pytest
 
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.traffic.frame_kinds import FrameKinds
+from lineproof.platforms import RouterSetup, read_platform
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Shell
+from lineproof.routers.freebsd import FreeBsd
+from lineproof.studies.study import Variant, load_study
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.schema import router_model
+from lineproof_bench.shells import freebsd
+from lineproof_bench.shells.machine import Machine, Memory
+from lineproof_bench.ssh import StudyCommands
 from support.fake_router import SIDES, shell_of, simulated
+from support.model_bench import PROJECT, HandClock
 from support.paths import VARIABLES
 
 FRAMES = FrameKinds.of(Catalogue.read(VARIABLES / "profiles"), ("ipv6", "vlan", "mpls"))
@@ -39,3 +50,151 @@ def planned(kind: RouterKind, shell: Shell) -> list[str]:
         router.configure(SIDES)
         router.configure_frames(SIDES, FRAMES)
     return [str(change) for change in found]
+
+
+ADDRESSED = {
+    "vpp": "vppctl set interface ip address eth1 100.65.1.1/24",
+    "linux": "ip addr add 100.65.1.1/24 dev eth1",
+    "freebsd": "ifconfig eth1 inet 100.65.1.1/24 alias",
+}
+MAC = "02:00:00:00:01:02"
+LEARNED = {
+    "vpp": f"vppctl set ip neighbor eth1 100.65.1.2 {MAC}",
+    "linux": f"ip neigh replace 100.65.1.2 lladdr {MAC} nud reachable dev eth1",
+    "freebsd": f"arp -S 100.65.1.2 {MAC} temp",
+}
+FOR_GOOD = {
+    "vpp": f"vppctl set ip neighbor eth1 100.65.1.2 {MAC} static",
+    "linux": f"ip neigh replace 100.65.1.2 lladdr {MAC} nud permanent dev eth1",
+    "freebsd": f"arp -S 100.65.1.2 {MAC}",
+}
+SHOW = {"vpp": "vppctl show ip neighbors", "linux": "ip neigh show 100.65.1.2", "freebsd": "arp -an"}
+FORGET = {
+    "vpp": f"vppctl set ip neighbor del eth1 100.65.1.2 {MAC}",
+    "linux": "ip neigh del 100.65.1.2 dev eth1",
+    "freebsd": "arp -d 100.65.1.2",
+}
+SHOWN = {"vpp": (" D ", " S "), "linux": (" STALE ", " PERMANENT "), "freebsd": (" expires in ", " permanent ")}
+
+
+@pytest.mark.parametrize("kind", sorted(SHOW))
+def test_a_learned_neighbour_looks_learned_until_it_is_set_for_good(kind: str) -> None:
+    machine, model = simulated(kind)
+    for command, place in ((LEARNED, 0), (FOR_GOOD, 1), (LEARNED, 0)):
+        for line in (ADDRESSED[kind], command[kind]):
+            machine.run(line)
+        output = machine.run(SHOW[kind]).stdout
+        assert SHOWN[kind][place] in output and SHOWN[kind][1 - place] not in output, output
+        assert len(model.state().configuration.neighbours) == 1
+    machine.run(FORGET[kind])
+    assert model.state().configuration.neighbours == model.state().configuration.learned == ()
+
+
+PF = RouterSetup.model_validate(
+    {
+        "commands": [
+            {"do": "kldload pf", "undo": "kldunload pf"},
+            {"do": """sh -c "echo 'pass no state' | pfctl -f -\"""", "undo": "pfctl -F rules"},
+            {"do": "pfctl -e", "undo": "pfctl -d"},
+        ],
+        "configured": {"firewall": "pf", "stateful": False},
+    }
+)
+MASK = RouterSetup.model_validate(
+    {
+        "commands": [{"do": "sysctl kern.random.harvest.mask=511", "undo": "sysctl kern.random.harvest.mask=351"}],
+        "configured": {"entropy": True},
+    }
+)
+
+
+def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBackend]:
+    box = read_platform(PROJECT.platforms, "freebsd_apu2")
+    backend = ModelBackend(box, "igb_tuned", HandClock(), setups=setups)
+    software = freebsd.software()
+    override = StudyCommands([setup.model_dump() for setup in setups], software.commands).run
+    return Machine(software, lambda: backend, Memory(packet_filter=True), user, override=override), backend
+
+
+@pytest.mark.parametrize("before", ["", "sudo -n "])
+def test_the_commands_of_a_setup_make_the_router_what_it_says_and_their_opposites_undo_it(before: str) -> None:
+    shell, backend = machine(PF, MASK, user="lineproof")
+    plain = backend.model
+    for number, pair in enumerate(PF.commands, 1):
+        assert shell.run(before + pair.do).status == 0
+        assert (backend.model != plain) == (number == len(PF.commands))
+    assert [lock.name for lock in backend.model.software.cost.locks] == ["pf"]
+    for pair in reversed(PF.commands):
+        assert shell.run(before + pair.undo).status == 0
+        assert backend.model == plain
+    assert shell.run(before + MASK.commands[0].do).status == 0
+    assert [lock.name for lock in backend.model.software.cost.locks] == ["entropy"]
+
+
+def test_a_command_is_done_once_and_undone_once() -> None:
+    shell, _ = machine(PF)
+    assert shell.run("kldunload pf").stderr == "kldunload: No such file or directory\n"
+    assert shell.run("kldload pf").status == 0
+    assert shell.run("kldload pf").stderr == "kldload: File exists\n"
+    assert shell.run("kldunload pf").status == 0
+    assert shell.run("kldunload pf").status == 1
+
+
+def test_what_is_set_can_be_read() -> None:
+    shell, _ = machine(MASK, user="lineproof")
+    name = "kern.random.harvest.mask"
+    assert shell.run(f"sysctl -n {name}").stdout == "351\n"
+    assert shell.run(f"sudo -n {MASK.commands[0].do}").status == 0
+    assert shell.run(f"sudo -n sysctl -n {name}").stdout == "511\n"
+    assert shell.run(f"sysctl {name}").stdout == f"{name}: 511\n"
+    assert shell.run(MASK.commands[0].undo).status == 0
+    assert shell.run(f"sysctl -n {name}").stdout == "351\n"
+    assert shell.run("sysctl -n kern.random.other").status == 1
+
+
+def test_what_the_machine_has_on_before_the_study_is_its_own() -> None:
+    shell, backend = machine(PF)
+    assert "Enabled" in shell.run("pfctl -s info").stdout
+    assert shell.run("pfctl -d").status == 0
+    assert "Disabled" in shell.run("pfctl -s info").stdout
+    assert backend.state().configuration.done == ()
+
+
+@pytest.mark.parametrize(
+    "command", ["kldload ipfw", "kldload", "pfctl -f /etc/pf.conf", "ipfw add 1 deny ip from any to any"]
+)
+def test_other_commands_are_not_known(command: str) -> None:
+    shell, backend = machine(PF)
+    assert shell.run(command).status != 0
+    assert backend.state().configuration.done == ()
+
+
+def test_a_shell_without_a_study_knows_none() -> None:
+    shell, _ = machine()
+    assert shell.run("kldload pf").status == 127
+
+
+def _same(backend: ModelBackend) -> ModelBackend:
+    return backend
+
+
+def variants() -> list[tuple[str, str, Variant]]:
+    studies = [load_study(path) for path in sorted(PROJECT.studies.glob("freebsd_*.yaml"))]
+    return [(study.platform_of(name), name, own) for study in studies for name, own in study.variants.items()]
+
+
+def test_every_variant_of_the_freebsd_studies_is_accepted_and_undone() -> None:
+    boxes = {name: read_platform(PROJECT.platforms, name) for name, _, _ in variants()}
+    tried = {(box, own.software, own.setup.model_dump_json()): own for box, _, own in variants()}
+    assert len(variants()) > 400
+    for (box, software, _), own in tried.items():
+        assert software is not None and software in boxes[box].software
+        router_model(boxes[box], software, own.rx_queues, configured=own.configured)
+        backend = ModelBackend(boxes[box], software, HandClock(), setups=(own.setup,))
+        override = StudyCommands([own.setup.model_dump()]).run
+        shell = Machine(freebsd.software(), partial(_same, backend), Memory(), override=override)
+        router = FreeBsd(shell_of(shell))
+        router.apply(own.commands)
+        assert bool(backend.state().configuration.done) == bool(own.commands)
+        assert router.withdraw() == ""
+        assert backend.state().configuration.done == ()

@@ -5,34 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.network_namespace import configure
 from lineproof.testbed.namespaces import MTU, Topology
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
-from support import wire_rig
-from support.patience import settled, undisturbed, unsent, wait_until
+from support.patience import undisturbed, unsent, wait_until
 from support.wire_rig import Refused, arrived, finish, kernel, stream
 
 pytestmark = pytest.mark.netns
-
-
-@pytest.fixture(scope="module")
-def topology() -> Iterator[Topology]:
-    with wire_rig.routed() as found:
-        yield found
-
-
-@pytest.fixture
-def backend(topology: Topology) -> Iterator[WireBackend]:
-    with wire_rig.opened(topology) as made:
-        yield made
 
 
 def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
@@ -54,16 +39,6 @@ def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
         assert (counters.oerrors, counters.ierrors) == (0, 0)
 
 
-def test_a_rate_for_a_time_is_so_many_frames(topology: Topology, backend: WireBackend) -> None:
-    def attempt() -> list[int]:
-        before = [backend.taken(port) for port in (0, 1)]
-        backend.start({cable.index: (stream(cable, 5000.0),) for cable in topology.cables}, 0.4)
-        finish(backend)
-        return [backend.taken(port) - before[port] for port in (0, 1)]
-
-    assert undisturbed(attempt, lambda sent: unsent(2000 - min(sent))) == [2000, 2000]
-
-
 def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -> None:
     first, second = topology.cables
     begin = time.monotonic()
@@ -83,40 +58,6 @@ def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -
     assert backend.captured(1) == ()
 
 
-def test_a_mix_of_sizes_keeps_its_ratio(topology: Topology, backend: WireBackend) -> None:
-    """However many of its frames there was time for."""
-    cable, refused = topology.cables[0], Refused(topology)
-    sizes = {60: 2800.0, 590: 1600.0, 1514: 400.0}
-    backend.start({0: tuple(stream(cable, pps, size=size) for size, pps in sizes.items())}, 0.5)
-    finish(backend)
-    arrived(backend, refused)
-    counters, back = backend.counters(0), backend.counters(1)
-    assert 12 < counters.opackets + counters.queue_full <= 2400
-    cycle = sum(pps / 400 * (size + 4) for size, pps in sizes.items())
-    if not counters.queue_full:
-        assert counters.obytes == pytest.approx(counters.opackets / 12 * cycle, abs=cycle)
-    if counters.opackets == back.ipackets:
-        assert counters.obytes == back.ibytes
-    if counters.opackets == 2400:
-        assert counters.obytes == 200 * cycle
-
-
-def test_many_flows_are_written_while_sending(topology: Topology, backend: WireBackend) -> None:
-    """More flows than a ring has room for: still every checksum is right, or the router would drop the frame."""
-    refused = Refused(topology)
-    backend.start({0: (stream(topology.cables[0], 20_000.0, flows=999_983, count=10_000),)}, None)
-    finish(backend)
-    counters = backend.counters(0)
-    assert 10_000 - counters.queue_full <= counters.opackets <= 10_000 == backend.taken(0)
-    arrived(backend, refused)
-
-
-def test_a_burst_ends_by_itself(topology: Topology, backend: WireBackend) -> None:
-    backend.start({0: (stream(topology.cables[0], 10_000.0, count=123),)}, None)
-    finish(backend)
-    assert backend.taken(0) == 123
-
-
 def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
     topology: Topology, backend: WireBackend
 ) -> None:
@@ -128,29 +69,6 @@ def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
     assert backend.taken(0) == counters.opackets
     assert elapsed < 20  # all 30 million frames would take a minute and more
     assert backend.utilisation().tx_percent > 0
-
-
-def test_stop_pause_resume_and_new_rates(topology: Topology, backend: WireBackend) -> None:
-    cable = topology.cables[0]
-
-    def sent() -> int:
-        return backend.counters(0).opackets
-
-    backend.start({0: (stream(cable, 2000.0),)}, None)
-    wait_until(lambda: sent() > 0, "a frame")
-    backend.pause(0)
-    held = settled(sent)  # a batch may be under way
-    time.sleep(0.1)
-    assert sent() == held and backend.sending(0)
-    backend.resume(0)
-    backend.update(0, (stream(cable, 20_000.0),))
-    wait_until(lambda: sent() > held + 1000, "frames after the pause")
-    backend.stop(0)
-    stopped = sent()
-    assert not backend.sending(0)
-    time.sleep(0.05)
-    assert sent() == stopped
-    backend.stop(0)
 
 
 def test_a_pause_takes_nothing_from_the_duration(topology: Topology, backend: WireBackend) -> None:
@@ -182,18 +100,6 @@ def test_a_bad_stream_is_refused_and_the_port_stays_usable(topology: Topology, b
     backend.start({0: (replace(good, count=100),)}, None)
     finish(backend)
     assert backend.taken(0) == 100
-
-
-def test_no_carrier_is_seen(topology: Topology, backend: WireBackend) -> None:
-    assert backend.link_up(0)
-    configure(topology.router, "link set dev eth0 down")
-    try:
-        assert not backend.link_up(0) and backend.link_up(1)
-    finally:
-        configure(topology.router, "link set dev eth0 up")
-        # the kernel forgot the route with the interface
-        cable = topology.cables[0]
-        configure(topology.router, f"route replace {cable.network} via {cable.port_ipv4}")
 
 
 def test_a_missing_interface_or_namespace_is_named(topology: Topology) -> None:

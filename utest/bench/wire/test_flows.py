@@ -6,7 +6,6 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,24 +16,11 @@ from lineproof.system.network_namespace import configure, inside, run_in_namespa
 from lineproof.testbed.namespaces import Cable, Topology
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
-from support import wire_rig
 from support.patience import settled, wait_until
 from support.wire_rig import finish, stream
 
 pytestmark = pytest.mark.netns
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
-
-
-@pytest.fixture(scope="module")
-def topology() -> Iterator[Topology]:
-    with wire_rig.routed() as found:
-        yield found
-
-
-@pytest.fixture
-def backend(topology: Topology) -> Iterator[WireBackend]:
-    with wire_rig.opened(topology) as made:
-        yield made
 
 
 def back(backend: WireBackend, *groups: int) -> None:
@@ -103,6 +89,7 @@ def test_counts_are_exact_after_new_rates_and_pauses(topology: Topology, backend
     backend.resume(0)
     wait_until(lambda: backend.counters(0).opackets > held + 1000)
     backend.stop(0)
+    assert not backend.sending(0)
     groups = [1, 2, 9]
     assert sum(backend.flow_counters(group).sent[0][0] for group in groups) == backend.counters(0).opackets
     back(backend, *groups)

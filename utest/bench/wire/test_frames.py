@@ -48,24 +48,6 @@ def test_a_stream_without_variables_is_its_frame() -> None:
     assert [row.tobytes() for row in stream.rows(numbers(0, 7))] == [FRAME, FRAME]
 
 
-@given(
-    st.integers(0, 2**32 - 1),
-    st.integers(0, 2**16),
-    st.integers(0, 2**16),
-    st.integers(1, 1000),
-    st.sampled_from(["inc", "dec"]),
-    st.integers(0, 2**40),
-)
-def test_a_variable_steps_and_wraps_within_its_range(
-    minimum: int, span: int, begin: int, step: int, operation: str, number: int
-) -> None:
-    initial = minimum + begin % (span + 1)
-    variable = FieldVariable(0, 8, minimum, minimum + span, initial, step, operation)
-    sign = 1 if operation == "inc" else -1
-    expected = minimum + (initial - minimum + sign * number * step) % (span + 1)
-    assert values(variable, numbers(number)).tolist() == [expected]
-
-
 def test_the_widest_variable_wraps_at_64_bits() -> None:
     variable = FieldVariable(0, 8, 0, 2**64 - 1, 2**64 - 2, 3)
     assert values(variable, numbers(0, 1, 2)).tolist() == [2**64 - 2, 1, 4]

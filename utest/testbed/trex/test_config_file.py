@@ -10,9 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from lineproof.config import read_yaml, validate_config
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.system.login import Login
 from lineproof.testbed.files import read_testbed
@@ -115,15 +113,6 @@ def test_arguments_reach_trex_unsplit(argument: str) -> None:
 def test_the_script_is_posix_shell() -> None:
     argv = wrapper_command("/nowhere-at-all", (), linux=True, grace=1)
     assert subprocess.run(["/bin/sh", "-n", "-c", argv[2]], timeout=10, check=False).returncode == 0
-
-
-def test_a_wrong_key_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError):
-        StartSettings(cores=0)
-    path = tmp_path / "x.yaml"
-    path.write_text("core: 1\n")
-    with pytest.raises(ConfigError, match="did you mean 'cores'"):
-        validate_config(*read_yaml(path)[:1], StartSettings, path, read_yaml(path)[1])
 
 
 def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

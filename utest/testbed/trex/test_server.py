@@ -32,8 +32,8 @@ from lineproof.testbed.settings import HardwareSettings
 from lineproof.testbed.trex.server import start_server
 from lineproof.testbed.trex.wrapper import trex_arguments
 from lineproof_bench.shells.ssh_library import asyncssh
-from support import fake_trex, leftovers
-from support.paths import SUPPORT
+from support import leftovers
+from support.paths import LIBRARIES, SUPPORT, VARIABLES
 from support.patience import wait_until
 from support.ports import free_port, reachable
 
@@ -63,6 +63,64 @@ generator:
 router: {{address: 192.0.2.20, user: admin, key: key}}
 """
 
+FAKE_TREX = """#!{python} -P
+import json, os, signal, subprocess, sys, time
+import yaml
+
+def value(name):
+    return sys.argv[sys.argv.index(name) + 1]
+
+kind = os.path.basename(os.getcwd())
+for needed in ("-i", "--stl", "--no-scapy-server"):
+    assert needed in sys.argv, sys.argv
+(config,) = yaml.safe_load(open(value("--cfg")))
+with open("seen.json", "w") as seen:
+    json.dump({{"pid": os.getpid(), "cfg": value("--cfg")}}, seen)
+print("Starting  TRex v2.87 please wait  ...", flush=True)
+print("\\033[2J set driver name net_fake", flush=True)
+if kind == "dies":
+    print("ERROR: Could not find Linux interface nix0.", flush=True)
+    sys.exit(255)
+if kind == "mute":
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
+    time.sleep(60)
+specification = {{
+    "backend": "model", "platform_file": {platform!r}, "software": "vpp", "seed": 1, "clock_speed": 20,
+    "bypass": True, "host": "127.0.0.1", "rpc_port": config["zmq_rpc_port"], "pub_port": config["zmq_pub_port"],
+}}
+server = subprocess.Popen(
+    [sys.executable, "-P", "-m", "lineproof_bench"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    env={{**os.environ, "PYTHONPATH": {libraries!r}}},
+)
+
+def end(*_):
+    if kind != "deaf":
+        print(" *** TRex is shutting down - cause: 'received signal SIGINT'", flush=True)
+        server.kill()
+        os._exit(255)
+
+signal.signal(signal.SIGINT, end)
+server.stdin.write(json.dumps(specification).encode() + b"\\n")
+server.stdin.flush()
+print("zmq publisher at: tcp://*:", config["zmq_pub_port"], server.stdout.readline().decode(), flush=True)
+server.wait()
+"""
+"""A ``t-rex-64`` that takes TRex's arguments and runs the embedded server.
+
+The name of its folder says how it fails: ``good``, ``dies`` (before it serves), ``mute`` (its API never answers),
+``deaf`` (SIGINT does not end it).
+"""
+
+
+def install(home: Path) -> None:
+    """Make a folder that looks like a TRex installation."""
+    home.mkdir()
+    program = home / "t-rex-64"
+    platform = str(VARIABLES / "platforms" / "netgate6100.yaml")
+    program.write_text(FAKE_TREX.format(python=sys.executable, platform=platform, libraries=str(LIBRARIES)))
+    program.chmod(0o755)
+
+
 Lab = Callable[..., HardwareSettings]
 
 
@@ -81,7 +139,7 @@ def lab(tmp_path: Path) -> Lab:
     def read(kind: str = "good", limit: float = 30, start: str = "host: local, ", more: str = "force: false") -> Any:
         home = tmp_path / kind
         if not home.exists() and kind != "missing":
-            fake_trex.install(tmp_path, kind)
+            install(home)
         sync, pub, config = free_port(), free_port(), tmp_path / "trex_cfg.yaml"
         config.write_text(f"- {{zmq_rpc_port: {sync}, zmq_pub_port: {pub}}}\n")
         text = TESTBED.format(sync=sync, pub=pub, config=config, home=home, limit=limit, start=start, more=more)

@@ -1,31 +1,62 @@
-"""What a run that is gone on with may add to, what it is refused for, and what its page says of it."""
+"""A run of a study: what it adds to, what it is refused for, how it ends, whether its pages agree with its records."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from lineproof.errors import TestbedError
+from lineproof.commands.main import main
+from lineproof.errors import LineproofError, TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS
-from lineproof.evidence.run_files import CHAINED
+from lineproof.evidence.run_files import CHAINED, DERIVED_SUMS, STUDY_FORMS, sha256_of
+from lineproof.evidence.verification import derived_note
 from lineproof.session.session import Session
+from lineproof.studies import runner
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.forms import markdown, text
 from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED, read_results
+from lineproof.studies.keeping import check_forms, write_results
+from lineproof.studies.order import visits_of
 from lineproof.studies.page import page
-from lineproof.studies.preparing import CODE, PreparedStudy
+from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.results import StudyResults
 from lineproof.studies.runner import StudyRun
 from support.evidence_builders import RUN
-from support.study_builders import SMALL
-from support.study_runs import NAME, VERSIONS, kept, prepared_in
+from support.study_builders import SMALL, measurements, study_project
+
+VERSIONS = {"generator.server": "v3.08", "router.version": "v26.10", "router.rx placement": "one queue"}
+NAME = "netgate6100, vpp"
+
+
+def prepared_in(folder: Path, repeats: int | None = None, text: str = SMALL) -> PreparedStudy:
+    return prepare_study(study_project(folder, text), "small", "simulated", "quick", repeats)
+
+
+def kept(
+    prepared: PreparedStudy, folder: Path, values: tuple[float | None, ...] = (33.4, 33.6), **changed: Any
+) -> Carried:
+    """The run RUN of *prepared* with *values* of the baseline, as the next one finds it. *changed*: its environment."""
+    run = StudyRun(prepared, folder)
+    environment = run._environment(RUN)
+    sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
+    extra = {**environment.extra, **sessions, **changed.pop("extra", {})}
+    changed = {key: {**getattr(environment, key), **value} for key, value in changed.items()}
+    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed), CHAINED)
+    run._recorder = recorder
+    run._keep_inputs()
+    for record in measurements(prepared.study, {"vpp": values}):
+        recorder.folder.add_measurement(replace(record, run=RUN, requirement=0))
+    recorder.close()
+    return Carried.of(folder / RUN, prepared)
+
 
 pytestmark = pytest.mark.slow
 
@@ -192,3 +223,133 @@ def test_other_titles_and_explanations_say_nothing(tmp_path: Path, prepared: Pre
     kept(prepared, tmp_path / "results")
     same = prepared_in(tmp_path, text=f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n")
     assert JUDGED not in StudyRun(same, tmp_path, Carried.of(tmp_path / "results" / RUN, same))._history
+
+
+def run_in(folder: Path, **changed: object) -> Path:
+    run = kept(prepared_in(folder), folder / "results", (33.4, 33.6, 33.5, 33.3), **changed).folder
+    write_results(read_results(run))
+    return run
+
+
+def edit(run: Path, name: str, before: str, after: str) -> None:
+    """Change a page, and its sum as well, as somebody would who knows of it."""
+    path, sums = run / name, run / DERIVED_SUMS
+    digest, text = sha256_of(path), path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), encoding="utf-8")
+    sums.write_text(sums.read_text(encoding="utf-8").replace(digest, sha256_of(path)), encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("study.html", "SIMULATED", "MEASURED"),
+        ("study.txt", "33.45", "35.45"),
+        ("study.csv", ",true,", ",false,"),
+        ("study.md", "INCOMPLETE", "COMPLETE"),
+    ],
+)
+def test_a_page_that_says_something_else_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, before: str, after: str
+) -> None:
+    run = run_in(tmp_path)
+    assert main(["verify", str(run)]) == 0
+    assert "as the run left it" in capsys.readouterr().out
+    edit(run, name, before, after)
+    assert main(["verify", str(run)]) == 1
+    shown = capsys.readouterr().out
+    assert f"  {name} is not what the records come to; 'lineproof study report {run.name}' makes it again" in shown
+    write_results(read_results(run))
+    assert main(["verify", str(run)]) == 0
+
+
+@pytest.mark.slow
+def test_what_is_no_page_of_the_run_is_named(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    (run / "study.md").unlink()
+    (run / "study.md").symlink_to(tmp_path / "elsewhere")
+    assert [item.file for item in check_forms(run)[0]] == ["study.md"]
+    (run / "measurements.jsonl").unlink()
+    assert {item.file for item in check_forms(run)[0]} == {*STUDY_FORMS}
+    assert main(["verify", str(run)]) == 1
+
+
+@pytest.mark.slow
+def test_altered_records_have_no_results(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    records = run / "measurements.jsonl"
+    records.write_text(records.read_text(encoding="utf-8").replace('"value": 33.4', '"value": 35.4'), encoding="utf-8")
+    assert main(["verify", str(run)]) == 1
+    with pytest.raises(LineproofError, match=r"measurements\.jsonl"):
+        read_results(run)
+
+
+@pytest.mark.slow
+def test_a_page_of_another_lineproof_is_known_by_its_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words may be others. Whoever changed it since is found out."""
+    run = run_in(tmp_path)
+    monkeypatch.setattr("lineproof.studies.keeping.code_digest", lambda: "another")
+    edit(run, "study.txt", "33.45", "35.45")
+    problems, (note,) = check_forms(run)
+    assert problems == () and note.startswith("study.txt is not what") and "another Lineproof made the run" in note
+    assert main(["verify", str(run)]) == 0
+    path = run / "study.html"
+    path.write_text(path.read_text(encoding="utf-8").replace("33.45", "35.45"), encoding="utf-8")
+    assert main(["verify", str(run)]) == 1
+    (run / DERIVED_SUMS).unlink()
+    assert {item.file for item in check_forms(run)[0]} == {"study.txt", "study.html"}
+    assert main(["verify", str(run)]) == 1
+
+
+@pytest.mark.slow
+def test_what_rounds_differently_is_the_same(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    edit(run, "study.csv", "33.45", "33.450000000001")
+    assert check_forms(run) == ((), ())
+
+
+@pytest.mark.slow
+def test_sums_of_pages_are_not_taken_for_those_of_all_else(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    assert derived_note(run) == ""
+    (run / "allure").mkdir()
+    assert "does not name allure, by which" in derived_note(run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer")])
+def test_the_error_of_a_testbed_is_not_its_own_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Robot follows causes to their end when it shows an error: in a circle it finds none, and writes no output."""
+
+    def refuse(*_: object, **__: object) -> Session:
+        raise error
+
+    monkeypatch.setattr(Session, "start", refuse)
+    prepared = prepared_in(tmp_path)
+    with pytest.raises(TestbedError) as raised:
+        StudyRun(prepared, tmp_path / "results").run()
+    assert str(error) in str(raised.value)
+    causes: list[BaseException] = []
+    cause: BaseException | None = raised.value
+    while cause is not None:
+        assert cause not in causes
+        causes.append(cause)
+        cause = cause.__cause__
+
+
+def test_a_study_that_takes_as_long_as_foreseen_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session that the first variant opened, and the second uses, makes nothing look slow."""
+    text = SMALL.replace("  linux: {software: linux}", "  linux: {software: vpp}")
+    prepared = prepared_in(tmp_path, text=text)
+    visits, clock = visits_of(prepared.study), [0.0]
+    said: list[float] = []
+    monkeypatch.setattr("lineproof.studies.runner.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(runner, "duration_text", str)
+    for place, (_, left) in enumerate(runner._with_time_left(prepared, visits)):
+        said.append(float(left))
+        clock[0] = prepared.seconds(visits[: place + 1])[1]
+    whole = prepared.seconds(visits)[1]
+    assert said[0] == whole and all(left <= whole for left in said) and sorted(said, reverse=True) == said

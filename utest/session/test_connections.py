@@ -1,4 +1,4 @@
-"""Ports that another user of the generator has are waited for, as long as the testbed's file allows."""
+"""Connections of a session: ports that another user has are waited for, a login that comes too late is ended."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from lineproof.errors import TestbedError
 from lineproof.generators.base import PortsTaken
 from lineproof.session import generator
 from lineproof.session.generator import GeneratorConnection
+from lineproof.session.router import RouterConnection
 from lineproof.testbed.settings import HardwareSettings
 
 TAKEN = PortsTaken("a port of the TRex server at a:4501 is taken: port 0 is owned by 'alice'")
@@ -52,3 +54,41 @@ def test_ports_that_are_free_are_not_waited_for() -> None:
 def test_the_error_is_that_of_the_ports_without_time_or_after_it(wait: float) -> None:
     with pytest.raises(PortsTaken, match="owned by 'alice'"):
         free(wait, TAKEN)
+
+
+class LateShell:
+    """Its login is given up after a limit, and succeeds then."""
+
+    def __init__(self, made: list[LateShell]) -> None:
+        self.logged_in = False
+        made.append(self)
+
+    def open(self) -> None:
+        self.logged_in = True
+        raise TestbedError("the SSH login to the router did not end within 30 s")
+
+    def close(self) -> None:
+        self.logged_in = False
+
+
+@pytest.mark.parametrize("end", ["restore", "log_in"])
+def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[LateShell] = []
+    monkeypatch.setattr("lineproof.session.router.SshShell", lambda login, dialogue: LateShell(made))
+    nothing: Any = None
+    plan: Any = SimpleNamespace(
+        software=SimpleNamespace(shell="linux"),
+        command_file=None,
+        link_wait=15.0,
+        testbed=SimpleNamespace(link_wait=15.0),
+    )
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
+    router = RouterConnection(plan, testbed, nothing, nothing)
+    with pytest.raises(TestbedError):
+        router.connect()
+    if end == "restore":
+        router.restore()
+    else:
+        with pytest.raises(TestbedError):
+            router.log_in()
+    assert not made[0].logged_in

@@ -1,0 +1,166 @@
+"""Parts of 'lineproof doctor' by themselves: places, cards, flow control; and its listening while nothing is sent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lineproof.ceilings.cards import CardChoice, read_cards
+from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.commands.doctor import _card
+from lineproof.commands.host_checks import Check, State, filter_check, flow_control_check, place_findings, place_text
+from lineproof.commands.router_checks import _planned_changes
+from lineproof.generators.base import GeneratorPort
+from lineproof.project import packaged_variables
+from lineproof.routers.changes import Change
+from support import robot_run, router_rig
+from support.command_line import lineproof
+from support.described_router import description
+
+NOISY = """\
+testbed: noisy
+description: a bridge beside a ConnectX that Linux lets send pause frames
+kind: simulated
+nic: mlx5
+faults:
+  - {kind: foreign frames, start: 0, port: 1}
+"""
+
+
+@pytest.mark.slow
+def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+    (home / "variables" / "testbeds" / "noisy.yaml").write_text(NOISY)
+    found = lineproof(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
+    assert found.returncode == 0, found.stdout + found.stderr
+    shown = found.stdout
+    assert "ok       noise: port 0: no frame came in 20 s without traffic" in shown
+    # five or six hellos in 10 s, whenever the first comes
+    assert re.search(r"warning  noise: port 1: spanning tree from 02:00:00:00:00:fe, every (1\.[6-9]|2)", shown), shown
+    assert "a trial of 10 s may count 6 of them" in shown or "a trial of 10 s may count 7 of them" in shown
+    assert "flow control is on (rx and tx); switch it off by 'ethtool -A DEV rx off tx off' on TRex's host" in shown
+
+
+@pytest.mark.parametrize(
+    ("driver", "mode", "remedy"),
+    [
+        ("net_ixgbe", "rx and tx", "in TRex's console: 'portattr -p 0 --fc none'"),
+        ("net_mlx5", "rx", "by 'ethtool -A DEV rx off tx off' on TRex's host"),
+        ("net_i40e", "tx", "at the other end of the cable: TRex cannot switch it with this driver"),
+        ("net_bnxt", "rx", "before the card is bound to DPDK"),
+        ("net_i40e", "off", ""),
+        ("net_ice", None, ""),
+    ],
+)
+def test_flow_control_has_a_remedy_for_each_driver(driver: str, mode: str | None, remedy: str) -> None:
+    port = GeneratorPort(0, "02:00:00:00:00:01", 10e9, True, driver, flow_control=mode)
+    found = [check.finding for check in flow_control_check(port)]
+    assert len(found) == bool(remedy) and all(remedy in finding for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("card", "addressed", "promiscuous", "dropped"),
+    [
+        ("02:00:00:00:00:01", "02:00:00:00:00:01", False, False),
+        ("02:00:00:00:00:0A", "02:00:00:00:00:0a", False, False),
+        ("02:00:00:00:00:01", "02:00:00:00:00:99", False, True),
+        ("02:00:00:00:00:01", "02:00:00:00:00:99", None, True),
+        ("02:00:00:00:00:01", "02:00:00:00:00:99", True, False),
+        ("", "02:00:00:00:00:99", False, False),
+    ],
+)
+def test_a_card_that_would_drop_what_the_router_sends_is_named(
+    card: str, addressed: str, promiscuous: bool | None, dropped: bool
+) -> None:
+    port = GeneratorPort(0, addressed, 10e9, True, "net_i40e", card_mac=card, promiscuous=promiscuous)
+    found = [check.finding for check in filter_check(port, addressed)]
+    assert len(found) == dropped and all("'promiscuous: true'" in finding for finding in found)
+
+
+def ports(*numa: int | None, cores: int = 4, speed: float = 10e9) -> tuple[GeneratorPort, ...]:
+    pairs = [tuple(range(index // 2 * cores, index // 2 * cores + cores)) for index in range(len(numa))]
+    return tuple(
+        GeneratorPort(index, f"02:00:00:00:00:{index:02x}", speed, True, "net_i40e", numa=node, cores=pairs[index])
+        for index, node in enumerate(numa)
+    )
+
+
+def test_ports_and_cores_on_one_node_are_fit() -> None:
+    assert list(place_findings(ports(0, 0))) == []
+    assert place_text(ports(0, 0)) == "ports 0 and 1: 4 cores for both, NUMA node 0"
+    assert place_text(ports(None, None, cores=0)) == "ports 0 and 1: cores not reported, no NUMA node reported"
+
+
+def test_one_core_at_10g_is_named_with_the_argument_that_adds_cores() -> None:
+    (words,) = place_findings(ports(0, 0, cores=1))
+    assert words == "one core sends for ports 0 and 1, which run at 10 Gbit/s; start TRex with -c 4"
+    assert list(place_findings(ports(0, 0, cores=1, speed=1e9))) == []
+    (unreported,) = place_findings(ports(0, 0, cores=1, speed=0), 25e9)
+    assert unreported.endswith("which run at 25 Gbit/s; start TRex with -c 8")
+
+
+def test_a_pair_across_nodes_is_named() -> None:
+    (words,) = place_findings(ports(0, 1, 1, 1))
+    assert words.startswith("ports 0 and 1 are cards on the NUMA nodes 0 and 1")
+    assert list(place_findings(ports(0, None))) == []
+
+
+FILES = {file.card.card: file for file in read_cards(packaged_variables() / "generators")}
+
+
+def said(card: str, link_bps: float = 10e9, calibrated: bool = False) -> list[Check]:
+    limits = PublishedLimits(CardChoice(FILES[card], "named"), link_bps, "v3.06")
+    headroom = SimpleNamespace(why_unfit="") if calibrated else None
+    generator = SimpleNamespace(known_limits=limits, headroom=headroom)
+    return list(_card(cast(Any, SimpleNamespace(generator=generator, link_bps=link_bps))))
+
+
+@pytest.mark.parametrize("card", FILES)
+def test_a_source_is_in_the_details_alone(card: str) -> None:
+    found = said(card)
+    assert all("http" not in str(check) and len(str(check)) < 330 for check in found), max(map(str, found), key=len)
+    assert all("https://" in check.details for check in found[1:])
+
+
+@pytest.mark.parametrize(
+    ("link_bps", "calibrated", "state"),
+    [(10e9, False, State.WARNING), (1e9, False, State.WARNING), (1e8, False, State.OK), (10e9, True, State.OK)],
+)
+def test_a_virtual_card_is_a_warning_where_the_line_rate_asks_for_more(
+    link_bps: float, calibrated: bool, state: State
+) -> None:
+    slow, dropping = (
+        next(check for check in said("virtual", link_bps, calibrated) if part in check.finding)
+        for part in ("a vSwitch in between", "frames that the host drops")
+    )
+    assert slow.state is dropping.state is state
+
+
+@pytest.mark.parametrize(("name", "saved"), [("saving", True), ("undoing", False)])
+def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool) -> None:
+    change = Change(("a", "b"), ("c",), lines=True)
+    session: Any = SimpleNamespace(
+        plan=SimpleNamespace(testbed=SimpleNamespace(prepare="configure"), command_file=description(name)),
+        generator=SimpleNamespace(connected=True),
+        router=SimpleNamespace(planned_changes=lambda: ((change,), "")),
+    )
+    (check,) = _planned_changes(session, True)
+    first, *lines = check.finding.splitlines()
+    assert first.startswith("a run makes 1 change, undone at its end")
+    expected = ["copy running-config flash:before    (before them, so that they can be undone)"] if saved else []
+    assert [line.strip() for line in lines] == [*expected, "a / b    (undone by: c)"]
+
+
+@pytest.mark.slow
+def test_a_line_that_is_typed_first_and_refused_is_named(tmp_path: Path) -> None:
+    with router_rig.described(tmp_path, "undoing") as rig:
+        file = tmp_path / "project" / "variables" / "shells" / "undoing.yaml"
+        file.write_text(file.read_text().replace("[terminal length 0]", "[terminal length 0, screen wide]"))
+        found = rig.lineproof("doctor", "lab", "--platform", "box").stdout
+    refused = "'screen wide', which is typed first, is refused: '% Invalid input detected at '^' marker.'; fix"
+    assert f"warning  router terminal: {refused} 'terminal.first' in variables/shells/undoing.yaml\n" in found, found
+    assert "terminal length" not in found

@@ -1,0 +1,90 @@
+"""What is refused before any start or traffic: a sentence that its goal never decides, a platform without a model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, SentenceError
+from lineproof.project import Project
+from lineproof.session.plan import PROBE_SHARE, Plan
+from support.paths import ROOT
+
+
+def plan(goal: str) -> Plan:
+    return Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", goal)
+
+
+@pytest.mark.parametrize("goal", ["csit-ndr", "csit-pdr"])
+def test_a_goal_of_searches_judges_nothing(goal: str) -> None:
+    assert plan(goal).measurable("64b unidirectional ≥ 1 Mpps").pairs == 1
+    with pytest.raises(SentenceError, match=f"goal '{goal}' is for searches and judges nothing"):
+        plan(goal).requirement("64b unidirectional ≥ 1 Mpps")
+
+
+@pytest.mark.parametrize(("goal", "fewest"), [("standard", 8), ("quick", 4), ("rfc2544", 60)])
+def test_a_soak_is_as_long_as_a_pass_at_least(goal: str, fewest: int) -> None:
+    found = plan(goal)
+    assert found.requirement(f"64b unidirectional ≥ 1 Mpps for {fewest} s").duration_sum == fewest
+    if goal != "rfc2544":  # a soak of its has one trial at least
+        with pytest.raises(SentenceError, match=f"expected 'for' at least {fewest} s"):
+            found.requirement(f"64b unidirectional ≥ 1 Mpps for {fewest - 1} s")
+
+
+@pytest.mark.parametrize("goal", ["standard", "quick", "rfc2544"])
+@pytest.mark.parametrize("words", ["latency p99.9 ≤ 100 µs", "pdv p99 ≤ 100 µs", "reorders ≤ 0.1%"])
+def test_a_percentile_needs_room_for_its_probe_frames(goal: str, words: str) -> None:
+    found = plan(goal)
+    needed = found.probes_needed(found.measurable(f"64b unidirectional {words} at 1 kpps"))
+    least = needed / PROBE_SHARE / found.goal.final_trial_duration
+    found.requirement(f"64b unidirectional {words} at {1.01 * least:.0f} pps")
+    with pytest.raises(SentenceError, match="probe frames that goal"):
+        found.requirement(f"64b unidirectional {words} at {0.99 * least:.0f} pps")
+
+
+def test_no_sample_shows_that_nothing_is_reordered() -> None:
+    with pytest.raises(SentenceError, match="expected more than that"):
+        plan("standard").requirement("64b unidirectional reorders ≤ 0% at 1 Mpps")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project that ``lineproof init`` writes, its platform without a model."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "mybox"]) == 0
+    path = tmp_path / "variables" / "platforms" / "mybox.yaml"
+    path.write_text(path.read_text(encoding="utf-8").partition("\nmodel:")[0] + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def refusal(home: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        Plan.read(Project.find(home), "mybox", None, "simulated", "quick")
+    return str(caught.value)
+
+
+def test_the_testbeds_of_the_project_are_named_before_the_model(home: Path) -> None:
+    folder = home / "variables" / "testbeds"
+    lab = (folder / "lab.yaml").read_text(encoding="utf-8")
+    assert re.search(
+        r"mybox\.yaml: has no 'model:', so testbed 'simulated' cannot simulate it; name the testbed that the router is"
+        r" in: -v TESTBED:lab; or add its physical parameters",
+        refusal(home),
+    )
+    (folder / "rack.yaml").write_text(lab.replace("testbed: lab", "testbed: rack"), encoding="utf-8")
+    (folder / "wrong.yaml").write_text("kind: hardware\n", encoding="utf-8")
+    (folder / "toy.yaml").write_text("testbed: toy\nkind: simulated\n", encoding="utf-8")
+    (folder / "any.yaml").write_text("testbed: any\nkind: pool\n", encoding="utf-8")
+    assert "-v TESTBED:lab (others here: rack, any); or" in refusal(home)
+    for path in folder.iterdir():
+        path.unlink()
+    assert f"write a testbed of 'kind: hardware' in {folder}, and name it: -v TESTBED:NAME; or" in refusal(home)
+
+
+def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
+    path = home / "variables" / "platforms" / "mybox.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + "model: {software: {vpp: {}}}\n", encoding="utf-8")
+    assert "has no 'linux' in 'model.software', so testbed 'simulated' cannot simulate it; name" in refusal(home)
