@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.core.doubts import OwnPart
 from lineproof.core.trial import Fault, Load, Measure, Outcome
 from support.made_testbeds import (

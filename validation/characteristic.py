@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.core.rule import Ruling, Shares
 
 from .noisy_router import DIP_EVERY, GeneratorNoise

@@ -17,7 +17,7 @@ from MLRsearch import MeasurementResult
 from MLRsearch.target_spec import TargetSpec
 from MLRsearch.target_stat import TargetStat
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.project import Project
 from support.faults import CASES, SENTENCES, row, run, table
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.project import Project
 from lineproof.simulation.habits import Noise
 from lineproof.stats.comparison import compare

@@ -11,7 +11,7 @@ import math
 import random
 from dataclasses import dataclass, replace
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.rule import Ruling

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.core.explanation import Explanation
 from lineproof.core.traffic.profiles import Profile
 from lineproof.platforms import Software

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from lineproof.system.bulk_import import bulk_import
+from lineproof.generators.trex.client.__main__ import bulk_import
 
 with bulk_import():
     from lineproof.errors import LineproofError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TypeVar
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import read_platform
 from lineproof.project import Project

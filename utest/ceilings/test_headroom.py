@@ -28,7 +28,7 @@ from lineproof.generators.base import GeneratorPort, directions_of
 from lineproof.generators.streams import profile_streams
 from lineproof.methods.ceiling import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
 from lineproof.methods.trials import CharacterisationTerms
-from lineproof.session.bypass import check_router_bypassed
+from lineproof.session.seen_frames import check_router_bypassed
 from support import hostile
 from support.ceilings import (
     CATALOGUE,

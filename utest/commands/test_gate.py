@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, LineproofError
 from lineproof.evidence.gate_forms import junit_of_error
-from lineproof.evidence.markdown import markdown_table, markdown_text
+from lineproof.evidence.text_tables import markdown_table, markdown_text
 from support.made_runs import COSTS, FORWARDS, LOAD, Sentence, around, made_run
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))

@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.core.trial import Fault, Problem
 from lineproof.errors import ConfigError
-from lineproof.evidence.outcome_json import problems_data
+from lineproof.evidence.json_fields import problems_data
 from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
 from lineproof.evidence.records import KNOWN_AFTERWARDS, EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart

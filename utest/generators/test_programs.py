@@ -40,7 +40,7 @@ from lineproof.generators.programs.trafgen import check_discipline, config_line,
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.switch.checked import switch_reader, with_switch
 from lineproof.generators.switch.settings import SwitchSettings
-from lineproof.system.secrets import ENVIRONMENT
+from lineproof.system.login import ENVIRONMENT
 from lineproof.units import FCS
 from support.catalogue import CATALOGUE
 from support.paths import ROOT

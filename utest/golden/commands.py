@@ -15,8 +15,7 @@ import pytest
 from robot.libdoc import LibraryDocumentation
 
 from lineproof import __version__
-from lineproof.commands.ending import finish
-from lineproof.commands.main import main
+from lineproof.commands.main import finish, main
 from lineproof_bench.serve import main as bench
 from support.made_runs import FORWARDS, LOAD, Sentence, around, made_run
 from support.paths import ROOT

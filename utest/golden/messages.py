@@ -50,11 +50,10 @@ from lineproof.routers.explain import explain
 from lineproof.routers.explain_workers import BRIDGE, IDENT
 from lineproof.routers.linux_load import THROTTLED
 from lineproof.routers.linux_losses import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS
-from lineproof.session.bypass import check_router_bypassed
 from lineproof.session.explaining import explained
 from lineproof.session.judging import Judge
 from lineproof.session.router_watch import RouterWatch
-from lineproof.session.seen_frames import SeenFrames
+from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.paths import VARIABLES
 from support.pure_router import EVERY_TRIAL, PureRouter

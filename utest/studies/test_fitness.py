@@ -10,9 +10,7 @@ import pytest
 from lineproof.core.bounds import Bounds
 from lineproof.studies.fitness import Fitness, fit, senders_of
 from lineproof.studies.forms import markdown, sender_heads, sender_words, text
-from lineproof.studies.page import page
-from lineproof.studies.results import results_of
-from lineproof.studies.sending import (
+from lineproof.studies.measuring import (
     CORE_SHARE,
     DIRECTIONS,
     FRAME,
@@ -25,6 +23,8 @@ from lineproof.studies.sending import (
     STEAL,
     _figures,
 )
+from lineproof.studies.page import page
+from lineproof.studies.results import results_of
 from lineproof.studies.study import Study
 from lineproof.units import line_rate_pps
 from support.study_builders import measurements

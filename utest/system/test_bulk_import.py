@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from lineproof.system.bulk_import import bulk_import
+from lineproof.generators.trex.client.__main__ import bulk_import
 
 
 @pytest.mark.parametrize("enabled", [True, False])

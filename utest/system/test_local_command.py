@@ -10,7 +10,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.system import local_command
 from lineproof.system.local_command import run_here
-from lineproof.system.secrets import Secrets
+from lineproof.system.login import Secrets
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.login import Login
-from lineproof.system.secrets import Secrets
+from lineproof.system.login import Login, Secrets
 
 SECRET = "hunter2-and-more"
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nBG5vbmUAAAAEbm9uZQ==\n-----END-----\n"

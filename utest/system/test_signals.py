@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lineproof.commands.ending import INTERRUPTED, finish
+from lineproof.commands.main import INTERRUPTED, finish
 from lineproof.system.signals import ENDING, Interrupted, let_go_of_terminal, termination_as_interrupt
 
 WORDS = {

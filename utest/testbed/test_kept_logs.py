@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.testbed import kept_logs
-from lineproof.testbed.kept_logs import LENGTH, read_log
+from lineproof.testbed import process
+from lineproof.testbed.process import LENGTH, read_log
 from lineproof.testbed.trex import started_server
 from lineproof.testbed.trex.started_server import LOG_FULL, ServerOutput
 
@@ -21,9 +21,9 @@ def log(runtime: Path, lease: str, text: bytes) -> Path:
 
 
 def test_only_so_many_copies_are_kept_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_logs, "MOST_COPIES", 3)
+    monkeypatch.setattr(process, "MOST_COPIES", 3)
     for number in range(6):
-        kept_logs.keep_log(log(tmp_path, f"run{number}", b"it failed\n"))
+        process.keep_log(log(tmp_path, f"run{number}", b"it failed\n"))
         os.utime(tmp_path / "logs" / f"run{number}-server.log", (number, number))
     left = sorted(path.name for path in (tmp_path / "logs").iterdir())
     assert left == ["run3-server.log", "run4-server.log", "run5-server.log"]
@@ -31,20 +31,20 @@ def test_only_so_many_copies_are_kept_and_the_oldest_go(tmp_path: Path, monkeypa
 
 def test_a_copy_is_bounded_and_private(tmp_path: Path) -> None:
     own = log(tmp_path, "run", b"x" * (3 << 20) + b"\xff the end\n")
-    copy = kept_logs.keep_log(own)
+    copy = process.keep_log(own)
     assert copy == tmp_path / "logs" / "run-server.log"
-    assert kept_logs.log_end(own).endswith("the end") and len(kept_logs.log_end(own)) < 700
+    assert process.log_end(own).endswith("the end") and len(process.log_end(own)) < 700
     assert copy.stat().st_size <= (1 << 20) + 10 and copy.stat().st_mode & 0o077 == 0
 
 
 def test_an_empty_or_missing_log_leaves_nothing(tmp_path: Path) -> None:
-    assert kept_logs.keep_log(log(tmp_path, "run", b"")) is kept_logs.keep_log(tmp_path / "none" / "x.log") is None
+    assert process.keep_log(log(tmp_path, "run", b"")) is process.keep_log(tmp_path / "none" / "x.log") is None
     assert not (tmp_path / "logs").exists()
 
 
 def test_a_copy_that_cannot_be_made_is_no_other_error(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file")
-    assert kept_logs.keep_log(log(tmp_path, "run", b"it failed\n")) is None
+    assert process.keep_log(log(tmp_path, "run", b"it failed\n")) is None
 
 
 def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from .comparison_forms import (
     sentence_document,
 )
 from .gating import Answer, Gate, GatedSentence
-from .markdown import markdown_table, markdown_text
 from .run import RecordedRun
 from .tables import SIMULATED
+from .text_tables import markdown_table, markdown_text
 
 _GATE = "lineproof gate"
 

@@ -33,7 +33,7 @@ from ..session.traffic import Traffic
 from ..testbed.facts import NO_ROUTER, TestbedFacts
 from ..testbed.opening import OpenTestbed
 from ..units import si
-from .outcome_json import read_problems
+from .json_fields import read_problems
 from .records import KNOWN_AFTERWARDS, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
 
 ROUNDED = 1 - 1e-9

@@ -30,8 +30,7 @@ from ..units import Rate
 from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
-from .json_fields import field_data, finite
-from .outcome_json import problems_data
+from .json_fields import field_data, finite, problems_data
 from .records import (
     BEGINS_AT_1,
     FILE_ENDING,

@@ -34,8 +34,18 @@ from ..session.router_watch import Reading
 from ..units import Rate
 from ..visible import shortened
 from .demand import Demand
-from .json_fields import field_data, finite, read_fields, read_figure
-from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
+from .json_fields import (
+    field_data,
+    finite,
+    outcome_data,
+    problems_data,
+    read_fields,
+    read_figure,
+    read_outcome,
+    read_problems,
+    read_step_down,
+    step_down_data,
+)
 
 TRIAL = "lineproof.trial/3"
 REQUIREMENT = "lineproof.requirement/3"

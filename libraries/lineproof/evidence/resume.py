@@ -19,7 +19,7 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..files import read_file
 from ..json_text import parse_json
 from ..session.plan import Plan
-from .outcome_json import read_problems
+from .json_fields import read_problems
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION, ROUTER_FACTS
 from .records import (
     ENVIRONMENT,

@@ -18,8 +18,6 @@ from ..errors import LineproofError, in_words
 from ..files import write_whole
 from ..visible import one_line as _line
 from ..visible import visible
-from .csv_text import csv_table
-from .markdown import markdown_table, markdown_text
 from .run_files import PAGE, REQUIREMENTS, SUMMARIES, partial
 from .summary import (
     INCOMPLETE,
@@ -32,6 +30,7 @@ from .summary import (
     summarise,
 )
 from .tables import SIMULATED, STYLE, html_page
+from .text_tables import csv_table, markdown_table, markdown_text
 
 WIDTH = 100
 """Columns of the text."""

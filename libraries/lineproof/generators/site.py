@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..system.login import Login
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Login, Secrets
 from .settings import GeneratorSettings
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..command_values import json_value, pattern_value
 from ..errors import TestbedError
 from ..system.local_command import run_here
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Secrets
 from ..visible import shortened
 from .meter import Meter, NextFigure, power
 from .settings import CommandMeterSettings, CsvMeterSettings, PowerSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..system.secrets import Secrets
+from ..system.login import Secrets
 
 
 def secrets_of_variables() -> Secrets:

@@ -12,8 +12,7 @@ from SSHLibrary import SSHLibrary
 
 from ..errors import TestbedError
 from ..system.login import Login
-from ..system.ssh import CONNECT_LIMIT, LOGIN_LIMIT, connect
-from ..system.ssh_command import run_ssh_command
+from ..system.ssh import CONNECT_LIMIT, LOGIN_LIMIT, connect, run_ssh_command
 from ..system.ssh_terminal import Dialogue, SshTerminal
 from ..system.worker_thread import run_in_worker_thread
 from ..visible import visible

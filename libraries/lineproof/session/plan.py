@@ -26,7 +26,7 @@ from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pai
 from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed

@@ -25,7 +25,7 @@ from ..errors import TestbedError
 from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
 from ..power.settings import PowerSettings
 from ..routers.base import Shell
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Secrets
 
 COMMAND_LIMIT = 30.0
 """Seconds for a command on the router that reads its own meter."""

@@ -1,4 +1,4 @@
-"""Which kinds of frames the router is known to forward: those that came through since it was set up.
+"""Captured frames: which kinds came through the router since it was set up, and is it really bypassed?
 
 A kind is a direction with its headers, networks and ports. Of a kind, a size is known if a frame at least as long came
 through: what stops frames by their length is an MTU. Profiles with their own addresses are each a kind.
@@ -7,11 +7,14 @@ through: what stops frames by their length is an MTU. Profiles with their own ad
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ..core.traffic.ip_header import ip_header
 from ..core.traffic.profiles import AddressRange, Profile
-from ..generators.base import Direction
+from ..errors import TestbedError
+from ..generators.base import Direction, GeneratorPort
+from ..generators.streams import profile_streams
 from ..units import FCS
 
 USUAL_SIZE = 1518
@@ -98,3 +101,46 @@ def _mtu_words(profile: Profile) -> str:
         f"an MTU is too small for frames of {size} bytes with FCS (packets of {packet} bytes): of the router's"
         " interfaces, or of the generator's ports"
     )
+
+
+_TTL_OFFSET = 8
+_SOURCE_MAC = slice(6, 12)
+
+BYPASS_REMEDY = "connect the generator's two ports to each other, without the router, and run this again"
+
+
+def check_router_bypassed(
+    frames: Mapping[int, Sequence[bytes]],
+    profile: Profile,
+    directions: Sequence[Direction],
+    ports: Sequence[GeneratorPort],
+) -> None:
+    """Raise TestbedError unless *frames* (by receiving port, without FCS) of *profile*, one flow, came back as sent."""
+    macs = {port.index: port.mac.lower() for port in ports}
+    for direction in directions:
+        sent = bytes.fromhex(profile_streams(profile, direction)[0].frame)
+        header = ip_header(sent)
+        if header is None or header.version != 4:
+            raise TestbedError(f"'{profile.name}' cannot show whether the router is bypassed; expected IPv4")
+        source, destination = header.addresses()
+        received = [
+            frame
+            for frame in frames.get(direction.rx_port, ())
+            if len(frame) >= len(sent) and frame[source] + frame[destination] == sent[source] + sent[destination]
+        ]
+        ports_words = f"from the generator's port {direction.tx_port} to its port {direction.rx_port}"
+        if not received:
+            raise TestbedError(f"no frame came {ports_words}; {BYPASS_REMEDY}")
+        for frame in received:
+            was, found = sent[header.offset + _TTL_OFFSET], frame[header.offset + _TTL_OFFSET]
+            if found != was:
+                raise TestbedError(
+                    f"a router is still between the generator's ports: frames {ports_words} came with time to live"
+                    f" {found}, sent with {was}; {BYPASS_REMEDY}"
+                )
+            sender, expected = frame[_SOURCE_MAC].hex(":"), macs[direction.tx_port]
+            if sender != expected:
+                raise TestbedError(
+                    f"something is still between the generator's ports: frames {ports_words} came from {sender}, sent"
+                    f" by {expected}; {BYPASS_REMEDY}"
+                )

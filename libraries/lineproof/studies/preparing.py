@@ -19,7 +19,7 @@ from ..platforms import CommandPair, Platform, Software, Tuning, named_file, rea
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..units import counted
 from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row, sentence_of

@@ -17,7 +17,7 @@ from ..config import matching
 from ..errors import TestbedError
 from ..visible import shortened
 from . import children
-from .secrets import Secrets
+from .login import Secrets
 
 LIMIT = 30.0
 """Seconds for a command."""

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_va
 
 from ..config import Config, matching
 from .children import is_handed_on
-from .login import Login
-from .secrets import Secrets
+from .login import Login, Secrets
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")

@@ -14,7 +14,7 @@ import paramiko
 
 from ..errors import TestbedError
 from ..visible import shortened
-from .ssh_command import CommandUnfinished
+from .ssh import CommandUnfinished
 
 LARGEST_DIALOGUE = 2 << 20
 """Bytes that a command may write."""

@@ -10,8 +10,7 @@ from ..generators.site import GeneratorEndpoint
 from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
-from ..system.login import Login
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Login, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings
 from .settings import HardwareSettings, RouterSettings, next_hops

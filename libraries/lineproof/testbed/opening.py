@@ -17,15 +17,13 @@ from ..routers.shell_output import plain_text
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault
 from ..system import children
-from ..system.login import Login
-from ..system.secrets import ENVIRONMENT, Secrets
+from ..system.login import ENVIRONMENT, Login, Secrets
 from ..visible import visible
 from .facts import TestbedFacts
 from .hardware import hardware_facts, start_hardware
 from .in_use import HeldTestbed
-from .kept_logs import read_log
 from .lab.place import LabPlace
-from .process import Belongings, TestbedProcess
+from .process import Belongings, TestbedProcess, read_log
 from .settings import HardwareSettings, SimulatedSettings, Testbed
 from .simulated import start_simulated
 from .trex.settings import TrexGeneratorSettings

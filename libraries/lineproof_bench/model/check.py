@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lineproof.commands.ending import finish
+from lineproof.commands.main import finish
 from lineproof.errors import ConfigError
 
 from .schema import load_platform, router_model

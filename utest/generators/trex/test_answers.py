@@ -8,7 +8,7 @@ import pytest
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.messages import ServerEvents
-from lineproof.generators.trex.client.packet_groups import all_placed, group_counts
+from lineproof.generators.trex.client.running_traffic import all_placed, group_counts
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"

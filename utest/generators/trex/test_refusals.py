@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lineproof.generators.trex.connection_errors import remedy_of
+from lineproof.generators.trex.driver import remedy_of
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from ...errors import ConfigError
 from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY
 from ...units import counted
 from ...visible import visible
-from ..csv_text import csv_table
 from ..drawing import (
     DIRECTION_COLOURS,
     FAINT_COLOUR,
@@ -24,6 +23,7 @@ from ..drawing import (
     matplotlib_style,
     rate_unit,
 )
+from ..text_tables import csv_table
 from .tables import SERIES
 from .trends import AT_LEAST, LevelChange, Series, TrendPoint, day, moment
 

@@ -12,9 +12,8 @@ from ...command_values import json_value, pattern_value
 from ...core.trial import HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...system.local_command import LIMIT, run_here
-from ...system.secrets import Secrets
-from ...system.ssh import connect
-from ...system.ssh_command import run_ssh_command
+from ...system.login import Secrets
+from ...system.ssh import connect, run_ssh_command
 from .settings import SwitchSettings
 
 SPARE_FRAMES = 5

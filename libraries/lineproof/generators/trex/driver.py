@@ -18,7 +18,7 @@ from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
-from ..base import Direction, GeneratorPort, Probe
+from ..base import Direction, GeneratorPort, PortsTaken, Probe
 from ..streams import (
     Stream,
     burst_streams,
@@ -28,9 +28,8 @@ from ..streams import (
     probe_size,
     profile_streams,
 )
-from .client_choice import PYPI, FetchClient, choose_client
+from .client_choice import PYPI, FetchClient, choose_client, handshake_error
 from .client_process import ClientError, ClientProcess
-from .connection_errors import connection_error, remedy_of
 from .live import TrexLive, step_down, trial_during
 from .next_hops import NextHop, search_limit
 from .outcomes import make_outcome, make_port
@@ -398,3 +397,40 @@ def _streams_by_port(
 
 def _owners_text(owners: Mapping[int, str]) -> str:
     return ", ".join(f"{port} by '{owner}'" for port, owner in owners.items())
+
+
+def connection_error(error: ClientError, async_port: int, server: ServerFacts, folder: Path | None) -> TestbedError:
+    """*error* of the client's process that connects and acquires ports, for a person. *folder*: of its library."""
+    address = server.where
+    if error.kind == "install":
+        return TestbedError(
+            f"{error}; expected trex-stl-lib 0.3 and what it requires, which every client here needs:"
+            " pip install trex-stl-lib==0.3"
+        )
+    if error.kind == "connect" and "mismatch" in str(error).lower():
+        return handshake_error(server, folder, str(error))
+    if error.kind == "connect" and "subscriber" in str(error):
+        return TestbedError(
+            f"the TRex server at {address} answers, but publishes nothing that trex-stl-lib 0.3 understands at port"
+            f" {async_port}; fix 'async_port' in the testbed file ({error})"
+        )
+    if error.kind == "taken":
+        own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
+        return PortsTaken(
+            f"a port of the TRex server at {address} is taken: {error}"
+            + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")
+            + "; have it released there, or set 'force: true' for the generator in the testbed file to take it away"
+        )
+    return TestbedError(f"the TRex server at {address}: {error}")
+
+
+_REMEDIES = {
+    "for flow stat": "; the card's filters cannot count such frames; expected TRex started with '--software'",
+    "Failed allocating statistic counter": "; the card counts no more streams at a time ('lineproof doctor' shows how"
+    " many); expected fewer streams with flow statistics, or TRex started with '--software'",
+}
+
+
+def remedy_of(refusal: str) -> str:
+    """Return what to add to the server's words; "" where they say enough."""
+    return next((remedy for words, remedy in _REMEDIES.items() if words in refusal), "")

@@ -69,7 +69,7 @@ class ClientLibrary(Protocol):
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
         """Replace all streams of *ports* by *items*: :class:`lineproof.generators.streams.Stream` as data.
 
-        Asks for the MAC addresses that the ports need and do not know (:mod:`.next_hop_search`).
+        Asks for the MAC addresses that the ports need and do not know (:mod:`.stl_library`).
         """
         ...
 
