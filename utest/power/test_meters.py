@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
 from lineproof.power import open_meter
+from lineproof.power.meter import CsvMeterSettings, PowerSettings
 from lineproof.power.opening import FRESH
-from lineproof.power.settings import CsvMeterSettings, PowerSettings
 from support.paths import ROOT
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)

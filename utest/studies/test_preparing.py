@@ -10,7 +10,7 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
-from lineproof.power.settings import CommandMeterSettings
+from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
 from lineproof.studies.order import visits_of

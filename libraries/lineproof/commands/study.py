@@ -115,7 +115,7 @@ def _report(name: str) -> int:
 
 def _show(found: StudyResults) -> int:
     from ..studies.forms import headline, text
-    from ..studies.keeping import write_results
+    from ..studies.page import write_results
 
     page = write_results(found)
     print(text(found))

@@ -17,11 +17,7 @@ from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
 from .demand import Demand
-from .drawing import (
-    FAINT_COLOUR,
-    LOST_COLOUR,
-    TEXT_COLOUR,
-)
+from .drawing import FAINT_COLOUR, LOST_COLOUR, TEXT_COLOUR
 from .plot_frame import PlotFrame, series_colour
 from .plots import (
     AXES_HEIGHT,

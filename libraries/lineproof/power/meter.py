@@ -1,14 +1,20 @@
-"""The interface of a power meter, and what several of its readings come to."""
+"""Power meters: their interface, what several readings come to, and the key ``power`` of a testbed file."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
+from pydantic import Field, model_validator
+
+from ..command_values import GroupPattern, JsonPath
+from ..config import Config
 from ..errors import TestbedError
+from ..system.local_command import Command, Variable
 
 MOST_WATTS = 1e6
 """A larger reading is no router's."""
@@ -97,3 +103,90 @@ def power(value: str, text: str, factor: float = 1.0) -> float:
     if not 0 <= watts <= MOST_WATTS:
         raise TestbedError(f"the meter {text}: reports '{value[:40]}', expected a power in W")
     return watts
+
+
+USUAL_SETTLE = 2.0
+"""Seconds until a figure shows a new load alone, where the file does not say it."""
+
+
+class MeterSettings(Config):
+    """What every meter says of itself. ``accuracy``: per cent of the reading, by its data sheet; there is no default.
+
+    ``resolution``: its smallest step in W. ``interval``: s between two new figures; ``settle``: s until a figure shows
+    a new load alone (meters average), at least an interval, and :data:`USUAL_SETTLE` if it is not said.
+    """
+
+    is_login: ClassVar[bool] = True
+
+    accuracy: Annotated[float, Field(gt=0, le=50)]
+    resolution: Annotated[float, Field(ge=0, le=1000)] = 0.1
+    interval: Annotated[float, Field(gt=0, le=60)] = 1.0
+    settle: Annotated[float, Field(ge=0, le=300)] = USUAL_SETTLE
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle_for_an_interval(cls, data: Any) -> Any:
+        """Without ``settle``, that of a meter with longer intervals is an interval: its figure may be their mean."""
+        if isinstance(data, dict) and "settle" not in data:
+            interval = data.get("interval")
+            # one that is too long is its own error
+            longer = isinstance(interval, int | float) and 60 >= interval > USUAL_SETTLE
+            return {**data, "settle": interval if longer else USUAL_SETTLE}
+        return data
+
+    @model_validator(mode="after")
+    def _check_settle(self) -> MeterSettings:
+        if self.settle < self.interval:
+            raise ValueError(
+                f"'settle' is {self.settle:g} s and 'interval' {self.interval:g} s, so that a figure may be of time"
+                f" before the traffic; expected 'settle: {self.interval:g}' or more, or a shorter 'interval'"
+            )
+        return self
+
+    def idle_seconds(self) -> float:
+        """Seconds of a reading without traffic, about; of the testbed's clock."""
+        return self.settle + FIGURES * self.interval
+
+    def trial_seconds(self, clock_speed: float) -> float:
+        """Seconds of the testbed's clock that a trial lasts at least. *clock_speed*: of these per real second."""
+        # beginning and each figure may take a second of real time, and one more is room
+        return float(math.ceil(self.settle + FIGURES * self.interval + (FIGURES + 2) * clock_speed))
+
+
+class CommandMeterSettings(MeterSettings):
+    """``run``: a command that prints the watts, at the first group of ``pattern`` or at ``json_path`` of its JSON.
+
+    ``runs_on``: this machine or the router. ``secrets``: environment variables of this machine that the command gets.
+    ``factor``: W for each unit of what it prints. ``covers``: what of the router the meter measures, for messages.
+    """
+
+    kind: Literal["command"]
+    run: Command
+    runs_on: Literal["here", "router"] = "here"
+    secrets: tuple[Variable, ...] = ()
+    pattern: GroupPattern = r"\A\s*([-+.\d]+)\s*\Z"
+    json_path: JsonPath | None = None
+    factor: Annotated[float, Field(gt=0)] = 1.0
+    covers: Annotated[str, Field(min_length=1, max_length=100)] = "what it measures"
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> CommandMeterSettings:
+        if self.json_path is not None and "pattern" in self.model_fields_set:
+            raise ValueError("has both 'pattern' and 'json_path'; expected one of them")
+        if self.secrets and self.runs_on == "router":
+            raise ValueError("'secrets' are for a command that runs here; expected none, or 'runs_on: here'")
+        return self
+
+
+class CsvMeterSettings(MeterSettings):
+    """A file that another program appends to: a line per figure, time (Unix seconds or ISO 8601) and W, by commas.
+
+    ``column``: of the power, counted from 1; the time is the first. Lines that are older than the traffic do not count.
+    """
+
+    kind: Literal["csv"]
+    file: Path
+    column: Annotated[int, Field(ge=2, le=1000)] = 2
+
+
+PowerSettings = Annotated[CommandMeterSettings | CsvMeterSettings, Field(discriminator="kind")]

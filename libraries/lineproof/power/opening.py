@@ -12,8 +12,7 @@ from ..errors import TestbedError
 from ..system.local_command import run_here
 from ..system.login import ENVIRONMENT, Secrets
 from ..visible import shortened
-from .meter import Meter, NextFigure, power
-from .settings import CommandMeterSettings, CsvMeterSettings, PowerSettings
+from .meter import CommandMeterSettings, CsvMeterSettings, Meter, NextFigure, PowerSettings, power
 
 MOST_BYTES = 4096
 """Of the file's end; a line is shorter."""

@@ -39,10 +39,9 @@ from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
-from .execution import beside_others, closing_words, execution_id
+from .execution import beside_others, closing_words, execution_id, started_as
 from .run_labels import RunLabels
 from .shared import Component, Shared
-from .started import started_as
 
 
 class AcceptanceKeywords(Component):

@@ -15,7 +15,7 @@ from ..core.verdict import Verdict
 from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence import rfc2544_report as report
-from ..evidence.loadtest_json import loadtest_json
+from ..evidence.characterisation import loadtest_json
 from ..evidence.records import MarginRecord
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult

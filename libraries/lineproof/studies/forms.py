@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from statistics import median
 
-from ..evidence.range_bars import WIDTH, Range, range_bars
 from ..evidence.tables import SIMULATED
-from ..evidence.text_tables import csv_table, markdown_table, markdown_text
+from ..evidence.text_tables import WIDTH, Range, csv_table, markdown_table, markdown_text, range_bars
 from ..stats import Summary
 from ..units import counted
 from ..visible import visible

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..generators.kinds import generator_kind
 from ..generators.settings import GeneratorSettings
 from ..platforms import named_file
-from ..power.settings import CsvMeterSettings
+from ..power.meter import CsvMeterSettings
 from ..project import Folder
 from ..visible import shortened
 from .settings import (

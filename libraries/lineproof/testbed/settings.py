@@ -15,7 +15,7 @@ from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import PAIRS
 from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
-from ..power.settings import PowerSettings
+from ..power.meter import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings

@@ -13,8 +13,7 @@ from ..under_load_record import recorded_facts
 from .about import Party
 from .html_parts import BLANK, STYLE, facts_table, moment, or_blank, picture, table, text, text_or_none
 from .pictures import sentence_plot, testbed_drawing
-from .plain_words import glossary
-from .promises import appendix, promises, reasons
+from .promises import appendix, glossary, promises, reasons
 from .sheet import Sheet
 
 ANSWERS = {
