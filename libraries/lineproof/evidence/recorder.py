@@ -27,7 +27,6 @@ from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..units import Rate
-from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data, finite, problems_data
@@ -40,6 +39,7 @@ from .records import (
     SIMULATED_BECAUSE,
     TRIES,
     UNJUDGED,
+    Demand,
     EnvironmentRecord,
     MarginRecord,
     RateFigures,

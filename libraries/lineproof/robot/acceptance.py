@@ -40,8 +40,7 @@ from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id, started_as
-from .run_labels import RunLabels
-from .shared import Component, Shared
+from .shared import Component, RunLabels, Shared
 
 
 class AcceptanceKeywords(Component):

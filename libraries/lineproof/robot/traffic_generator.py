@@ -12,7 +12,7 @@ from ..core.quantity import Requirement
 from ..core.traffic.profiles import AddressRange, Profile
 from ..core.trial import Load
 from ..errors import Inconclusive, SentenceError, SlaFailure, TestbedError
-from ..evidence.facts_table import facts_fragment
+from ..evidence.tables import facts_fragment
 from ..generators.abilities import Method
 from .shared import Component
 

@@ -25,7 +25,7 @@ from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
-from ..simulation.signs import simulation_signs
+from ..simulation.habits import simulation_signs
 from ..system.known_hosts import known_fingerprints
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings

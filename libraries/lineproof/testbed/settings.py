@@ -20,7 +20,7 @@ from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
 from ..units import parse_link_speed
-from .lab.settings import LabSettings
+from .lab.place import LabSettings
 from .trex.settings import TrexGeneratorSettings
 from .waiting_time import Seconds
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.lab.place import LabPlace
-from lineproof.testbed.lab.settings import LabSettings, PowerCycleSettings
+from lineproof.testbed.lab.place import LabPlace, LabSettings, PowerCycleSettings
 from support.lab_rig import Lab, client, lab
 from support.patience import wait_until
 
