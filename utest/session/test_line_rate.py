@@ -9,7 +9,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.routers.link_state import LinkState
-from lineproof.session.line_rate import check_line_rate
+from lineproof.session.router import check_line_rate
 from support.ceilings import ports
 
 

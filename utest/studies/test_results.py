@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.studies.comparing import compare_with
 from lineproof.studies.forms import headline, text
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import results_of
+from lineproof.studies.results import compare_with, results_of
 from lineproof.studies.study import Published, Study, StudyRow
 from support.study_builders import SMALL, measurements, study_of
 

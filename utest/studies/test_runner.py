@@ -9,8 +9,8 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
 from lineproof.studies import runner
-from lineproof.studies.order import visits_of
 from lineproof.studies.runner import StudyRun
+from lineproof.studies.study import visits_of
 from support.study_builders import SMALL
 from support.study_runs import prepared_in
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lineproof.evidence.records import MeasurementRecord
-from lineproof.studies.order import visits_of
-from lineproof.studies.study import Study, load_study
+from lineproof.studies.study import Study, load_study, visits_of
 
 SMALL = """\
 study: small

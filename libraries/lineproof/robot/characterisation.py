@@ -22,10 +22,9 @@ from ..methods.ramp import RampResult
 from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import LatencyResult
-from ..methods.rfc2544.loss_rate import LossCurve
 from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import ThroughputResult
+from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text

@@ -15,12 +15,11 @@ from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
 from ..evidence.baselines import find_one_run
 from ..studies.carrying import Carried
-from ..studies.comparing import Compared
 from ..studies.forms import UNLIMITED, figure, headline, notes
 from ..studies.history import read_results, repeats_of_run
 from ..studies.page import page, write_results
 from ..studies.preparing import prepare_study
-from ..studies.results import Cell, StudyResults
+from ..studies.results import Cell, Compared, StudyResults
 from ..studies.runner import StudyRun
 from ..units import counted
 from ..visible import shortened

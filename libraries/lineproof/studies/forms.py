@@ -12,11 +12,9 @@ from ..evidence.text_tables import WIDTH, Range, csv_table, markdown_table, mark
 from ..stats import Summary
 from ..units import counted
 from ..visible import visible
-from .comparing import CONFIDENCE
 from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
-from .order import mean_places
-from .results import Cell, StudyResults, closeness_words
-from .study import DIFFERENCES, RATES, Study
+from .results import CONFIDENCE, Cell, StudyResults, closeness_words
+from .study import DIFFERENCES, RATES, Study, mean_places
 
 HEADS = ("variant", "n", "min", "median", "max", "against baseline", "published", "inside")
 NOTHING = "–"
