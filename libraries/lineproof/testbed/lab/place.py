@@ -34,7 +34,6 @@ class LabPlace:
     def __init__(self, settings: LabSettings, testbed: str, say: Say) -> None:
         self.name = self.owner = ""
         self._settings, self._subject, self._say = settings, f"testbed '{testbed}'", say
-        self._news: list[str] = []
         self._problem = ""
         self._answers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         if importlib.util.find_spec("labgrid") is None:
@@ -96,11 +95,6 @@ class LabPlace:
             self._problem = f"the process that holds labgrid's place '{self.name}' ended"
         return (self._problem,) if self._problem else ()
 
-    def news(self) -> tuple[str, ...]:
-        """Return what happened to the place since this was called last, in words."""
-        found, self._news = self._news, []
-        return tuple(found)
-
     def record(self) -> dict[str, str]:
         """Return what the environment record says of the place."""
         return {"coordinator": self._settings.coordinator, "place": self.name, "owner": self.owner}
@@ -143,7 +137,6 @@ class LabPlace:
                 kind, text = json.loads(line)
                 text = visible(str(text))
                 if kind in ("event", "problem"):
-                    self._news.append(text)
                     self._say(text)
                     self._problem = text if kind == "problem" else self._problem
                 else:
