@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import Bounds
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.evidence import drawing, flame_graph
+from lineproof.evidence import drawing, under_load_record
 from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.tables import trials_fragment, trials_table
@@ -131,7 +131,7 @@ def luminance(colour):
 @pytest.mark.parametrize(
     ("text", "background"),
     [(colour, "#ffffff") for colour in (drawing.TEXT_COLOUR, drawing.LOST_COLOUR, drawing.SIMULATED_COLOUR)]
-    + [(drawing.TEXT_COLOUR, colour) for colour in flame_graph.COLOURS],
+    + [(drawing.TEXT_COLOUR, colour) for colour in under_load_record.COLOURS],
 )
 def test_text_has_the_contrast_that_wcag_asks_for(text, background):
     assert (luminance(background) + 0.05) / (luminance(text) + 0.05) >= 4.5

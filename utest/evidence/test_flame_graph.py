@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from lineproof.core.quantity import Requirement
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
-from lineproof.evidence.flame_graph import MOST_ROWS, flame_graph, under_load_flame_graph
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
+from lineproof.evidence.under_load_record import MOST_ROWS, flame_graph, under_load_flame_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 STACKS = {"main;a;b": 30, "main;a": 50, "main;c": 20}

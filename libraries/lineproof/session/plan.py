@@ -28,8 +28,7 @@ from ..project import KINDS, Layers, Project, listed
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
-from ..testbed.files import read_testbed, read_testbed_or_pool
+from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed, read_testbed_or_pool
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..units import si
 
