@@ -11,8 +11,8 @@ WALL_CLOCKS = {"time.time", "datetime.now", "datetime.utcnow", "datetime.today",
 COMPARED = {
     "lineproof/generators/programs/driver.py": "finds out that the clock was set during a trial",
     "lineproof/generators/trex/client/running_traffic.py": "finds out that the clock was set during a trial",
-    "lineproof/generators/trex/client/steady_clock.py": "begins at the time of day",
-    "lineproof/power/opening.py": "another program stamps its figures with it",
+    "lineproof/generators/trex/client/answers.py": "begins at the time of day",
+    "lineproof/power/meter.py": "another program stamps its figures with it",
     "lineproof_bench/wire/capture.py": "the kernel stamps frames with it",
 }
 """Modules that may compute with it, and why."""

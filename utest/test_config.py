@@ -13,7 +13,7 @@ from lineproof.core.goal import Goal, read_goal
 from lineproof.core.traffic.profile_schema import ProfileFile
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
-from lineproof.power.settings import PowerSettings
+from lineproof.power.meter import PowerSettings
 from support import hostile
 from support.paths import ROOT
 

@@ -24,8 +24,8 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
-from lineproof.evidence.ledger_table import ledgers_fragment, ledgers_table
-from lineproof.session.bookkeeping import MAX_LEDGERS, Bookkeeper
+from lineproof.evidence.tables import ledgers_fragment, ledgers_table
+from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper
 from support.made_testbeds import promised
 from support.model_bench import PROJECT
 

@@ -30,7 +30,6 @@ from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
 from lineproof.evidence import characterisation as shown
 from lineproof.evidence import drawing
 from lineproof.evidence import rfc2544_report as report
-from lineproof.evidence.flame_graph import COLOURS, MOST_ROWS, flame_graph, under_load_flame_graph
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
 from lineproof.evidence.quantity_plots import plot_name, sentence_plot
@@ -38,6 +37,7 @@ from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
 from lineproof.evidence.tables import trials_fragment, trials_table
+from lineproof.evidence.under_load_record import COLOURS, MOST_ROWS, flame_graph, under_load_flame_graph
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms, Deadline

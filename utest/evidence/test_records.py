@@ -21,9 +21,9 @@ from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import records
 from lineproof.evidence.chain import first_link, sealed
-from lineproof.evidence.demand import Demand
 from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.records import (
+    Demand,
     EnvironmentRecord,
     RateFigures,
     ReadingRecord,

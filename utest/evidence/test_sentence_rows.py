@@ -23,8 +23,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.errors import ConfigError
 from lineproof.evidence import records
-from lineproof.evidence.demand import measured
-from lineproof.evidence.records import MARGIN, MarginRecord, RequirementRecord, schema
+from lineproof.evidence.records import MARGIN, MarginRecord, RequirementRecord, measured, schema
 from lineproof.evidence.run import RunFolder, read_margins, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from support.evidence_builders import RUN, requirement_record, trial_record

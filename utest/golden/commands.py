@@ -63,7 +63,7 @@ def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:
     """Return exit status, output and errors of a call, without what differs from machine to machine."""
     output, errors = io.StringIO(), io.StringIO()
     # the bench is a process of its own for a user
-    own_process = mock.patch("lineproof.commands.main.run", lambda argv: bench(argv[1:]))
+    own_process = mock.patch("lineproof.commands.main.run_bench", lambda argv: bench(argv[1:]))
     with own_process, redirect_stdout(output), redirect_stderr(errors), pytest.raises(SystemExit) as end:
         finish(lambda: main(words))
     return end.value.code, _common(output.getvalue(), folder), _common(errors.getvalue(), folder)

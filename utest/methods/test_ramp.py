@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.evidence.loadtest_json import loadtest_data, loadtest_json
+from lineproof.evidence.characterisation import loadtest_data, loadtest_json
 from lineproof.methods.ramp import RampPhase, RampPlan, ramp
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.evidence_builders import NamedTraffic

@@ -11,9 +11,8 @@ from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.rfc2544.latency import latency
-from lineproof.methods.rfc2544.loss_rate import loss_curve
 from lineproof.methods.rfc2544.reset import SampleInterval, reset
-from lineproof.methods.rfc2544.throughput import throughput
+from lineproof.methods.rfc2544.throughput import loss_curve, throughput
 from lineproof.methods.trials import CharacterisationTerms, Deadline
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 

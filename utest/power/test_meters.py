@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
 from lineproof.power import open_meter
-from lineproof.power.opening import FRESH
-from lineproof.power.settings import CsvMeterSettings, PowerSettings
+from lineproof.power.meter import FRESH, CsvMeterSettings, PowerSettings
 from support.paths import ROOT
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)

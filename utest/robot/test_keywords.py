@@ -21,9 +21,8 @@ from lineproof.errors import Inconclusive, SlaFailure, TestbedError
 from lineproof.project import Project
 from lineproof.robot import acceptance
 from lineproof.robot.characterisation import _deadline
-from lineproof.robot.forwarded_frames import FrameKeywords, frames_of
 from lineproof.robot.shared import Shared
-from lineproof.robot.traffic_generator import GeneratorKeywords
+from lineproof.robot.traffic_generator import FrameKeywords, GeneratorKeywords, frames_of
 from lineproof.session.plan import Plan
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lineproof.errors import ConfigError
+from lineproof.robot.execution import DEFAULTS, _of_user
 from lineproof.robot.run_variables import NAMES, _given, check_names, check_values, options
-from lineproof.robot.started import DEFAULTS, _of_user
 from support.paths import ROOT
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
-from lineproof.evidence.facts_table import facts_fragment
+from lineproof.evidence.tables import facts_fragment
 from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers

@@ -25,8 +25,8 @@ from lineproof.routers.changes import Change
 from lineproof.routers.link_state import LinkState, moves_link
 from lineproof.session.generator import connect_generator
 from lineproof.session.judging import Judge
-from lineproof.session.line_rate import check_line_rate
 from lineproof.session.links import LinkWait
+from lineproof.session.router import check_line_rate
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from lineproof.simulation.habits import RouterHabits

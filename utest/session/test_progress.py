@@ -18,7 +18,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, read_trial
 from lineproof.methods.budget import Budget, sum_of_budgets
-from lineproof.power.settings import CommandMeterSettings
+from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.progress import Progress

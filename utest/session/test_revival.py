@@ -12,7 +12,7 @@ from lineproof.errors import TestbedError
 from lineproof.session import revival
 from lineproof.session.revival import Revival
 from lineproof.session.router_watch import RouterRestarted
-from lineproof.testbed.lab.settings import LabSettings, PowerCycleSettings
+from lineproof.testbed.lab.place import LabSettings, PowerCycleSettings
 
 HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
 POWER = PowerCycleSettings(boot=0.05)

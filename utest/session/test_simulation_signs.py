@@ -13,7 +13,7 @@ from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 from lineproof_bench.backend import PortDescription
 from lineproof_bench.server.ports import ServerPort
 from support import robot_run

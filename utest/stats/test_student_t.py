@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from lineproof.stats.student_t import t_value
+from lineproof.stats.intervals import t_value
 
 # as the logarithm: small ones matter, and there are large ones
 freedoms = st.floats(0, 9).map(lambda power: 10**power)

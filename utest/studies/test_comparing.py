@@ -13,9 +13,8 @@ from itertools import accumulate
 import pytest
 
 from lineproof.studies.forms import csv_text, text
-from lineproof.studies.order import visits_of
 from lineproof.studies.results import StudyResults, results_of
-from lineproof.studies.study import AT_LEAST, Study, StudyRow
+from lineproof.studies.study import AT_LEAST, Study, StudyRow, visits_of
 from support.study_builders import measurements
 
 MOST = 0.084

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.studies.forms import text
-from lineproof.studies.order import Step, left_of, mean_places, visits_of
 from lineproof.studies.results import results_of
-from lineproof.studies.study import Study
+from lineproof.studies.study import Step, Study, left_of, mean_places, visits_of
 from support.study_builders import SMALL, study_of
 
 MANY = Study.model_validate(

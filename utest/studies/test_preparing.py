@@ -10,11 +10,11 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
-from lineproof.power.settings import CommandMeterSettings
+from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
-from lineproof.studies.order import visits_of
 from lineproof.studies.preparing import check_study, prepare_study
+from lineproof.studies.study import visits_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.paths import ROOT
 from support.study_builders import SMALL, study_project

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.studies.comparing import compare_with
 from lineproof.studies.forms import headline, text
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import Pair, closeness_words, results_of
+from lineproof.studies.results import Pair, closeness_words, compare_with, results_of
 from lineproof.studies.study import Published, Study, StudyRow, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of
 

@@ -23,12 +23,11 @@ from lineproof.studies import runner
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.forms import markdown, text
 from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED, read_results
-from lineproof.studies.keeping import check_forms, write_results
-from lineproof.studies.order import visits_of
-from lineproof.studies.page import page
+from lineproof.studies.page import check_forms, page, write_results
 from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.results import StudyResults
 from lineproof.studies.runner import StudyRun
+from lineproof.studies.study import visits_of
 from support.evidence_builders import RUN
 from support.study_builders import SMALL, measurements, study_project
 

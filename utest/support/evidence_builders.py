@@ -11,8 +11,7 @@ from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
-from lineproof.evidence.demand import Demand
-from lineproof.evidence.records import EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
+from lineproof.evidence.records import Demand, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.session.router_watch import Reading
 from support.paths import ROOT

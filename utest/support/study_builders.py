@@ -7,8 +7,7 @@ from pathlib import Path
 
 from lineproof.evidence.records import MeasurementRecord
 from lineproof.project import Project
-from lineproof.studies.order import visits_of
-from lineproof.studies.study import Study, load_study
+from lineproof.studies.study import Study, load_study, visits_of
 
 SMALL = """\
 study: small

@@ -12,7 +12,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.traffic.profiles import PAIRS, AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.project import Project
-from lineproof.testbed.addressing import network_misfits, next_hop_misfits
+from lineproof.testbed.files import network_misfits, next_hop_misfits
 from lineproof.testbed.settings import HardwareSettings, default_side
 from support.paths import ROOT
 

@@ -8,8 +8,7 @@ from ..evidence.baselines import find_runs
 from ..evidence.compared_runs import ComparisonRule, Proven, compare_runs, pair_runs
 from ..evidence.comparison_forms import document, markdown, ministat_text, report
 from ..evidence.run import read_run
-from .arguments import print_json
-from .rule_arguments import add_forms, add_rule
+from .arguments import add_forms, add_rule, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

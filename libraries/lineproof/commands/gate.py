@@ -13,8 +13,7 @@ from ..evidence.gate_forms import document, junit, junit_of_error, markdown, tex
 from ..evidence.gating import Answer, Gate, gate
 from ..evidence.run import read_run
 from ..files import write_whole
-from .arguments import print_json
-from .rule_arguments import add_forms, add_rule
+from .arguments import add_forms, add_rule, print_json
 
 STATUS = (
     "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."

@@ -105,7 +105,7 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
     if argv and argv[0] in BENCH_COMMANDS:
-        _become_bench(argv)
+        return run_bench(argv)
     parser = command_parser(argv[:1])
     arguments = parser.parse_args(argv)
     if arguments.command is None:
@@ -122,7 +122,7 @@ def command_line() -> NoReturn:
     finish(lambda: main(sys.argv[1:]))
 
 
-def _become_bench(argv: Sequence[str]) -> NoReturn:
+def run_bench(argv: Sequence[str]) -> int:
     """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
     words = [*bench_command(argv[0]), *argv[1:]]
     sys.stdout.flush()

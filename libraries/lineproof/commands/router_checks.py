@@ -12,9 +12,8 @@ from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState
 from ..session.leftovers import leftover_text
-from ..session.line_rate import note_line_rate
 from ..session.links import wrong_destination
-from ..session.router import WRONG_PEER
+from ..session.router import WRONG_PEER, note_line_rate
 from ..session.session import Session
 from ..units import counted, si
 from .host_checks import Check, facts_check, ok, or_wrong, pcie_checks, router_flow_control, warning, wrong

@@ -16,8 +16,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..evidence.run_files import DRAFTS, MANIFEST_FILE, SHEETS, SIGNATURE, partial
 from ..evidence.signature import SecretKey
-from ..evidence.signoff.page import html_sheet, result_words
-from ..evidence.signoff.printed import pdf_sheet, require_weasyprint
+from ..evidence.signoff.page import html_sheet, pdf_sheet, require_weasyprint, result_words
 from ..evidence.signoff.sheet import Sheet, make_sheet
 from ..files import check_writable, read_file, write_whole
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..project import Project, listed
-from ..studies.order import visits_of
-from ..studies.study import load_study
+from ..studies.study import load_study, visits_of
 from ..units import counted
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
@@ -115,7 +114,7 @@ def _report(name: str) -> int:
 
 def _show(found: StudyResults) -> int:
     from ..studies.forms import headline, text
-    from ..studies.keeping import write_results
+    from ..studies.page import write_results
 
     page = write_results(found)
     print(text(found))

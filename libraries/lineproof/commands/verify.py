@@ -90,7 +90,7 @@ def _with_forms(run: VerifiedRun) -> VerifiedRun:
         (found.path / name).is_symlink() or (found.path / name).exists() for name in STUDY_FORMS
     ):
         return run
-    from ..studies.keeping import check_forms  # takes a second
+    from ..studies.page import check_forms  # takes a second
 
     named = {item.file for item in run.problems}
     problems, notes = check_forms(found.path)

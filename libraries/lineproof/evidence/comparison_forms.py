@@ -11,10 +11,9 @@ from ..stats.summary import confidence_text
 from ..units import counted
 from ..visible import shortened
 from .compared_runs import RELEVANT, CandidateChange, ComparedRuns, ComparedSentence, ComparisonRule, Proven
-from .range_bars import Range, range_bars
 from .sentence_rows import SentenceRow
 from .tables import SIMULATED
-from .text_tables import markdown_table, markdown_text
+from .text_tables import Range, markdown_table, markdown_text, range_bars
 
 _LONGEST = 400
 """Characters that are shown of a sentence, or of what a router said of itself."""

@@ -16,12 +16,7 @@ from ..core.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
 from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
-from .demand import Demand
-from .drawing import (
-    FAINT_COLOUR,
-    LOST_COLOUR,
-    TEXT_COLOUR,
-)
+from .drawing import FAINT_COLOUR, LOST_COLOUR, TEXT_COLOUR
 from .plot_frame import PlotFrame, series_colour
 from .plots import (
     AXES_HEIGHT,
@@ -36,7 +31,7 @@ from .plots import (
     trials_plot,
 )
 from .rates import TrafficFigures, is_set_aside, trial_name
-from .records import RequirementRecord
+from .records import Demand, RequirementRecord
 from .svg import Hatch
 
 

@@ -22,7 +22,7 @@ from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
 from ..routers.base import Router, Side
-from ..session.bookkeeping import Bookkeeper
+from ..session.afterwards import Bookkeeper
 from ..session.generator import GeneratorConnection
 from ..session.judging import PROBED, PROBED_AGAIN, Judge
 from ..session.plan import Plan

@@ -27,8 +27,6 @@ from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..units import Rate
-from .demand import Demand
-from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data, finite, problems_data
 from .records import (
@@ -40,6 +38,7 @@ from .records import (
     SIMULATED_BECAUSE,
     TRIES,
     UNJUDGED,
+    Demand,
     EnvironmentRecord,
     MarginRecord,
     RateFigures,
@@ -51,7 +50,7 @@ from .records import (
 from .run import RunFolder
 from .run_files import RECORDS
 from .started_as import StartedAs
-from .under_load_record import WHY, under_load_data, why_data
+from .under_load_record import WHY, under_load_data, under_load_flame_graph, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""

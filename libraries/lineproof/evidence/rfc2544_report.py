@@ -11,10 +11,9 @@ from typing import Any, Protocol
 from ..methods.deviations import DeviatingResult, deviations_of
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import LatencyResult
-from ..methods.rfc2544.loss_rate import LossCurve
 from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import ThroughputResult
+from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..units import l1_bits, l2_bits
 from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, MARKS, THRESHOLD_COLOUR, drawing, rate_unit
 from .tables import ResultTable

@@ -23,7 +23,7 @@ from ..config import read_yaml
 from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words, system_words
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
 from ..json_text import parse_json
-from ..simulation.signs import simulation_signs
+from ..simulation.habits import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
 from .records import (

@@ -13,9 +13,8 @@ from functools import cached_property
 
 from ..core.trial import Trial
 from ..stats import Interval, interval
-from .demand import measured
 from .rates import is_set_aside
-from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord
+from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord, measured
 from .run import RecordedRun
 
 IntervalOf = Callable[[Sequence[float], float], Interval]

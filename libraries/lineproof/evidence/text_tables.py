@@ -1,4 +1,4 @@
-"""Tables in Markdown (GitHub's and GitLab's) and CSV, with text from elsewhere made inert in them."""
+"""Tables in Markdown (GitHub's and GitLab's) and CSV, where text from elsewhere is inert, and bars of characters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ..visible import one_line
 
@@ -47,3 +48,44 @@ def csv_cell(value: object) -> object:
         return value
     shown = one_line(value)
     return f"'{shown}" if shown[:1] in _FORMULA else shown
+
+
+WIDTH = 40
+"""Columns of a bar."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """``high`` None: open. ``middle`` None: none is known."""
+
+    low: float
+    middle: float | None
+    high: float | None
+
+
+def range_bars(ranges: Sequence[Range], width: int = WIDTH) -> list[str]:
+    """A bar for each of *ranges*: ``...[---o--]....``; ``o`` is its middle, ``>`` an open end.
+
+    They share a scale from the least figure to the largest, which is no scale from 0. A range without any extent is
+    its ``o`` alone.
+    """
+    ends = [end for item in ranges for end in (item.low, item.middle, item.high) if end is not None]
+    least, most = min(ends), max(ends)
+    # an open end needs a column of its own
+    last = width - 1 - any(item.high is None for item in ranges)
+
+    def column(value: float) -> int:
+        return round(last * (value - least) / (most - least)) if most > least else 0
+
+    bars = []
+    for item in ranges:
+        line = ["."] * width
+        start, end = column(item.low), width - 1 if item.high is None else column(item.high)
+        line[start : end + 1] = "-" * (end + 1 - start)
+        line[start], line[end] = "[", ">" if item.high is None else "]"
+        if item.middle is not None:
+            line[column(item.middle)] = "o"
+        elif start == end:
+            line[start] = "o"
+        bars.append("".join(line))
+    return bars

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .meter import Meter, PowerReading, take_figures
-from .opening import open_meter, time_of_day
+from .meter import Meter, PowerReading, open_meter, take_figures, time_of_day
 
 __all__ = ["Meter", "PowerReading", "open_meter", "take_figures", "time_of_day"]

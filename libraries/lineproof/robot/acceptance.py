@@ -22,7 +22,6 @@ from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.environment import environment_record
-from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
@@ -31,7 +30,7 @@ from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerpri
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
 from ..evidence.summary_forms import html_fragment
-from ..evidence.tables import trials_fragment, trials_table
+from ..evidence.tables import ledgers_fragment, ledgers_table, trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -39,10 +38,8 @@ from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
-from .execution import beside_others, closing_words, execution_id
-from .run_labels import RunLabels
-from .shared import Component, Shared
-from .started import started_as
+from .execution import beside_others, closing_words, execution_id, started_as
+from .shared import Component, RunLabels, Shared
 
 
 class AcceptanceKeywords(Component):
@@ -276,10 +273,7 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         self.shared.progress.end()
         recorder = self.shared.records
-        lab = session.testbed.lab
-        notes = "; ".join(
-            filter(None, [session.traffic.reconnection.note, session.revival.note, *(lab.news() if lab else ())])
-        )
+        notes = "; ".join(filter(None, [session.traffic.reconnection.note, session.revival.note]))
         tries = tuple(
             item for item in self._tries.get(verdict.requirement.sentence, ()) if item.run not in verdict.runs
         )

@@ -15,17 +15,16 @@ from ..core.verdict import Verdict
 from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence import rfc2544_report as report
-from ..evidence.loadtest_json import loadtest_json
+from ..evidence.characterisation import loadtest_json
 from ..evidence.records import MarginRecord
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
 from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import LatencyResult
-from ..methods.rfc2544.loss_rate import LossCurve
 from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import ThroughputResult
+from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text

@@ -23,14 +23,13 @@ from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
-from .forwarded_frames import FrameKeywords
 from .lending import LendingKeywords
 from .router import RouterKeywords, TelemetryKeywords
 from .sentence_check import SuiteListener
 from .shared import Shared
 from .studies import StudyKeywords
 from .testbed import FaultKeywords, TestbedKeywords
-from .traffic_generator import GeneratorKeywords
+from .traffic_generator import FrameKeywords, GeneratorKeywords
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
 NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"

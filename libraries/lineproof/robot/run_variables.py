@@ -1,4 +1,4 @@
-"""The suites' variables of the command line (``robot -v NAME:value``), checked before any traffic."""
+"""The suites' variables of the command line (``robot -v NAME:value``), checked before any traffic, and secret ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
 from ..errors import ConfigError
 from ..files import is_folder, read_text, require_folder
+from ..system.login import Secrets
 from ..visible import shortened
 from .suite_sentences import plain
 
@@ -156,3 +158,19 @@ def _given(argv: Sequence[str]) -> Iterator[str]:
     for _, text in options(argv, ("-v", "--variable")):
         if ":" in text:
             yield text.partition(":")[0]
+
+
+def secrets_of_variables() -> Secrets:
+    """The secrets that the running suite has: ``${ROUTER_PASSWORD: Secret}`` is ROUTER_PASSWORD."""
+    given, plain = dict[str, str](), set[str]()
+    for name, value in BuiltIn().get_variables(no_decoration=True).items():
+        if isinstance(value, Secret):
+            given[_capitals(name)] = str(value.value)
+        elif isinstance(value, str):
+            plain.add(_capitals(name))
+    return Secrets(given, frozenset(plain))
+
+
+def _capitals(name: str) -> str:
+    """A variable's name as the testbed file has it: Robot does not tell 'router password' from 'ROUTER_PASSWORD'."""
+    return name.upper().replace(" ", "_")

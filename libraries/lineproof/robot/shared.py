@@ -1,4 +1,4 @@
-"""The state that the components of the keyword library share: session, records, and what an interrupt left."""
+"""The state that the components of the keyword library share: session, records, labels, interrupts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running.context import EXECUTION_CONTEXTS
 
 from ..errors import ConfigError, Inconclusive
+from ..evidence import allure
 from ..evidence.recorder import Recorder
+from ..evidence.tables import short_facts
 from ..project import Project
 from ..session.progress import Progress
 from ..session.session import Session
 from ..system.signals import handle_ending, interrupt_words, let_go_of_terminal
 from .execution import output_folder
-from .run_labels import RunLabels
 
 NO_TESTBED = (
     "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and 'Suite Teardown"
@@ -194,3 +196,53 @@ class Interruption:
     def log_message(self, message: Any) -> None:
         """Say which signal it was."""
         self._name(message)
+
+
+@dataclass(frozen=True)
+class RunLabels:
+    """*recorder* writes the run of *session*; *words*: the suite's metadata beside the testbed's."""
+
+    session: Session
+    recorder: Recorder
+    allure_folder: Path
+    words: Mapping[str, str]
+
+    def show(self) -> None:
+        """Set the suite's metadata, and Allure's environment and categories."""
+        simulated = self.session.simulated
+        words = {"Testbed": testbed_words(self.session), **self.words}
+        for name, value in words.items():
+            BuiltIn().set_suite_metadata(name, value, append=False, top=False)
+        if simulated:
+            BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
+        self._write_environment(words)
+        allure.write_categories(self.allure_folder, words["Platform"], simulated)
+
+    def show_router(self) -> None:
+        """Add the router's facts to Allure's environment."""
+        self._write_environment({"Testbed": testbed_words(self.session), **self.words})
+
+    def _write_environment(self, words: Mapping[str, str]) -> None:
+        allure.write_environment(self.allure_folder, {**words, **short_facts(self.session.router.facts)})
+
+    def follow(self) -> None:
+        """Mark everything if the generator or the router has said meanwhile that it is simulated."""
+        known = self.recorder.environment.simulated
+        self.recorder.mark_simulated(self.session.simulation_signs)
+        if self.session.simulated and not known:
+            self.show()
+            show_simulated(self.session)
+
+
+def testbed_words(session: Session) -> str:
+    """The testbed in a line, and whether it is simulated."""
+    facts = session.testbed.facts
+    if not session.simulated:
+        return facts.label
+    speed = f"; its clock runs {facts.clock_speed:g} times as fast as real time" if facts.clock_speed != 1 else ""
+    return f"SIMULATED (not a measurement of a router): {session.simulation_text}{speed}"
+
+
+def show_simulated(session: Session) -> None:
+    """Say on the console that *session* is simulated."""
+    logger.console(f"\nSIMULATED: {session.simulation_text}; nothing here is a measurement of a router.")

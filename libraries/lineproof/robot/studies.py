@@ -15,20 +15,17 @@ from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
 from ..evidence.baselines import find_one_run
 from ..studies.carrying import Carried
-from ..studies.comparing import Compared
 from ..studies.forms import UNLIMITED, figure, headline, notes
 from ..studies.history import read_results, repeats_of_run
-from ..studies.keeping import write_results
-from ..studies.page import page
+from ..studies.page import page, write_results
 from ..studies.preparing import prepare_study
-from ..studies.results import Cell, StudyResults
+from ..studies.results import Cell, Compared, StudyResults
 from ..studies.runner import StudyRun
 from ..units import counted
 from ..visible import shortened
-from .run_variables import check_run_variables
-from .secret_variables import secrets_of_variables
+from .execution import started_as
+from .run_variables import check_run_variables, secrets_of_variables
 from .shared import Component, Shared
-from .started import started_as
 
 LEAST_VALUES = 3
 """Of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""

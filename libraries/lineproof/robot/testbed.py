@@ -22,11 +22,9 @@ from ..testbed.lab.place import LabPlace
 from ..units import counted
 from . import suite_sentences
 from .lending import say
-from .run_labels import show_simulated
-from .run_variables import check_run_variables
-from .secret_variables import secrets_of_variables
+from .run_variables import check_run_variables, secrets_of_variables
 from .sentence_check import check_sentences, misfit_words
-from .shared import Component
+from .shared import Component, show_simulated
 
 
 class TestbedKeywords(Component):

@@ -24,8 +24,7 @@ from ..methods.margin import Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
 from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.latency import LatencyResult, latency
-from ..methods.rfc2544.loss_rate import LossCurve, loss_curve
-from ..methods.rfc2544.throughput import ThroughputResult, throughput
+from ..methods.rfc2544.throughput import LossCurve, ThroughputResult, loss_curve, throughput
 from ..methods.scaling import ScalingResult, ScalingSetup, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, Deadline, shows_loss

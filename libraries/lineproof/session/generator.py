@@ -14,7 +14,7 @@ from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
 from ..generators.kinds import generator_kind
 from ..generators.site import Site, SiteSide
-from ..simulation.signs import simulation_signs
+from ..simulation.habits import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..testbed.waiting_time import WaitProgress

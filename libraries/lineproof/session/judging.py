@@ -21,8 +21,7 @@ from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
 from ..units import counted
-from .afterwards import damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of, widened
-from .bookkeeping import Bookkeeper
+from .afterwards import Bookkeeper, damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of, widened
 from .router_watch import Reading, RouterRestarted, RouterWatch
 from .session import Session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,15 +24,13 @@ from ..generators.streams import probe_size
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pairs, named_file, read_platform
-from ..project import KINDS, Layers, Project
+from ..project import KINDS, Layers, Project, listed
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
-from ..testbed.files import read_testbed
+from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed, read_testbed_or_pool
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..units import si
-from .simulable import check_simulable
 
 MIN_FRAMES = 100
 """The fewest frames of a trial: fewer prove nothing about a router."""
@@ -427,3 +426,43 @@ def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:
             f" {profile.mean_size:.4g}, so that rates in bits would be wrong; expected latency frames of about"
             " that size, or a higher load"
         )
+
+
+def check_simulable(project: Project, platform: Platform, software: str, testbed: str, instead: str = "") -> None:
+    """Raise ConfigError where *platform* has no model of *software*, which the simulated *testbed* needs.
+
+    *instead*: what else to do; "": name the testbed of the router, as a run does.
+    """
+    models = platform.model.get("software")
+    if not platform.model:
+        lack = "no 'model:'"
+    elif isinstance(models, Mapping) and software not in models:
+        lack = f"no '{software}' in 'model.software'"
+    else:
+        return
+    raise ConfigError(
+        f"has {lack}, so testbed '{testbed}' cannot simulate it; {instead or _own_testbeds(project)}; or add its"
+        " physical parameters",
+        project.platforms / f"{platform.platform}.yaml",
+    )
+
+
+def _own_testbeds(project: Project) -> str:
+    found = list(_real_testbeds(project))
+    if not found:
+        return f"write a testbed of 'kind: hardware' in {project.testbeds}, and name it: -v TESTBED:NAME"
+    more = f" (others here: {', '.join(found[1:])})" if found[1:] else ""
+    return f"name the testbed that the router is in: -v TESTBED:{found[0]}{more}"
+
+
+def _real_testbeds(project: Project) -> Iterator[str]:
+    """The project's own testbeds that simulate no router, hardware first; of a wrong file it is not known."""
+    others = []
+    for path in listed(project.testbeds.own, "*.yaml"):
+        with contextlib.suppress(ConfigError):
+            found = read_testbed_or_pool(project.testbeds, path.stem)
+            if isinstance(found, HardwareSettings):
+                yield path.stem
+            elif not isinstance(found, SimulatedSettings):
+                others.append(path.stem)
+    yield from others

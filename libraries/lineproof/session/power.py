@@ -23,7 +23,7 @@ from ..core.trial import (
 )
 from ..errors import TestbedError
 from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
-from ..power.settings import PowerSettings
+from ..power.meter import PowerSettings
 from ..routers.base import Shell
 from ..system.login import ENVIRONMENT, Secrets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -13,6 +13,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
 from ..errors import TestbedError
+from ..generators.base import GeneratorPort
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
 from ..routers.black_box import no_shell
@@ -25,13 +26,13 @@ from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
-from ..simulation.signs import simulation_signs
+from ..simulation.habits import simulation_signs
 from ..system.known_hosts import known_fingerprints
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
+from ..units import si
 from .generator import GeneratorConnection
 from .leftovers import undo_leftover
-from .line_rate import await_links
 from .links import LinkWait, ipv6_entries, ipv6_sides
 from .plan import Plan
 from .router_watch import RouterWatch
@@ -398,3 +399,67 @@ def _required(found: T | None) -> T:
     if found is None:
         raise TestbedError("no router is connected; call 'Connect Router' first")
     return found
+
+
+LARGEST_DIFFERENCE = 0.01
+"""The largest by which two figures of one speed may differ, as a ratio."""
+
+
+def check_line_rate(cables: Sequence[tuple[LinkState, GeneratorPort | None]], link_bps: float, platform: str) -> str:
+    """Return what has to be known of *link_bps*, the line rate in bit/s that *platform* says; "": each link shows it.
+
+    *cables*: both ends of each, the generator's None where it is not known. Raises TestbedError where a router's
+    interface certainly has another speed; a faster one behind a generator's port that shows *link_bps* by itself is
+    none: a switch is between, and sends no faster.
+    """
+    notes, unseen = [], []
+    for state, port in cables:
+        own = port is not None and bool(port.speed_bps)
+        if state.speed_bps is None:
+            if not own:
+                unseen.append(state.interface)
+        elif abs(state.speed_bps - link_bps) > LARGEST_DIFFERENCE * link_bps:
+            words = f"the router's {state.interface} runs at {si(state.speed_bps, 'bit/s')} ('{state.speed_from}')"
+            if not own or state.speed_bps < link_bps:
+                raise TestbedError(
+                    f"{words}, and 'port_speed' of the platform '{platform}' says {si(link_bps, 'bit/s')}"
+                    f"{_generators_words(port)}; fix 'port_speed' or the cabling"
+                )
+            notes.append(f"{words}; line rate is that of the generator's port, {si(link_bps, 'bit/s')}")
+    if unseen:
+        notes.append(
+            f"'% line rate' is of the {si(link_bps, 'bit/s')} that 'port_speed' of the platform '{platform}' says:"
+            f" neither end of {' and '.join(unseen)} shows the speed of its link"
+        )
+    return "; ".join(notes)
+
+
+def _generators_words(port: GeneratorPort | None) -> str:
+    if port is None:
+        return ""
+    return f"; the generator's port {port.index} runs at {port.speed_text}"
+
+
+def note_line_rate(states: Sequence[LinkState], generator: GeneratorConnection) -> str:
+    """:func:`check_line_rate` of a session's cables; *states*: of the router's interfaces, in their order."""
+    plan, facts = generator.plan, generator.testbed.facts
+    ports = {port.index: port for port in generator.ports}
+    ends = [(state, ports.get(index)) for state, index in zip(states, facts.generator.ports, strict=True)]
+    return check_line_rate(ends, facts.link_bps, plan.platform.platform)
+
+
+def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], generator: GeneratorConnection) -> str:
+    """Wait for both ends of every cable; returns :func:`note_line_rate`. Raises TestbedError."""
+    facts, last = generator.testbed.facts, list[LinkState]()
+
+    def read() -> tuple[LinkState, ...]:
+        last[:] = states()
+        return tuple(last)
+
+    def ports() -> dict[int, GeneratorPort]:
+        return {port.index: port for port in generator.driver.ports}
+
+    names = [side.interface for side in facts.sides]
+    links.await_both(ports, read, dict(zip(facts.generator.ports, names, strict=True)))
+    generator.check_links()
+    return note_line_rate(last, generator)

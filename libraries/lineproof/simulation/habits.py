@@ -1,7 +1,8 @@
-"""Habits of hardware and random variation of a simulated testbed: ``habits``, ``router_habits``, ``noise``."""
+"""Habits of hardware and random variation of a simulated testbed, and the signs by which one is known."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -71,3 +72,16 @@ class Noise(Config):
     def _from_number(cls, value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return {"capacity": value} if is_number else value
+
+
+MODEL_DRIVER = "lineproof_model"
+"""Driver of the ports of a modelled generator."""
+
+BY_A_MODEL = "SIMULATED by a forwarding model"
+
+_MARKS = (MODEL_DRIVER, "SIMULATED")
+
+
+def simulation_signs(said: Mapping[str, str]) -> tuple[str, ...]:
+    """Return those of *said* (what says it -> its words) that a simulation says, in words."""
+    return tuple(f"{who}: {words}" for who, words in said.items() if any(mark in words for mark in _MARKS))

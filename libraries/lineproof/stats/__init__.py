@@ -4,8 +4,7 @@ A sample is a sequence of measurements in one unit; results are in that unit unl
 imported on first use, because the import takes about a second and most runs do not need it.
 """
 
-from .comparison import Comparison, Method, RelativeChange, compare, holm_levels
-from .dot_plot import dot_plot
+from .comparison import Comparison, Method, RelativeChange, compare, dot_plot, holm_levels
 from .intervals import (
     Interval,
     IntervalMethod,

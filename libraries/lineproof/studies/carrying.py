@@ -16,9 +16,8 @@ from ..evidence.run import read_measurements, read_run
 from ..evidence.summary import STUDY
 from ..units import counted
 from .history import BLOCKS, GAPS_REPEATED, JUDGED, judged_changes, study_of_run
-from .order import Step
 from .preparing import CODE, PreparedStudy
-from .study import Study
+from .study import Step, Study
 
 SESSIONS = "sessions"
 """Key of an environment's extra data: by platform and software, versions and configuration of the router."""

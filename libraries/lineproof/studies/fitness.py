@@ -13,9 +13,8 @@ from statistics import median
 
 from ..stats import mean_interval
 from ..units import Layer, bits, counted, line_rate_pps
-from .comparing import CONFIDENCE
 from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, IDLE, LINK, OFFERED, RECEIVED, STEAL
-from .results import StudyResults
+from .results import CONFIDENCE, StudyResults
 from .study import PAST_ROUTER
 
 LINES = {"1 Gbit/s": 1e9, "10 Gbit/s": 10e9}

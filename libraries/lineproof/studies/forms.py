@@ -7,17 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from statistics import median
 
-from ..evidence.range_bars import WIDTH, Range, range_bars
 from ..evidence.tables import SIMULATED
-from ..evidence.text_tables import csv_table, markdown_table, markdown_text
+from ..evidence.text_tables import WIDTH, Range, csv_table, markdown_table, markdown_text, range_bars
 from ..stats import Summary
 from ..units import counted
 from ..visible import visible
-from .comparing import CONFIDENCE
 from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
-from .order import mean_places
-from .results import Cell, StudyResults, closeness_words
-from .study import DIFFERENCES, RATES, Study
+from .results import CONFIDENCE, Cell, StudyResults, closeness_words
+from .study import DIFFERENCES, RATES, Study, mean_places
 
 HEADS = ("variant", "n", "min", "median", "max", "against baseline", "published", "inside")
 NOTHING = "–"

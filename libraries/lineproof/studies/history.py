@@ -16,9 +16,8 @@ from ..evidence.records import MeasurementRecord
 from ..evidence.run import read_measurements, read_run
 from ..evidence.run_files import INPUTS
 from ..units import counted
-from .order import visits_of
 from .results import StudyResults, results_of
-from .study import Published, Study, load_study
+from .study import Published, Study, load_study, visits_of
 
 BLOCKS = "blocks_changed"
 """Key of an environment's extra data: each time that a run was gone on with for another number of blocks."""

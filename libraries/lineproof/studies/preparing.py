@@ -23,8 +23,7 @@ from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..units import counted
 from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row, sentence_of
-from .order import Visit, visits_of
-from .study import RAMP_STEPS, Study, read_study
+from .study import RAMP_STEPS, Study, Visit, read_study, visits_of
 
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 """Real seconds to open and close a testbed of each kind, about."""

@@ -30,9 +30,8 @@ from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .history import history_words
 from .measuring import Listeners, Measured, measure_row, words_of
-from .order import Step, Visit, left_of, visits_of
 from .preparing import NOT_HERE, PreparedStudy
-from .study import AT_LEAST
+from .study import AT_LEAST, Step, Visit, left_of, visits_of
 
 MOST_FAILURES = 3
 """Visits in a row that could not be begun end a study: the testbed does not answer."""

@@ -15,12 +15,12 @@ from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import PAIRS
 from ..core.trial import Tolerance
 from ..generators.settings import GeneratorSettings
-from ..power.settings import PowerSettings
+from ..power.meter import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, Noise, RouterHabits
 from ..system.login_settings import HostName, LoginSettings
 from ..units import parse_link_speed
-from .lab.settings import LabSettings
+from .lab.place import LabSettings
 from .trex.settings import TrexGeneratorSettings
 from .waiting_time import Seconds
 

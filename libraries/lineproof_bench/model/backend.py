@@ -15,8 +15,7 @@ from typing import Any
 
 from lineproof.errors import TestbedError
 from lineproof.platforms import Platform, RouterSetup
-from lineproof.simulation.habits import Habit, Noise
-from lineproof.simulation.signs import MODEL_DRIVER
+from lineproof.simulation.habits import MODEL_DRIVER, Habit, Noise
 from lineproof.units import OVERHEAD, l1_bits
 
 from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic

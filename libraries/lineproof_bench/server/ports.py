@@ -8,7 +8,7 @@ import string
 from dataclasses import replace
 from typing import Any
 
-from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import PortDescription, StreamTraffic
 from .nic import UNKNOWN_SPEED_BPS, ServerCard

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lineproof import __version__
-from lineproof.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+from lineproof.simulation.habits import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import Backend, SimulatedBackend
 from .captures import Captures

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lineproof.simulation.signs import BY_A_MODEL
+from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import InterfaceState, RouterState
 from . import freebsd_frames, posix

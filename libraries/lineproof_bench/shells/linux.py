@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from lineproof.simulation.signs import BY_A_MODEL
+from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import InterfaceState, RouterState
 from . import linux_machine, posix

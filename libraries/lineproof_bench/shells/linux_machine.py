@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lineproof.simulation.signs import BY_A_MODEL
+from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import RouterState, ThreadState
 from .machine import Builtin, CommandLine, CommandOutput

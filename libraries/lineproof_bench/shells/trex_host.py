@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from lineproof.errors import TestbedError
-from lineproof.simulation.signs import BY_A_MODEL
+from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import ModelledRouter
 from . import posix

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from lineproof.simulation.signs import BY_A_MODEL
+from lineproof.simulation.habits import BY_A_MODEL
 
 from ..state import InterfaceState
 from . import vpp_render as render

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex import client_copies as copies
+from lineproof.generators.trex import client_fetch as copies
 from lineproof.generators.trex.client_fetch import fetcher
 from lineproof.generators.trex.client_folders import client_api
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings

@@ -15,7 +15,7 @@ from lineproof.core.trial import Load
 from lineproof.errors import ConfigError
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import burst_streams, profile_streams
-from lineproof.generators.trex import client_copies as copies
+from lineproof.generators.trex import client_fetch as copies
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from support.server_support import FakeBackend

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from lineproof.generators.trex.client.steady_clock import use_steady_clock
+from lineproof.generators.trex.client.answers import use_steady_clock
 
 
 @pytest.mark.parametrize("jump", [-1e6, 1e6])

@@ -8,7 +8,7 @@ import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.testbed.files import read_testbed, read_testbed_or_pool
-from lineproof.testbed.lab.settings import LabSettings, PowerCycleSettings
+from lineproof.testbed.lab.place import LabSettings, PowerCycleSettings
 
 
 def lab_of(folder: Path, text: str) -> LabSettings | None:

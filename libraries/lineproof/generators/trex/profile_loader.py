@@ -25,8 +25,8 @@ from ...files import read_file
 from ...json_text import JsonError, parse_json
 from ...system import children
 from ...visible import shortened
-from . import client_copies as copies
 from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client
+from .client_fetch import latest_copy
 from .client_folders import client_folder
 
 LARGEST_PROFILE = 2 << 20
@@ -74,7 +74,7 @@ class TrexProfileLoader:
         if self._client not in ("", PYPI, FROM_SERVER):
             return named_client(self._client)
         home = self._environment.get(HOME_VARIABLE, "")
-        return Path(home) if home and client_folder(Path(home)) is not None else copies.latest_copy()
+        return Path(home) if home and client_folder(Path(home)) is not None else latest_copy()
 
 
 def run_profile(

@@ -289,10 +289,6 @@ def main() -> int:
     os._exit(0 if released else 1)  # does not wait for the library's threads
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 @contextlib.contextmanager
 def bulk_import() -> Iterator[None]:
     """Let the imports of a whole program happen inside the block; a tenth of their time would go into that search.
@@ -307,3 +303,7 @@ def bulk_import() -> Iterator[None]:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

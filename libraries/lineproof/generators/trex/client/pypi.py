@@ -16,10 +16,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import answers
+from .answers import use_steady_clock
 from .library import REPLY_LIMIT, SILENCE_LIMIT
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .steady_clock import use_steady_clock
 from .stl_library import StlLibrary, pps_multiplier, start_parameters
 from .stream_objects import build_stream, program_data
 

@@ -17,8 +17,8 @@ from typing import Any
 from ....errors import TestbedError
 from ....system.identity import cache_folder
 from ..client_folders import client_folder
+from .answers import use_steady_clock
 from .service import Refusal
-from .steady_clock import use_steady_clock
 
 
 def load_library(folder: Path) -> SimpleNamespace:
