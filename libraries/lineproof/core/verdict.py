@@ -29,14 +29,22 @@ MOST_DOUBTS = 4
 """Lines of a message that name what widened the intervals."""
 
 
+ENDED_EARLY = "ENDED"
+"""In place of the verdict of a run that was ended in the sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class Try:
-    """An earlier run's verdict on the same sentence, goal and router. ``odds``: evidence for the router to 1."""
+    """An earlier run's verdict on the same sentence, goal and router. ``odds``: evidence for the router to 1.
+
+    ``runs``: those before it that its evidence is of, too.
+    """
 
     run: str
     verdict: str
     ended: float
     odds: float
+    runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,10 +138,11 @@ class Verdict:
         own = self.evidence[0] if self.evidence else 1.0
         odds = math.prod([item.odds for item in self.tries]) * (1 / own if self.ruling is Ruling.FAIL else own)
         together = "both" if len(self.tries) == 1 else f"all {len(self.tries) + 1}"
-        return (
-            f"try {len(self.tries) + 1} of this sentence, after {'a' if worst.verdict == 'FAIL' else 'an'}"
-            f" {worst.verdict} of {day.day} {day:%B}; evidence over {together} {odds_text(odds)}"
-        )
+        named = {"FAIL": "a FAIL", ENDED_EARLY: "a run that was ended in it"}.get(worst.verdict, f"an {worst.verdict}")
+        text = f"try {len(self.tries) + 1} of this sentence, after {named} of {day.day} {day:%B}"
+        runs = [*self.runs, *(run for item in self.tries for run in (item.run, *item.runs))]
+        # trials that two of them share must not count twice
+        return f"{text}; evidence over {together} {odds_text(odds)}" if len(set(runs)) == len(runs) else text
 
     @property
     def rests_on_host_counts(self) -> bool:

@@ -228,7 +228,8 @@ class RequirementRecord:
     def tries(self) -> tuple[Try, ...]:
         """Verdicts of other runs on the same sentence, goal and router, in order, and its own last."""
         odds = self.extra.get("evidence", {}).get("odds", 1.0)
-        own = Try(self.run, self.verdict, self.ended, 1 / max(odds, 1e-300) if self.verdict == "FAIL" else odds)
+        odds = 1 / max(odds, 1e-300) if self.verdict == "FAIL" else odds
+        own = Try(self.run, self.verdict, self.ended, odds, tuple(self.extra.get("runs", ())))
         return *(read_fields(Try, item) for item in self.extra.get(TRIES, ())), own
 
     def to_json(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from ..ceilings.cards import CardFile
 from ..core.deciding import OPEN
 from ..core.trial import Fault, Problem, unended
-from ..core.verdict import Try
+from ..core.verdict import ENDED_EARLY, Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..files import read_file
 from ..json_text import parse_json
@@ -32,7 +32,7 @@ from .records import (
     dumps,
 )
 from .run import RecordedRun, parsed_record, read_run
-from .run_files import ENVIRONMENT_FILE, REQUIREMENTS
+from .run_files import ENVIRONMENT_FILE, REQUIREMENTS, TRIALS
 
 FINGERPRINTS = "fingerprints"
 """Key of :func:`fingerprints` in the environment record's extra data."""
@@ -185,10 +185,11 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
             if then.run == now.run or _router(then) != _router(now):
                 continue
             lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
-            for line in lines:
-                record = parsed_record(REQUIREMENT, RequirementRecord.from_json, line)
+            records = [parsed_record(REQUIREMENT, RequirementRecord.from_json, line) for line in lines]
+            tries += ((record.sentence, record.tries[-1]) for record in records)
+            tries += _ended_in(path.parent, then.run, {record.number for record in records})
+            for record in records:
                 gone_on_with |= {(run, record.sentence) for run in record.extra.get("runs", ())}
-                tries.append((record.sentence, record.tries[-1]))
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
     by_sentence: dict[str, list[Try]] = {}
@@ -196,6 +197,14 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
         if (item.run, sentence) not in gone_on_with:
             by_sentence.setdefault(sentence, []).append(item)
     return by_sentence
+
+
+def _ended_in(folder: Path, run: str, judged: set[int]) -> Iterator[tuple[str, Try]]:
+    """Yield the sentence that *run* was ended in, as a try. *judged*: the numbers of those that have a verdict."""
+    lines = (folder / TRIALS).read_bytes().splitlines()
+    last = parse_json(lines[-1], own=True) if lines else {}
+    if last.get("evidence") and last["requirement"] not in judged:
+        yield last["sentence"], Try(run, ENDED_EARLY, float(last["started"]), 1.0)
 
 
 def _router(record: EnvironmentRecord) -> tuple[object, ...]:
