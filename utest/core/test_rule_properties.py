@@ -12,7 +12,7 @@ from lineproof.core.bounds import Bounds, Limit
 from lineproof.core.rule import Rule, Ruling, Shares
 from support.fuzz import TIMES
 from support.made_testbeds import RANK
-from support.made_trials import FRAMES, SENTENCES, Made, Way, problems, promises, ruling_of, runs
+from support.made_trials import FRAMES, IDLE_WATTS, SENTENCES, Made, Way, problems, promises, ruling_of, runs
 
 NAMES = sorted(SENTENCES)
 STANDARD = Shares(bad_share=0.40, good_share=0.12, risk=0.05, budget=60)
@@ -52,7 +52,8 @@ def _worse_way(way: Way, how: str, frames: int) -> Way:
 def worse(made: Made, index: int, how: str, frames: int) -> Made:
     """Return the same trial, with a router that did worse, in one direction."""
     if how == "more power":
-        return replace(made, watts=made.watts + 1.0)
+        # of a meter that stands still nothing is known; one that moves says more
+        return replace(made, watts=made.watts + 1.0 if made.watts > IDLE_WATTS else made.watts)
     if how == "more cycles":
         return replace(made, cycles=made.cycles + 60.0, vectors=made.vectors - 60.0)
     ways = (_worse_way(way, how, frames) if place == index else way for place, way in enumerate(made.ways))

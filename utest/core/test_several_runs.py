@@ -99,9 +99,14 @@ def test_an_interrupted_run_is_one_with_that_which_goes_on() -> None:
 def test_whoever_ends_the_run_in_each_bad_trial_gains_nothing() -> None:
     promise, good = promise_of(), made(0.0)
     cut = [[good] * 2 + [unended(good)]] * 20
-    assert ruling_of(promise, *cut) is None, "each third trial may have missed the limit"
+    assert ruling_of(promise, *cut) is not Ruling.PASS, "each third trial may have missed the limit"
+    seldom = [[good] * 4 + [unended(good)]] * 2
+    assert ruling_of(promise, *seldom, [good] * 60) is Ruling.INCONCLUSIVE, "all of the second may have been lost"
     once = [[good] * 7 + [unended(good)], [good] * 3]
     assert (ruling_of(promise, *once), ruling_of(promise, *once, [good])) == (None, Ruling.PASS)
+    assert ruling_of(promise, [unended(good)], [good] * 11) is Ruling.PASS, "nothing was counted before"
+    soak = promise_of(sentence=f"{RATE} for 20 s")
+    assert ruling_of(soak, [good] * 12 + [unended(good)], [good] * 60) is Ruling.INCONCLUSIVE
 
 
 def test_what_a_run_lost_beyond_what_is_forgiven_is_not_mended_by_others() -> None:

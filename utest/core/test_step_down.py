@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any, cast
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden.decisions import stepped
 from lineproof.core.step_down import CountSnapshot, StepDown
-from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
+from support.made_testbeds import promised
 
 
 @given(
@@ -35,3 +41,19 @@ def test_frames_lost_besides_make_no_bound_earlier_and_hide_no_loss(missing, pla
     assert [at for at, _ in curve] == sorted(at for at, _ in curve) and curve[0] == (0.0, float(still))
     for seconds in (0.0, 0.5, 2.0):
         assert second.lost_after(seconds, 0)[0] >= first.lost_after(seconds, 0)[0] - 1e-6
+
+
+@pytest.mark.parametrize("sent", [0.65, 1.0, 1.3])
+def test_the_overload_that_was_sent_is_beside_the_one_that_was_asked_for(sent: float) -> None:
+    promise = promised("64b unidirectional recovers in ≤ 2 s at 10 Mpps")
+
+    class Instruments:
+        def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+            over = first.pps > second.pps
+            return stepped(Load(first.pps * (sent if over else 1)), seconds, second, after, every, 1, 0.5, 0.0, 0.3)
+
+    measure = promise.quantity.measure(cast(Any, Instruments()), promise)
+    outcome = measure(Load(promise.load_pps), 10.0)
+    assert outcome.readings["overload_sent.0"] == pytest.approx(sent, rel=0.01)
+    (figure,) = promise.figures([read_trial(1, outcome, Tolerance())])
+    assert (figure.low == 0.0, math.isinf(figure.high)) == (sent > 1, sent < 1)

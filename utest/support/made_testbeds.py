@@ -5,7 +5,7 @@ Ports of direction *n* are *n* and its neighbour: 0 to 1, 1 to 0, 2 to 3, 3 to 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -17,7 +17,7 @@ from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Problem, Tolerance, read_trial
+from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.core.verdict import Verdict, verdict_of
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
@@ -46,14 +46,17 @@ def promised(sentence: str, goal: str | Goal = "standard", own: OwnPart = CLEAN)
     return requirement.promise(goal_named(goal) if isinstance(goal, str) else goal, load, LINK_BPS, own)
 
 
-def decided(promise: Promise, testbed: Measure, warm_up: bool = False) -> Decision:
-    """Return what the rule says of *testbed*. *warm_up*: a trial before shows how much load and time a trial needs."""
+def decided(promise: Promise, testbed: Measure, warm_up: bool = False, earlier: Sequence[Trial] = ()) -> Decision:
+    """Return what the rule says of *testbed*. *warm_up*: a trial before shows how much load and time a trial needs.
+
+    *earlier*: trials of the runs that this one goes on with.
+    """
     tolerance = Tolerance()
     first = None
     if warm_up:
         seconds = promise.quantity.trial_seconds(promise)
         first = read_trial(0, testbed(Load(promise.load_pps), seconds), tolerance)
-    return decide(promise, testbed, TrialConditions(tolerance), LINE_PPS, first)
+    return decide(promise, testbed, TrialConditions(tolerance), LINE_PPS, first, earlier)
 
 
 Count = int | Callable[[int], int] | None
@@ -159,7 +162,8 @@ def recovering(
 ) -> Measure:
     """Return a router whose last frame after an overload was lost between *low* and *high* s (None: end not seen).
 
-    *lost_late*: frames that certainly were lost after the limit. *sent*, *foreign*: as of :func:`router`.
+    *lost_late*: frames that certainly were lost after the limit. *sent*: of the overload, as a share of it.
+    *foreign*: as of :func:`router`.
     """
     readings = {
         "timed": 1.0,
@@ -167,9 +171,10 @@ def recovering(
         "control_loss.0": control_loss,
         "lost_late.0": lost_late,
         "recovery_low_s.0": low,
+        "overload_sent.0": sent,
         **({} if high is None else {"recovery_high_s.0": high}),
     }
-    return _with_readings(router(overload_loss, sent=sent, foreign=foreign), readings)
+    return _with_readings(router(overload_loss, foreign=foreign), readings)
 
 
 def _with_readings(testbed: Measure, readings: Mapping[str, float]) -> Measure:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from .bounds import Bounds
 from .doubts import with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
-from .trial import Load, Measure, Tolerance, Trial, counted_trials, read_trial
+from .trial import Load, Measure, Tolerance, Trial, read_trial
 
 MOST_UNCERTAIN = 0.003
 """Share of a trial by which its sending time may be uncertain: more load makes up for that much, then longer trials."""
@@ -81,18 +83,30 @@ class Asked:
         self._own.append(trial)
         self._spent += 1
         window = min(goal.budget, promise.soak or goal.budget)
-        # nothing can be added up of a trial that did not end; it is one that missed, or kept, the limit
-        latest = counted_trials(self._own[-window:] if promise.soak else self._own)
-        whole = promise.figures(latest)
+        latest = self._added_up(self._own[-window:] if promise.soak else self._own)
+        # where no trial has ended yet, the whole decides nothing
+        whole = promise.figures(latest) if latest else (Bounds(*[promise.forgiven.value] * 2),) * len(figures)
         rest = window - self._spent
-        mended = promise.figures(latest, rest) if rest > 0 else whole
-        of_all = whole if len(self._own) == len(self.trials) else promise.figures(counted_trials(self.trials))
+        mended = promise.figures(latest, rest) if rest > 0 and latest else whole
+        is_first = len(self._own) == len(self.trials) or not latest
+        of_all = whole if is_first else promise.figures(self._added_up(self.trials))
         # of quantities whose trials have a length of their own, each counts as one
         own = trial.outcome.duration if promise.quantity.is_mean else promise.quantity.trial_seconds(promise)
         self._rule.add(figures, whole, mended, trial.outcome.duration / own, of_all)
         last = shown_by(trial, promise)
         self._shown[last] += 1
         return Standing(self._shown[KEEPS], self._shown[MISSES], self._shown[OPEN], last, self._rule)
+
+    def _added_up(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Return *trials* without the first one in which a run was ended: nothing was counted of it.
+
+        It missed, or kept, the limit. If a second one is ended, all of it may be lost: somebody may end the bad ones.
+        So it may in a soak, which promises all of the time.
+        """
+        if self.promise.soak:
+            return trials
+        first = next((trial for trial in self.trials if not trial.has_ended), None)
+        return [trial for trial in trials if trial is not first]
 
     @property
     def decision(self) -> Decision:
@@ -149,6 +163,8 @@ def decide(
         if promise.soak and standing.rule.cannot_pass and not conditions.whole_soak:
             return replace(asked.decision, ruling=Ruling.INCONCLUSIVE)
         plan.learn(trial)
+        if standing.rule.cannot_pass:
+            plan.ask_no_more()
 
 
 class _Plan:
@@ -156,7 +172,7 @@ class _Plan:
 
     def __init__(self, promise: Promise, line_pps: float) -> None:
         self._promise, self._line = promise, line_pps
-        self._extra = 0.0
+        self._extra, self._most_extra = 0.0, MOST_EXTRA
         self.seconds = promise.quantity.trial_seconds(promise)
 
     @property
@@ -164,6 +180,10 @@ class _Plan:
         """The load of the next trial."""
         load = self._promise.load_pps
         return max(load, min(load * (1 + self._extra), self._line)) if self._extra else load
+
+    def ask_no_more(self) -> None:
+        """Ask for the load alone from now on: a FAIL need not prove that it was full, and the excess would excuse."""
+        self._extra = self._most_extra = 0.0
 
     def learn(self, trial: Trial) -> None:
         """Ask for as much more, and for as long trials, that neither clock nor queues can hide a shortage."""
@@ -176,6 +196,10 @@ class _Plan:
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
         is_exact = promise.quantity.is_of_exact_load
+        if is_exact:
+            # one trial that may be short opens a mean or a maximum for good, and the next may be later than this one
+            uncertain = trial.outcome.readings.get("elapsed_uncertainty", 0.0)
+            width = max(width, 2 * uncertain / trial.seconds.low if math.isfinite(uncertain) else 0.0)
         late = max(0.0, asked * (trial.seconds.low * (1 + (0.0 if is_exact else width / 2))) / max(1, sent) - 1)
         is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
         slack, needs_more = goal.resolution, promise.needs_full_load
@@ -186,14 +210,14 @@ class _Plan:
             slack, needs_more = min(slack, max(spare, FINEST)), needs_more or spare < width
         most = slack if is_exact or is_full else MOST_UNCERTAIN
         seconds = self.seconds
-        if width > most and needs_more:
+        if width > most and needs_more and not promise.soak:
             longer = min(longest, trial.outcome.duration * width / most)
             width, seconds = width * trial.outcome.duration / longer, max(seconds, longer)
         # a mean or a maximum bears no frame that was not offered: the clock's part of the lateness is the next trial's
         late += width / 2 if is_exact and promise.statistic is not None and promise.statistic.share is None else 0.0
         if needs_more and late <= MOST_EXTRA:
-            self._extra = min(MOST_EXTRA, max(self._extra, late + 1.25 * width - slack))
-        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / goal.resolution
+            self._extra = min(self._most_extra, max(self._extra, late + 1.25 * width - slack))
+        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / promise.conditions.finest
         if share > 1:
             seconds = max(seconds, trial.outcome.duration * share * 1.25)
         if not promise.soak:

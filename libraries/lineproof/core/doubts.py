@@ -22,10 +22,11 @@ RARE = 1e-3
 SELDOM = 1e-4
 """How seldom probe frames of a trial may be called a worse sample of the frames than they are."""
 
-FEW_FOREIGN = 10.0
+FEW_FOREIGN = 12.0
 """Foreign frames a second that are no doubt where the goal leaves any unseen: ARP and LLDP of a quiet link.
 
-At small loads fewer: those in the place of lost ones stay within the share to which the load is known.
+At small loads fewer: with what a queue hides and what was not offered they stay within the share to which the load is
+known, and within a tenth of a promised loss ratio.
 """
 
 USABLE_SHARE = 0.98
@@ -64,7 +65,8 @@ class OwnPart:
 class Conditions:
     """What a trial is held against: the *load* of each port in frames/s, and a goal's figures (:class:`.goal.Goal`).
 
-    ``seconds``: of a trial of the goal. ``own``: the generator's own part.
+    ``seconds``: of a trial of the goal. ``own``: the generator's own part. ``limit``: the loss ratio that is promised,
+    infinite where none is.
     """
 
     load_pps: float
@@ -73,6 +75,12 @@ class Conditions:
     risk: float
     seconds: float = 1.0
     own: OwnPart = field(default_factory=OwnPart)
+    limit: float = math.inf
+
+    @property
+    def finest(self) -> float:
+        """The share of the load below which a queue may hide a shortage."""
+        return min(self.resolution, self.limit)
 
 
 Doubt = Callable[[Trial, Conditions], Iterator[Problem]]
@@ -102,7 +110,9 @@ def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     for row in trial.outcome.directions:
         # of those that came beside all frames sent, none is in the place of a lost one
         foreign = row.foreign - max(0, row.forwarded - row.offered)
-        few = min(FEW_FOREIGN * trial.seconds.high, conditions.resolution * row.offered) if conditions.unseen else 0.0
+        short = max(0.0, conditions.load_pps * trial.seconds.high - row.offered) + (row.backlog or 0)
+        room = min(conditions.resolution * row.offered - short, conditions.limit / 10 * row.offered)
+        few = min(FEW_FOREIGN * trial.seconds.high, room) if conditions.unseen else 0.0
         if foreign > max(few, conditions.unseen * row.offered):
             yield Problem(Fault.FOREIGN, f"{name(row)}: up to {foreign} of {row.forwarded} frames", foreign, ports(row))
         if row.surplus:
@@ -138,7 +148,7 @@ def _lack_more(lost: int, sent: int, row: DirectionCount) -> bool:
 def queues(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that frames by which queues grew would be lost in a longer trial."""
     for row in trial.outcome.directions:
-        if (held := row.backlog or 0) > conditions.resolution * row.offered:
+        if (held := row.backlog or 0) > conditions.finest * row.offered:
             yield Problem(Fault.QUEUES, f"{name(row)}: {held} frames", held, ports(row))
 
 
@@ -177,11 +187,23 @@ def own_delay(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         yield Problem(Fault.OWN_DELAY, f"by up to {conditions.own.delay:g} µs", delay=conditions.own.delay)
 
 
+def overloaded(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that a load beyond the promised one may have changed every frame: it fills queues that were empty."""
+    for row in trial.outcome.directions:
+        most = conditions.load_pps * trial.seconds.low * (1 + conditions.resolution) + 1
+        if row.offered > most:
+            detail = f"{name(row)}: {row.offered} frames, expected at most {most:.0f}; any frame may be late by it"
+            yield Problem(Fault.OVER_OFFERED, detail, None, ports(row))
+
+
 OF_FRAMES: tuple[Doubt, ...] = (foreign_frames, copies, lost_probes, own_loss)
 """Of every quantity in which lost or forwarded frames are counted."""
 
 AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
 """Of every quantity that is promised at a load."""
+
+AT_THE_EXACT_LOAD: tuple[Doubt, ...] = (*AT_THE_LOAD, overloaded)
+"""Of one of which a little more load may change every frame's figure, not only those of as many frames."""
 
 
 def with_doubts(trial: Trial, conditions: Conditions, doubts: Sequence[Doubt]) -> Trial:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .binomial import highest_share
 from .bounds import UNKNOWN, Bounds, Limit
-from .doubts import AT_THE_LOAD, foreign_frames
+from .doubts import AT_THE_EXACT_LOAD, foreign_frames
 from .goal import Goal
 from .latency import LatencyCount
 from .phrases import percent, percent_bounds, proven
@@ -31,12 +31,17 @@ class ShareOfProbes(Quantity):
     units = (Unit.PERCENT,)
     needs = frozenset({"load", "probes"})
     has_total = False
-    doubts = (*AT_THE_LOAD, foreign_frames)
+    doubts = (*AT_THE_EXACT_LOAD, foreign_frames)
+    is_of_exact_load = True
     happened: str
 
     @abstractmethod
     def count(self, probes: LatencyCount) -> int:
         """Return how many of the *probes* of a trial and direction are concerned."""
+
+    def may_count(self, probes: LatencyCount) -> int:
+        """Return how many more of the *probes* may be concerned: those that were lost, unless they are counted."""
+        return max(0, probes.lost)
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return the promised share."""
@@ -61,18 +66,22 @@ class ShareOfProbes(Quantity):
     def _share(
         self, rows: Sequence[tuple[Trial, DirectionCount]], perfect: int, low_error: float, high_error: float
     ) -> Bounds:
-        most = certain = sent = 0.0
+        most = certain = sent = unseen = 0.0
         for trial, row in rows:
             probes, hidden = trial.probes(row), trial.hidden(row)
             if probes is None or probes.sent <= 0 or math.isinf(hidden):
                 return UNKNOWN
             seen, offered = self.count(probes), max(1, row.offered)
-            most += seen + max(0, probes.lost) + probes.sent * hidden / offered
+            lost = self.may_count(probes)
+            most += seen + lost
+            # other frames that were lost, or not seen, are none of the sample
+            unseen += probes.sent * max(0.0, hidden / offered + row.loss_ratio - lost / probes.sent)
             certain += max(0.0, seen - probes.sent * min(1.0, trial.cost(row) / offered))
             sent += probes.sent
         whole = round(sent * (1 + perfect / len(rows)))
         low = 1 - highest_share(whole - min(whole, math.floor(certain)), whole, low_error)
-        return Bounds(low, max(low, highest_share(min(whole, math.ceil(most)), whole, high_error)))
+        high = highest_share(min(whole, round(most)), whole, high_error) + unseen / whole
+        return Bounds(low, max(low, min(1.0, high)))
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the share of the worst direction in per cent."""

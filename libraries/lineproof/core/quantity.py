@@ -6,6 +6,7 @@ another distribution. The rule needs its limit, its figures and its doubts; ever
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -104,7 +105,8 @@ class Promise:
         """Return what its trials are held against."""
         goal = self.goal
         seconds = self.quantity.trial_seconds(self)
-        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own)
+        limit = self.limit.value if self.quantity.judges_loss and self.limit.value else math.inf
+        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own, limit)
 
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""

@@ -7,16 +7,16 @@ the promise at most ``good_share`` of the trials look bad, of one that misses it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import AT_THE_LOAD, Conditions, foreign_frames, name, own_ceiling, own_delay, own_loss, ports
+from ...core.doubts import AT_THE_EXACT_LOAD, foreign_frames, name, own_ceiling, own_delay, own_loss
 from ...core.latency import Errors, LatencyCount, LatencySpread, Statistic, pooled, time_words
 from ...core.phrases import mean_rate
 from ...core.quantity import Promise, Quantity, Reason
 from ...core.rule import Ruling
-from ...core.trial import DirectionCount, Fault, Problem, Trial
+from ...core.trial import DirectionCount, Trial
 from ...core.units import Unit
 from ...units import counted, si
 
@@ -25,15 +25,6 @@ MOST_LOST = 100.0
 
 READING_SECONDS = 1e-3
 """Seconds that two counters may be read apart."""
-
-
-def overloaded(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that a load beyond the promised one may have delayed every frame: it fills queues that were empty."""
-    for row in trial.outcome.directions:
-        most = conditions.load_pps * trial.seconds.low * (1 + conditions.resolution) + 1
-        if row.offered > most:
-            detail = f"{name(row)}: {row.offered} frames, expected at most {most:.0f}; any of them may be late by it"
-            yield Problem(Fault.OVER_OFFERED, detail, None, ports(row))
 
 
 class Latency(Quantity):
@@ -46,7 +37,7 @@ class Latency(Quantity):
     statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
     has_total = False
     loss_explains = True
-    doubts = (*AT_THE_LOAD, overloaded, foreign_frames, own_loss, own_ceiling, own_delay)
+    doubts = (*AT_THE_EXACT_LOAD, foreign_frames, own_loss, own_ceiling, own_delay)
     is_of_exact_load = True
     chart = "histogram"
     title = "Latency"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.doubts import GENTLE, USABLE_SHARE, foreign_frames, own_loss
@@ -22,7 +23,7 @@ from ...core.phrases import median_words, percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.step_down import OVERLOAD_LOSS_RATIO, RATE_TOLERANCE, REDUCED_LOAD_SHARE, StepDown, TimeBounds
-from ...core.trial import DirectionCount, Load, Measure, Outcome, Trial
+from ...core.trial import Load, Measure, Outcome, Trial
 from ...core.units import Unit
 from ...units import si
 
@@ -100,6 +101,8 @@ class Recovery(Quantity):
                 control.update(_control_readings(instruments.step_down(reduced, before, reduced, after, 0.1)))
             found = instruments.step_down(overload, phases.overload, reduced, phases.after, phases.sample_interval)
             readings = step_down_readings(found, promise.limit.value)
+            for place, counts in enumerate(zip(found.before.offered, found.after.offered, strict=True)):
+                readings[f"overload_sent.{place}"] = fmean(counts) / (overload.pps * phases.overload)
             return replace(found.outcome, readings={**found.outcome.readings, **control, **readings})
 
         return measure
@@ -120,7 +123,7 @@ class Recovery(Quantity):
             f" {percent(max(0.0, lost))} were lost, then {phases.after:g} s at {si(reduced.pps, 'pps')}"
         )
         doubts = list(dict.fromkeys(filter(None, (_why_unproven(promise, trial) for trial in trials))))
-        sent = [_overload(row) for trial in trials for row in trial.outcome.directions]
+        sent = [_reading(trial, "overload_sent", place, 1.0) for trial in trials for place in _places(trial)]
         if max(sent) > 1 + GENTLE or (promise.names_load and min(sent) < 1 - GENTLE):
             doubts.append(f"the overload was {percent(min(sent))} to {percent(max(sent))} of the one asked for")
         if _is_near_ceiling(promise):
@@ -190,17 +193,16 @@ def _time(promise: Promise, trial: Trial, place: int) -> Bounds:
     high = _reading(trial, "recovery_high_s", place, math.inf)
     carried = _reading(trial, "control_loss", place) <= promise.goal.forgiven
     may_be_own = 0 < trial.cost(row) >= _reading(trial, "lost_late", place)
-    may_be_own |= _is_near_ceiling(promise) or _overload(row) > 1 + GENTLE
-    too_little = promise.names_load and _overload(row) < 1 - GENTLE
+    sent = _reading(trial, "overload_sent", place, 1.0)
+    may_be_own |= _is_near_ceiling(promise) or sent > 1 + GENTLE
+    # as large a share as without an overload, twice for chance, is no loss of the overload's
+    steady = 2 * _reading(trial, "control_loss", place) * row.offered
+    may_be_own |= 0 < steady >= _reading(trial, "lost_late", place)
+    too_little = promise.names_load and sent < 1 - GENTLE
     return Bounds(
         low if carried and not may_be_own else 0.0,
         math.inf if too_little or trial.hidden(row) > 0 else max(low, high),
     )
-
-
-def _overload(row: DirectionCount) -> float:
-    """Return the frames offered in both phases, as a share of those intended: the second is checked by its rate."""
-    return row.offered / max(1, row.intended)
 
 
 def _is_near_ceiling(promise: Promise) -> bool:
