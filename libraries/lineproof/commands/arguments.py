@@ -1,4 +1,4 @@
-"""Arguments that several commands have, among them a comparison's rule, with what a shell can complete."""
+"""Arguments that several commands have, those of a comparison too, and what a shell completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of ``lineproof doctor`` about the generator: its host, cores, cards, flow control, and noise."""
+"""The part of ``lineproof doctor`` about the generator: host, cores, cards, flow control, noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches, ramps and scaling as pictures, tables and data. Pure functions; rates are of each port unless stated."""
+"""Searches, ramps and scaling as pictures, tables and data. Rates are of each port unless stated."""
 
 from __future__ import annotations
 

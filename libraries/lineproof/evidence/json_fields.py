@@ -1,4 +1,4 @@
-"""Dataclasses as JSON data, and back; what a record may hold is the matter of its schema, which comes first."""
+"""Dataclasses as JSON data, and back. The schema of a record is compared before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a run: environment, trials, requirements, readings, margins, measurements; to JSON and back.
+"""The records of a run: environment, trials, requirements, readings, margins, measurements.
 
 Every record has its schema (``lineproof.trial/3`` …), its run and whether it was simulated; one of another schema is
 refused. The JSON Schema files are in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of

@@ -1,4 +1,4 @@
-"""The forms of a summary and their files: text, HTML, CSV, Markdown. Text from elsewhere is escaped in each.
+"""The forms of a summary and their files: text, HTML, CSV, Markdown; foreign text is escaped.
 
 The files are in the folder of the execution's first run; the records make them again.
 """

@@ -1,4 +1,4 @@
-"""Tables in Markdown (GitHub's and GitLab's) and CSV, where text from elsewhere is inert, and bars of characters."""
+"""Tables in Markdown and CSV, where text from elsewhere is inert, and bars of characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The router's reports under load as records, table and flame graph, and the reasons of a FAIL as records."""
+"""The router's reports under load as record, table and flame graph, and the reasons of a FAIL."""
 
 from __future__ import annotations
 

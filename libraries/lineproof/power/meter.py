@@ -1,4 +1,4 @@
-"""Power meters: their interface, the key ``power`` of a testbed file, and both kinds: a command, a file."""
+"""Power meters: their interface, the key ``power`` of a testbed file, and the two kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An execution of Robot: where it leaves its evidence, also under pabot, and with which command it was started."""
+"""An execution of Robot: where it leaves its evidence, and with which command it was started."""
 
 from __future__ import annotations
 

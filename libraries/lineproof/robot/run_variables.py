@@ -1,4 +1,4 @@
-"""The suites' variables of the command line (``robot -v NAME:value``), checked before any traffic, and secret ones."""
+"""The suites' variables of the command line (``robot -v NAME:value``), and Robot's secret ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging after the trials: doubts known only then, by which they are weighed again, and ledgers of lost frames."""
+"""Judging after the trials: doubts that are known only then, and ledgers of lost frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generator's end of a session: its ports claimed, checked and released, and connected again if it was lost."""
+"""The generator's end of a session: its ports claimed, checked, released, and claimed again."""
 
 from __future__ import annotations
 

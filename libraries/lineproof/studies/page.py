@@ -1,4 +1,4 @@
-"""A study as one page of HTML that needs nothing else, with its pictures, and the files of all its forms."""
+"""A study as one page of HTML with pictures that needs nothing else, and the files of its forms."""
 
 from __future__ import annotations
 

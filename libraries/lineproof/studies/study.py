@@ -1,4 +1,4 @@
-"""A study as a file says it (``variables/studies/*.yaml``, see docs/studies.md), and the order of its measurements.
+"""A study as a file says it (keys: docs/studies.md), and the order of its measurements.
 
 A *row* is what is measured (``measures``), a *variant* is on what; a *block* measures every row on every variant once.
 The unit is that of the study's rates (``unit``) or of the row, and not of the published figures alone, so that a study

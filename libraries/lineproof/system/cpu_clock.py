@@ -1,4 +1,4 @@
-"""CPU time of other processes, by the kernel's own clock of each in nanoseconds, and of the machine, with its steal.
+"""CPU time of other processes, in nanoseconds by the kernel's own clocks, and the machine's steal.
 
 ``/proc/PID/stat`` counts ticks of 10 ms, which a trial of a second is too short for. The time of soft interrupts is
 that of the task which they interrupt (of the one that sends, or of ``ksoftirqd``), unless the kernel accounts it apart.

@@ -1,4 +1,4 @@
-"""The installed package: how pip adds an extra from the same source, and how the bench's programs are started."""
+"""The installed package: how pip adds an extra, and how the bench's programs are started."""
 
 from __future__ import annotations
 

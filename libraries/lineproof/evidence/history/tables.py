@@ -1,4 +1,4 @@
-"""The store's tables, views and rows. docs/history.md explains the columns to people who ask them by SQL."""
+"""The store's tables, views and rows; docs/history.md explains them to people who ask by SQL."""
 
 from __future__ import annotations
 

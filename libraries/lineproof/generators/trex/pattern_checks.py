@@ -1,4 +1,4 @@
-"""Checks before TRex sends: bursts and chains by frames, load and line rate; headers by the layers that it knows."""
+"""Checks before TRex sends: bursts and chains by their load, headers by the layers it knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RFC 2544 26.1 throughput, by the RFC's binary search, and 26.3 frame loss rate, from line rate downwards.
+"""RFC 2544 26.1 throughput, by binary search, and 26.3 frame loss rate, from line rate down.
 
 Each load is tried once; loss of one frame in one direction sends the search lower. The search of
 :mod:`lineproof.methods.search` needs less traffic and allows for a rare burst of loss; this one follows the RFC.

@@ -1,4 +1,4 @@
-"""A place that labgrid lends to a run: acquired, watched, power-cycled and given back; the key ``lab`` of its file."""
+"""A place that labgrid lends to a run, and how a testbed file asks for it: the key ``lab``."""
 
 from __future__ import annotations
 
