@@ -183,6 +183,12 @@ def test_a_generator_that_paused_after_the_readings_is_not_as_fast_as_they_show(
     assert found.elapsed == pytest.approx(1.225) and found.readings["elapsed_uncertainty"] == pytest.approx(0.025)
 
 
+def test_a_generator_that_paused_between_the_readings_sent_at_no_one_rate() -> None:
+    paused = sent_in(0.98, 0.05, 0.4) + sent_in(1.04, 0.6, 0.95)
+    found = make_outcome(answer(ALL, elapsed=[0.99, 1.1], snapshots=paused), Load(1000), 1.0, BOTH)
+    assert found.elapsed == 1.0 and found.readings["elapsed_uncertainty"] == pytest.approx(0.1)
+
+
 def test_readings_of_bursts_say_nothing_about_the_rate() -> None:
     found = make_outcome(
         answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(0.98, 0.1, 0.9)), Load(1000), 1.0, BOTH, steady=False

@@ -216,8 +216,9 @@ def _sending_time(
     """Least and most s of sending on the testbed's clock, by the messages of its begin and end, and by *snapshots*."""
     least, most = (float(value) * clock_speed for value in answer["elapsed"])
     fewest, longest = (seconds * clock_speed for seconds in sending_bounds(snapshots, sent))
-    # a generator that paused before or after the readings is slower than they show: then only the messages count
-    return (max(least, fewest), min(most, longest)) if fewest <= most and longest >= least else (least, most)
+    # a generator that paused before, after or between the readings sent at no one rate: then only the messages count
+    shortest, slowest = max(least, fewest), min(most, longest)
+    return (shortest, slowest) if shortest <= slowest else (least, most)
 
 
 def make_port(facts: Mapping[str, Any]) -> GeneratorPort:
