@@ -213,7 +213,8 @@ def run_robot(folder: Path, kill: Kill) -> None:
     words, robot = PROCESSES[kill.testbed][kill.process], kill.process == "robot"
     try:
         # a look at the processes can miss one: what was seen once is there
-        wait_until(lambda: reached(run, kill.moment) or run.has_ended())
+        # with a real TRex on a busy machine a sentence takes most of a minute
+        wait_until(lambda: reached(run, kill.moment) or run.has_ended(), lambda: run.text, limit=300)
         if kill.moment == "opening":
             wait_until(lambda: run.find(words) or run.process.poll() is not None)
         time.sleep(kill.after)
