@@ -131,8 +131,8 @@ def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
     frames = [trial.forwarded_frames(row) for row in rows]
     short = _wanted(promise, trial, len(group)) - sum(row.offered for row in rows)
     # a sum that is rounded must not miss the limit by itself
-    high = (sum(item.high for item in frames) + max(0.0, short)) * (1 + 1e-12)
-    return Bounds(min(high, sum(item.low for item in frames)), high)
+    unsent = max(0.0, short) * (1 + 1e-9)
+    return Bounds(sum(item.low for item in frames), sum(item.high for item in frames) + unsent)
 
 
 def _of_load(promise: Promise, trial: Trial, row: DirectionCount) -> Bounds:
