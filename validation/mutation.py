@@ -51,7 +51,7 @@ from scipy.stats import binomtest
 PACKAGE = "lineproof"
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "libraries" / PACKAGE
-DOUBTS = ("afterwards", "bypass", "seen_frames", "judging")
+DOUBTS = ("afterwards", "seen_frames", "judging")
 MODULES = {name: [name] for name in ("core/rule", "core/verdict", "core/sentence", "core/trial", "core/ledger")}
 MODULES["doubts"] = ["core/doubts", *(f"session/{name}" for name in DOUBTS), "ceilings/headroom"]
 MODULES |= {name: [name] for name in ("evidence/chain", "evidence/integrity", "routers/change_journal")}
