@@ -76,8 +76,7 @@ class Asked:
         figures = promise.figures([trial])
         if self._rule is None:
             self._rule = Rule(goal.shares(promise.soak), promise.limit, promise.forgiven, len(figures))
-        elif trial.run != self.trials[-1].run and not (promise.soak and self._rule.ruling is None):
-            # a soak that was interrupted goes on where it stood
+        elif trial.run != self.trials[-1].run:
             self._own, self._spent = [] if self._rule.begin_run() else self._own, 0
         self.trials.append(trial)
         self._own.append(trial)

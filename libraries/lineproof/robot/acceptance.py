@@ -195,7 +195,7 @@ class AcceptanceKeywords(Component):
         if verdict is not None:
             self.begin_evidence(requirement)
         elif judge.must_begin_again(requirement, trials):
-            self._carried, self._begins_at_1 = [], "the soak of the run before has ended"
+            self._carried, self._begins_at_1 = [], "a soak promises all of its time"
         return verdict
 
     @keyword(tags=["evidence"])
