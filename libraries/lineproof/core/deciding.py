@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .bounds import Bounds
-from .doubts import with_doubts
+from .doubts import sent_less, with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
 from .trial import Load, Measure, Tolerance, Trial, read_trial
@@ -162,7 +162,7 @@ def decide(
         if promise.soak and standing.rule.cannot_pass and not conditions.whole_soak:
             return replace(asked.decision, ruling=Ruling.INCONCLUSIVE)
         plan.learn(trial)
-        if standing.rule.cannot_pass:
+        if standing.rule.cannot_pass and sent_less in doubts:
             plan.ask_no_more()
 
 
@@ -181,7 +181,7 @@ class _Plan:
         return max(load, min(load * (1 + self._extra), self._line)) if self._extra else load
 
     def ask_no_more(self) -> None:
-        """Ask for the load alone from now on: a FAIL need not prove that it was full, and the excess would excuse."""
+        """Ask for the load alone from now on, where less than it excuses nothing and the excess does: for a FAIL."""
         self._extra = self._most_extra = 0.0
 
     def learn(self, trial: Trial) -> None:

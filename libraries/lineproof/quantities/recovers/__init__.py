@@ -196,7 +196,8 @@ def _time(promise: Promise, trial: Trial, place: int) -> Bounds:
     sent = _reading(trial, "overload_sent", place, 1.0)
     may_be_own |= _is_near_ceiling(promise) or sent > 1 + GENTLE
     # as large a share as without an overload, twice for chance, is no loss of the overload's
-    steady = 2 * _reading(trial, "control_loss", place) * row.offered
+    after = OverloadPhases.of(promise.goal, promise.limit.value).after * promise.load_pps * REDUCED_LOAD_SHARE
+    steady = 2 * _reading(trial, "control_loss", place) * after
     may_be_own |= 0 < steady >= _reading(trial, "lost_late", place)
     too_little = promise.names_load and sent < 1 - GENTLE
     return Bounds(
