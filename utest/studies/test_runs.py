@@ -288,7 +288,7 @@ def test_altered_records_have_no_results(tmp_path: Path) -> None:
 def test_a_page_of_another_lineproof_is_known_by_its_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its words may be others. Whoever changed it since is found out."""
     run = run_in(tmp_path)
-    monkeypatch.setattr("lineproof.studies.keeping.code_digest", lambda: "another")
+    monkeypatch.setattr("lineproof.studies.page.code_digest", lambda: "another")
     edit(run, "study.txt", "33.45", "35.45")
     problems, (note,) = check_forms(run)
     assert problems == () and note.startswith("study.txt is not what") and "another Lineproof made the run" in note

@@ -15,6 +15,7 @@ from support.command_line import PROGRAM, environment
 DUPLICATES = '''
 """``duplicates ≤ 0.01% at 1 Mpps``: the share of frames that came twice (RFC 5560)."""
 
+from lineproof.core.doubts import AT_THE_EXACT_LOAD
 from lineproof.core.latency import LatencyCount
 from lineproof.core.probe_share import ShareOfProbes
 
@@ -23,6 +24,7 @@ class Duplicates(ShareOfProbes):
     name = word = "duplicates"
     example = "duplicates ≤ 0.01% at 1 Mpps"
     happened = "came twice"
+    doubts = AT_THE_EXACT_LOAD
 
     def count(self, probes: LatencyCount) -> int:
         return probes.duplicates

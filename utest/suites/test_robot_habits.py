@@ -76,8 +76,8 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_last_lines_name_the_folder_and_the_summarys_page(failed: tuple[Path, str]) -> None:
     folder, console = failed
     (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
-    *_, line, page = console.splitlines()
-    assert line == f"Evidence: {run}"
+    *_, line, following, page = console.splitlines()
+    assert line == f"Evidence: {run}" and following.startswith("Next: robot ")
     assert page == f"Page: {run.relative_to(folder)}/summary.html" and (folder / page.removeprefix("Page: ")).is_file()
     assert check_integrity(run).altered == ()
 
@@ -90,7 +90,7 @@ def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[P
     rows = [line for line in table.splitlines() if line.startswith("64b 1-flow unidirectional ≥ ")]
     assert [line.split()[-1] for line in rows] == ["PASS", "FAIL", "INCONCLUSIVE"]
     assert "SIMULATED" in table and "'quick': trials of 1 s" in table and "\x1b" not in table
-    assert all(len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Page: ")))
+    assert all(len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Next: ", "Page: ")))
     assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in (folder / "out" / "output.xml").read_text().replace(
         "&lt;", "<"
     ).replace("&gt;", ">")

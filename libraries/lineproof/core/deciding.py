@@ -148,7 +148,7 @@ def decide(
     asked, doubts = Asked(promise), promise.quantity.doubts
     for trial in earlier:
         asked.add(trial)
-    plan = _Plan(promise, line_pps)
+    plan = _Plan(promise, line_pps, is_timed=conditions.clock_speed == 1)
     if warm_up is not None:
         plan.learn(warm_up)
     while True:
@@ -167,10 +167,13 @@ def decide(
 
 
 class _Plan:
-    """What to measure next: a guess, on which no verdict relies. ``seconds`` of a trial; ``pps`` into each port."""
+    """What to measure next: a guess, on which no verdict relies. ``seconds`` of a trial; ``pps`` into each port.
 
-    def __init__(self, promise: Promise, line_pps: float) -> None:
-        self._promise, self._line = promise, line_pps
+    *is_timed*: by a real clock, whose uncertainty counts.
+    """
+
+    def __init__(self, promise: Promise, line_pps: float, is_timed: bool) -> None:
+        self._promise, self._line, self._is_timed = promise, line_pps, is_timed
         self._extra, self._most_extra = 0.0, MOST_EXTRA
         self.seconds = promise.quantity.trial_seconds(promise)
 
@@ -195,7 +198,7 @@ class _Plan:
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
         is_exact = promise.quantity.is_of_exact_load
-        if is_exact:
+        if is_exact and self._is_timed:
             # one trial that may be short opens a mean or a maximum for good, and the next may be later than this one
             uncertain = trial.outcome.readings.get("elapsed_uncertainty", 0.0)
             width = max(width, 2 * uncertain / trial.seconds.low if math.isfinite(uncertain) else 0.0)
