@@ -90,7 +90,9 @@ def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[P
     rows = [line for line in table.splitlines() if line.startswith("64b 1-flow unidirectional ≥ ")]
     assert [line.split()[-1] for line in rows] == ["PASS", "FAIL", "INCONCLUSIVE"]
     assert "SIMULATED" in table and "'quick': trials of 1 s" in table and "\x1b" not in table
-    assert all(len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Next: ", "Page: ")))
+    assert all(
+        len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Next: ", "Page: "))
+    )
     assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in (folder / "out" / "output.xml").read_text().replace(
         "&lt;", "<"
     ).replace("&gt;", ">")

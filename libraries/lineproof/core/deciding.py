@@ -198,8 +198,8 @@ class _Plan:
         sent = min(row.offered for row in rows)
         # a generator that sends only a part is slow; its clock is not what leaves the load open
         is_exact = promise.quantity.is_of_exact_load
-        if is_exact and self._is_timed:
-            # one trial that may be short opens a mean or a maximum for good, and the next may be later than this one
+        if self._is_timed and is_exact and promise.statistic is not None and promise.statistic.share is None:
+            # a mean or a maximum bears no frame that was not offered, and the next trial may be later than this one
             uncertain = trial.outcome.readings.get("elapsed_uncertainty", 0.0)
             width = max(width, 2 * uncertain / trial.seconds.low if math.isfinite(uncertain) else 0.0)
         late = max(0.0, asked * (trial.seconds.low * (1 + (0.0 if is_exact else width / 2))) / max(1, sent) - 1)
@@ -215,8 +215,6 @@ class _Plan:
         if width > most and needs_more and not promise.soak:
             longer = min(longest, trial.outcome.duration * width / most)
             width, seconds = width * trial.outcome.duration / longer, max(seconds, longer)
-        # a mean or a maximum bears no frame that was not offered: the clock's part of the lateness is the next trial's
-        late += width / 2 if is_exact and promise.statistic is not None and promise.statistic.share is None else 0.0
         if needs_more and late <= MOST_EXTRA:
             self._extra = min(self._most_extra, max(self._extra, late + 1.25 * width - slack))
         share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / promise.conditions.finest
