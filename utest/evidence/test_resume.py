@@ -10,6 +10,7 @@ import pytest
 
 from lineproof.core.deciding import OPEN
 from lineproof.core.trial import Fault, Problem
+from lineproof.core.verdict import ENDED_EARLY
 from lineproof.errors import ConfigError
 from lineproof.evidence.json_fields import problems_data
 from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
@@ -117,6 +118,17 @@ def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others
         (f"{RUN}-3", "PASS", 30.0),
     ]
     assert earlier_tries(tmp_path, environment(run="now", testbed="lab")) == {}
+
+
+def test_a_run_that_was_ended_in_the_sentence_is_a_try(tmp_path: Path):
+    path = written(tmp_path, ("a", "FAIL"), ("b", None), ended=5)
+    with (path / "trials.jsonl").open("ab") as file:
+        file.write(b'{"cut off')
+    tries = earlier_tries(tmp_path, environment(run="now"))
+    assert {sentence: [item.verdict for item in items] for sentence, items in tries.items()} == {
+        "a": ["FAIL"],
+        "b": [ENDED_EARLY],
+    }
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])

@@ -201,7 +201,7 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
 
 def _ended_in(folder: Path, run: str, judged: set[int]) -> Iterator[tuple[str, Try]]:
     """Yield the sentence that *run* was ended in, as a try. *judged*: the numbers of those that have a verdict."""
-    lines = (folder / TRIALS).read_bytes().splitlines()
+    lines = (folder / TRIALS).read_bytes().split(b"\n")[:-1]  # a crash may have cut off the last one
     last = parse_json(lines[-1], own=True) if lines else {}
     if last.get("evidence") and last["requirement"] not in judged:
         yield last["sentence"], Try(run, ENDED_EARLY, float(last["started"]), 1.0)
