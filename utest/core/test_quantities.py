@@ -80,8 +80,8 @@ def test_a_sound_router_passes_and_figures_lie_between_two_ends(quantity: Quanti
 
 @every
 def test_a_router_that_is_bad_in_every_way_fails(quantity: Quantity) -> None:
-    late = Way(late=600, disorder=600, recovery=(5.0, 6.0), slower=1)
-    bad = [Made((way,), watts=900.0, cycles=4000.0, vectors=20.0) for way in (late, Way(lost=40_000), Way(copies=600))]
+    late, lossy = Way(late=600, disorder=600, recovery=(5.0, 6.0), slower=1), Way(lost=40_000, probes_lost=400)
+    bad = [Made((way,), watts=900.0, cycles=4000.0, vectors=20.0) for way in (late, lossy, Way(copies=600))]
     for promise in promises_of(quantity):
         if promise.load_pps == FRAMES or quantity.name == "recovers":  # else too little was offered to convict
             assert Ruling.FAIL in {ruling_of(promise, [made] * 60) for made in bad}

@@ -72,10 +72,9 @@ class ShareOfProbes(Quantity):
             if probes is None or probes.sent <= 0 or math.isinf(hidden):
                 return UNKNOWN
             seen, offered = self.count(probes), max(1, row.offered)
-            lost = self.may_count(probes)
-            most += seen + lost
+            most += seen + self.may_count(probes)
             # other frames that were lost, or not seen, are none of the sample
-            unseen += probes.sent * max(0.0, hidden / offered + row.loss_ratio - lost / probes.sent)
+            unseen += max(0.0, probes.sent * (hidden / offered + row.loss_ratio) - max(0, probes.lost))
             certain += max(0.0, seen - probes.sent * min(1.0, trial.cost(row) / offered))
             sent += probes.sent
         whole = round(sent * (1 + perfect / len(rows)))
