@@ -318,7 +318,7 @@ def test_facts_of_freebsds_interfaces(shown: str, says: str) -> None:
     "shown", ["", "qdisc noqueue 0: root refcnt 2 ", "qdisc mq 0: root", "qdisc pfifo 7: root limit 9p"]
 )
 def test_a_discipline_that_somebody_set_is_not_lost(shown: str) -> None:
-    """Those that come back by themselves may be replaced."""
+    """Queueing disciplines that come back by themselves may be replaced."""
     free = PROGRAMS["trafgen"].free
     assert free
     found = shell(f"tc() {{ echo {shlex.quote(shown)}; }}; {filled(free.run, {'interface': 'eth1'})}")

@@ -233,7 +233,7 @@ def test_the_rule_is_named_whose_figures_are_there(name: str) -> None:
 
 
 def one_loses() -> Ledger:
-    """What enters by a is lost on arrival, what enters by b is not."""
+    """Frames that enter by a are lost on arrival, those that enter by b are not."""
     half, lost = OFFERED // 2, (Drop(Stage.ARRIVING, "drop", "a", LOST),)
     losing = DirectionAccount(0, 1, "a", "b", half, half - LOST, half - LOST, half - LOST, lost)
     return Ledger(1, 1, (losing, DirectionAccount(1, 0, "b", "a", half, half, half, half)))

@@ -57,7 +57,7 @@ def test_the_error_is_that_of_the_ports_without_time_or_after_it(wait: float) ->
 
 
 class LateShell:
-    """Its login is given up after a limit, and succeeds then."""
+    """The login is given up after a limit, and succeeds then."""
 
     def __init__(self, made: list[LateShell]) -> None:
         self.logged_in = False

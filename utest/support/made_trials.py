@@ -22,7 +22,7 @@ FRAMES = 100_000
 """Of each direction in a trial of 1 s."""
 
 IDLE_WATTS = 6.0
-"""What a router draws for each direction without traffic."""
+"""The power that a router draws for each direction without traffic, in W."""
 
 SENTENCES = {
     "throughput": ("≥ 100 kpps",),

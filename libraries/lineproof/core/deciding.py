@@ -167,7 +167,7 @@ def decide(
 
 
 class _Plan:
-    """What to measure next: a guess, on which no verdict relies. ``seconds`` of a trial; ``pps`` into each port.
+    """The next measurement: a guess, on which no verdict relies. ``seconds`` of a trial; ``pps`` into each port.
 
     *is_timed*: by a real clock, whose uncertainty counts.
     """

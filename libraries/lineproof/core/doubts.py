@@ -203,7 +203,7 @@ AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
 """Of every quantity that is promised at a load."""
 
 AT_THE_EXACT_LOAD: tuple[Doubt, ...] = (*AT_THE_LOAD, overloaded)
-"""Of one of which a little more load may change every frame's figure, not only those of as many frames."""
+"""Doubts of a quantity of which a little more load may change every frame's figure."""
 
 
 def with_doubts(trial: Trial, conditions: Conditions, doubts: Sequence[Doubt]) -> Trial:

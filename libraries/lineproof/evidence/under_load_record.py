@@ -162,7 +162,7 @@ LEAST_WIDTH = 0.5
 """Pixels: what is narrower is not drawn; its samples are in the boxes below."""
 
 MOST_ROWS = 60
-"""Of boxes; programs that recurse have more, and their samples are in the boxes below too."""
+"""The most rows of boxes; programs that recurse have more, whose samples are in the boxes below too."""
 
 LEAST_LETTERS = 3
 COLOURS = ("#f6d5a8", "#f0b27a", "#f7dc6f", "#e59866", "#fad7a0", "#edbb99", "#f5b041", "#f9e79f")

@@ -264,7 +264,7 @@ LIMITS: Sequence[WhyRule] = (
         _CARD,
     ),
 )
-"""What binds: what is nearer the exit comes first, whatever is lost before it."""
+"""The rules that name the limit: what is nearer the exit comes first, whatever is lost before it."""
 
 CIRCUMSTANCES: Sequence[WhyRule] = (
     WhyRule(
@@ -296,4 +296,4 @@ CIRCUMSTANCES: Sequence[WhyRule] = (
         "stop it and pin each queue to a processor of its own",
     ),
 )
-"""What makes the limit lower than it could be; said beside it."""
+"""The rules that say what makes the limit lower than it could be; said beside it."""

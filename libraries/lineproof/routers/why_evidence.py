@@ -1,4 +1,4 @@
-"""What the rules of :mod:`.why` look at: the figures of one failed sentence, of the trial, the ledger, the router.
+"""The evidence that the rules of :mod:`.why` look at: figures of a failed sentence, its trial, ledger and router.
 
 Rates in frames/s, shares 0 to 1. A figure that was not read is missing: None, empty or 0.
 """
@@ -235,7 +235,7 @@ class Evidence:
 
     @cached_property
     def is_read_at_this_load(self) -> bool:
-        """Whether the load was read while as much was sent as in the trial, and frames were lost again."""
+        """Return whether the load was read while as much was sent as in the trial, and frames were lost again."""
         load, tried, least = self.load, self.tried, 0.9
         if not least * tried.intended_pps <= load.load_pps <= tried.intended_pps / least:
             return False
@@ -385,7 +385,7 @@ class Evidence:
 
     @cached_property
     def no_time(self) -> bool:
-        """Whether workers have no time left for lost frames; those busy with other frames have taken none of these."""
+        """Return whether workers have no time left for lost frames; those busy with others have taken none of these."""
         served = {interface for name in self.busy for interface, _ in self.placed.get(name, ())}
         serve = not self.placed or self.steering() or not self.losing().isdisjoint(served)
         return bool(self.busy and self.arrived() and serve)

@@ -160,7 +160,7 @@ def ipv6_entries(router: Router, sides: Sequence[Side], catalogue: Catalogue) ->
 
 
 def wrong_destination(state: LinkState, port: GeneratorPort | None, endpoint: GeneratorEndpoint) -> str:
-    """What is wrong where *port* sends to another MAC address than that of its interface, *state*; "": nothing is.
+    """Return what is wrong where *port* sends to another MAC address than its interface, *state*, has; "": nothing is.
 
     A next hop of the testbed file is asked before the first frame, whatever the port sends to now.
     """

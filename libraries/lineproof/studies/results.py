@@ -372,7 +372,7 @@ class Compared:
 
     @property
     def proven(self) -> bool:
-        """Whether a difference is proven at CONFIDENCE, with all others of the row, and is no drift of the baseline."""
+        """Return whether a difference is proven at CONFIDENCE beside all others of the row, and is no drift."""
         return abs(self.comparison.difference) > max(self.half_width, self.resolution or 0.0, self.drift)
 
     @property

@@ -150,7 +150,7 @@ class Misfit:
         return f"'sides.{self.side}.{self.key}': {self.words}"
 
     def located(self, folder: Folder, testbed: str) -> ConfigError:
-        """As an error with file and line. Raises ConfigError if the file cannot be read any more."""
+        """Return it as an error with file and line. Raises ConfigError if the file cannot be read any more."""
         path = folder / f"{testbed}.yaml"
         return ConfigError(str(self), path, read_yaml(path)[1].get(("sides", str(self.side), self.key)))
 

@@ -139,7 +139,7 @@ class StoredRun:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Of two states of a run the one with the higher rank is the later one."""
+        """The rank of a state of a run: the later of two has the higher one."""
         return bool(self.run["closed"]), int(self.run["records"])
 
 

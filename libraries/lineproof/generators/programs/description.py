@@ -41,7 +41,7 @@ VALUES = {
     "mtu": "bytes that the profile's fragments need",
     "own_mtu": "bytes of the interface before",
 }
-"""What the ``{names}`` in a command stand for."""
+"""The ``{names}`` in a command, and what each stands for."""
 
 BEYOND_PROGRAMS = ("own_frames", "latency", "capture", "live", "bursts", "own_counts", "promiscuous")
 """The abilities that no program of a host has."""
@@ -135,6 +135,6 @@ class Description(Config):
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do."""
+        """The abilities of the program."""
         lacking = dict.fromkeys((*BEYOND_PROGRAMS, *self.cannot), False)
         return Abilities(**lacking, most_flows=self.most_flows, fragments=self.fragments is not None)

@@ -71,7 +71,7 @@ def read_report(description: Description, pattern: str, ran: Ran, where: str) ->
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a direction sends: the values of each ``flow``, for a program of its own, on ``cores`` (none: on any).
+    """The traffic of a direction: the values of each ``flow``, for a program of its own, on ``cores`` (none: on any).
 
     ``length``: bytes of a datagram's payload, which takes so many ``frames``; ``size``: their mean in bytes with FCS.
     """

@@ -59,7 +59,7 @@ class ProgramSettings(HostSettings, GeneratorSettings):
     """
 
     sockets: ClassVar[bool] = False
-    """Whether it sends from sockets: in one network a kernel would deliver its frames to itself."""
+    """Return whether it sends from sockets: in one network a kernel would deliver its frames to itself."""
 
     sudo: bool = False
     program: Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,200}$")] | None = None
