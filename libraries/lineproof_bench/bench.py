@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from lineproof.simulation.faults import InjectedFault
 from lineproof.simulation.habits import Habit, Noise, RouterHabits
 from lineproof.units import l2_bits
 
-from .backend import Backend
+from .backend import Backend, StreamTraffic
 from .clock import Clock, ClockReader
 from .faults.backend import FaultyBackend
 from .model.counting import Sending
@@ -23,7 +23,7 @@ from .model.flows import frame_of
 from .model.forwarding import Fate
 from .model.injected_loss import LossyModel
 from .model.latency import FIXED_LATENCY
-from .model.ports import ModelPort
+from .model.routing import Fib
 from .model.schema import load_platform
 from .packet_groups import Delay
 from .process import say
@@ -178,5 +178,5 @@ class DirectCableModel(LossyModel):
     def _delay(self, sending: Sending) -> Delay:
         return Delay(FIXED_LATENCY / 2 + l2_bits(sending.size) / self.model.link_bps * 1e6, 0.0)
 
-    def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
-        return (frame_of(sending.traffic, number) for number in numbers[:most])
+    def _sent(self, traffic: StreamTraffic, fib: Fib, port: int, number: int) -> Sequence[bytes]:
+        return (frame_of(traffic, number),)

@@ -113,11 +113,14 @@ class FakeBackend:
     def link_up(self, port: int) -> bool:
         return True
 
-    def capture(self, port: int, limit: int) -> None:
-        self.limits[port] = limit
+    def capture(self, port: int, limit: int, last: bool = False) -> None:
+        if not last:
+            self.limits[port] = limit
 
-    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        return tuple(CapturedFrame(port, bytes([n]) * 60, float(n)) for n in range(min(3, self.limits[port])))
+    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+        count = 3 if last else min(3, self.limits[port])
+        self.limits[port] -= 0 if last else count
+        return tuple(CapturedFrame(port, bytes([n]) * 60, float(n)) for n in range(count))
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Each question finds ten frames more, sent by port 0 and received by port 1."""

@@ -47,9 +47,10 @@ class Cable(FakeBackend):
     def link_up(self, port: int) -> bool:
         return port != self.flap or not 0.25 < (self.now() - self.began) / self.seconds < 0.75
 
-    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        frames = [stream.frame for stream in self.streams[1 - port]]
-        return tuple(CapturedFrame(port, frame, self.now()) for frame in (frames * 10)[: self.limits[port]])
+    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+        frames = ([stream.frame for stream in self.streams[1 - port]] * 10)[: self.limits[port]]
+        self.limits[port] -= len(frames)
+        return tuple(CapturedFrame(port, frame, self.now()) for frame in frames)
 
 
 def main() -> None:

@@ -303,16 +303,16 @@ class FaultyBackend:
     close = of_model(LossyModel.close)
     set_promiscuous = of_model(LossyModel.set_promiscuous)
 
-    def capture(self, port: int, limit: int) -> None:
+    def capture(self, port: int, limit: int, last: bool = False) -> None:
         """As the model, and what comes by itself."""
         self._advance()
-        self._model.capture(port, limit)
-        self._hellos.capture(port, limit)
+        self._model.capture(port, limit, last)
+        self._hellos.capture(port, limit, last)
 
-    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Since :meth:`capture`."""
+    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+        """Since :meth:`capture`, or the last call."""
         self._advance()
-        return (*self._model.captured(port), *self._hellos.captured(port))
+        return (*self._model.captured(port, last), *self._hellos.captured(port, last))
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:

@@ -6,7 +6,7 @@ Nothing runs between calls: each call first brings the counts up to the clock's 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -24,8 +24,8 @@ from ..clock import ClockReader
 from ..packet_groups import Delay, PacketGroups
 from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
-from .egress_frames import egress_frames
-from .flows import HEADERS, Flow, check_variables, mac_bytes
+from .egress_frames import KeptFrames, LeavingFrames, egress_frame
+from .flows import HEADERS, Flow, check_variables
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
 from .latency import delay_of, delay_of_released
 from .noise import ModelNoise
@@ -37,8 +37,6 @@ from .telemetry import ModelTelemetry
 
 _ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
 """Rates within this factor of the ceiling are at it; busy share of the generator's CPU at its ceiling (assumed)."""
-_LOOKED_AT = 4
-"""Frames of a stream whose destination is looked at: they have one."""
 
 
 class ModelBackend:
@@ -79,7 +77,7 @@ class ModelBackend:
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
-        self._last = self._cleared = self._begin = clock.now()
+        self._before = self._last = self._cleared = self._begin = clock.now()
         self._change: float | None = None
         self._used, self._was_above, self._above_ceiling = (self._begin, [0] * len(self._ports)), False, False
 
@@ -170,16 +168,15 @@ class ModelBackend:
         """Return whether the port has carrier: always."""
         return self._port(port).interface.link_up
 
-    def capture(self, port: int, limit: int) -> None:
-        """Keep the next *limit* frames that the port receives (0 ends capturing and forgets them)."""
+    def capture(self, port: int, limit: int, last: bool = False) -> None:
+        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
         self._advance()
-        found = self._port(port)
-        found.capture_limit, found.captured = limit, ()
+        self._port(port).kept[last] = KeptFrames(limit, last)
 
-    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture`, as the router sent them."""
+    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+        """Frames kept since :meth:`capture` or the last call, as the router sent them."""
         self._advance()
-        return self._port(port).captured
+        return self._port(port).kept[last].take(port)
 
     def utilisation(self) -> GeneratorLoad:
         """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
@@ -296,58 +293,49 @@ class ModelBackend:
         self._telemetry.add(self._forwarding, now - self._last)
         self._noise.advance(now - self._last, self._offered)
         released = self._rings.advance(now - self._last)
-        self._last = now
+        self._before, self._last = self._last, now
         for row in released:
             self._forward_released(row)
         for sending in self._sending:
-            unsent, first = sending.unsent, sending.counts.offered
+            unsent = sending.unsent
             new = sending.advance(now)
             if new.offered or sending.unsent > unsent:
                 late = self._rings.put(sending, new.held)  # found no room in the ring
                 lost = replace(new, missed=new.missed + late, held=new.held - late) if late else new
                 self._record(sending, lost, sending.unsent - unsent)
-                for direction, frames in new.exits:
-                    self._capture(sending, range(first, first + new.offered), direction, frames)
 
     def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
-        size = sending.size
-        if sending.traffic.flow_stats:
-            delay = self._delay(sending)
-            lost = new.offered - new.held - new.forwarded
-            exits = {direction: frames for direction, frames in new.exits if self._takes(sending, direction)}
-            self._groups.record(sending.port, sending.traffic, size, new.offered, exits, delay, lost)
-        self._ports[sending.port].enter(new, size, unsent)
-        for direction, frames in new.exits:
-            self._ports[direction].leave(frames, size, self._takes(sending, direction))
+        self._ports[sending.port].enter(new, sending.size, unsent)
         count_tx_drops(self._ports, sending, new)
+        self._leave(sending, new.exits, new.offered, new.offered - new.held)
 
     def _forward_released(self, row: ReleasedFrames) -> None:
         sending = row.sending
         if row.exit is None:
             self._ports[sending.port].enter(StreamCounts(no_route=row.frames), sending.size, 0)
             return
-        exits = {row.exit: row.frames} if self._takes(sending, row.exit) else {}
         late = delay_of_released(self._noiseless, row)
-        self._groups.record(sending.port, sending.traffic, sending.size, 0, exits, late, 0)
-        self._ports[row.exit].leave(row.frames, sending.size, bool(exits))
-        self._capture(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
+        self._leave(sending, ((row.exit, row.frames),), 0, row.frames, late)
 
-    def _capture(self, sending: Sending, numbers: range, direction: int, frames: int) -> None:
-        port = self._ports[direction]
-        if (room := port.capture_room(frames)) and self._takes(sending, direction):
-            seen = self._egress_frames(sending, numbers, port, room)
-            port.captured += tuple(CapturedFrame(direction, data, self._last) for data in seen)
+    def _leave(
+        self, sending: Sending, exits: Iterable[tuple[int, int]], sent: int, ended: int, delay: Delay | None = None
+    ) -> None:
+        """Of *ended* frames of *sending*, which were *sent* now or earlier, those of *exits* leave: (port, frames)."""
+        numbers = range(sending.counts.offered - (sent or ended), sending.counts.offered)
+        leaving = self._leaving(sending, exits, numbers)
+        taken = [row for row in leaving if self._ports[row.exit].receive(row)]
+        if sending.traffic.flow_stats:
+            arrived, lost = {row.exit: row.frames for row in taken}, ended - sum(row.frames for row in leaving)
+            usual = delay or self._delay(sending)
+            self._groups.record(sending.port, sending.traffic, sending.size, sent, arrived, usual, lost)
 
-    def _takes(self, sending: Sending, direction: int) -> bool:
-        """Return whether the generator's card keeps the frames of *sending*."""
-        port = self._ports[direction]
-        if port.promiscuous or not port.own_only:
-            return True
-        frame = next(self._egress_frames(sending, range(_LOOKED_AT), port, 1), None)
-        return frame is None or bool(frame[0] & 1) or frame[:6] == mac_bytes(port.mac)
+    def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
+        span, known = (numbers, self._before, self._last), partial(self._sent, sending.traffic, self._fib)
+        return [LeavingFrames(port, frames, sending.size, *span, partial(known, port)) for port, frames in exits]
 
-    def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
-        return egress_frames(sending.traffic, numbers[: 4 * most], self._fib, port.name, port.router_mac, most)
+    def _sent(self, traffic: StreamTraffic, fib: Fib, port: int, number: int) -> Sequence[bytes]:
+        """Return frame *number* of *traffic* as it leaves for *port*; () if it does not."""
+        return egress_frame(traffic, fib, self._ports[port].name, self._ports[port].router_mac, number)
 
     def _settle(self, now: float) -> None:
         """Compute what is sent and forwarded from *now* on."""

@@ -1,28 +1,80 @@
-"""The frames of a stream as captured at the port where they leave the router."""
+"""Frames that leave the router: their counts, and their bytes, which are made when asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from ..backend import StreamTraffic
+from ..backend import CapturedFrame, StreamTraffic
 from .flows import flow_of, forwarded_frame, frame_of, ttl_offset
 from .routing import Fib
 
+_LOOKED_AT = 4096
+"""Frames of a stream that are looked at, at least, for those that leave by a port."""
 
-def egress_frames(
-    traffic: StreamTraffic, numbers: range, fib: Fib, interface: str, source_mac: str, most: int
-) -> Iterator[bytes]:
-    """At most *most* of the frames *numbers* of *traffic* that leave by *interface*, as the router sends them.
 
-    Lost frames are not left out: the model counts them without knowing which ones they are.
+@dataclass(frozen=True, slots=True)
+class LeavingFrames:
+    """*frames* of those *numbers* of a stream, of *size* bytes with FCS, that leave for the port *exit*.
+
+    They come within ``begin`` … ``end``, s. ``sent``: the frame of a number as it leaves, () if it is not among them;
+    lost ones are not left out: the model counts them without knowing which ones they are.
     """
-    found = 0
-    for number in numbers:
-        if found == most:
-            return
-        frame = frame_of(traffic, number)
-        flow = flow_of(frame)
-        exit_ = fib.exit_for(flow)
-        if exit_ and exit_.interface == interface and frame[ttl_offset(flow)] > 1:
-            found += 1
-            yield forwarded_frame(frame, source_mac, exit_.mac)
+
+    exit: int
+    frames: int
+    size: int
+    numbers: range
+    begin: float
+    end: float
+    sent: Callable[[int], Sequence[bytes]]
+
+    def data(self, most: int, last: bool = False) -> list[tuple[float, bytes]]:
+        """Return the first (*last*: the last) of them, *most* at most, each with its moment."""
+        found: list[tuple[float, bytes]] = []
+        most, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
+        apart = (self.end - self.begin) / max(1, len(self.numbers))
+        for number in self.numbers[: -looked - 1 : -1] if last else self.numbers[:looked]:
+            if len(found) >= most:
+                break
+            moment = self.begin + (number - self.numbers.start + 0.5) * apart
+            found += [(moment, data) for data in self.sent(number)]
+        return found
+
+
+class KeptFrames:
+    """The first, or the *last*, *limit* frames that come to a port."""
+
+    def __init__(self, limit: int = 0, last: bool = False) -> None:
+        self._limit, self._last = limit, last
+        self._rows: list[LeavingFrames] = []
+
+    def add(self, new: LeavingFrames) -> None:
+        """Keep what is needed of *new*: which of the frames of one moment came first is known when all are there."""
+        if self._last or sum(row.frames for row in self._rows if row.end < new.end) < self._limit:
+            self._rows.append(new)
+        while (
+            self._last
+            and self._rows
+            and sum(row.frames for row in self._rows if row.end > self._rows[0].end) >= self._limit
+        ):
+            del self._rows[0]
+
+    def take(self, port: int) -> tuple[CapturedFrame, ...]:
+        """Return those kept since the last call, in the order in which they came."""
+        rows = [pair for row in self._rows for pair in row.data(self._limit, self._last)]
+        rows.sort(key=lambda pair: pair[0])
+        found = rows[-self._limit :] if self._last else rows[: self._limit]
+        self._rows.clear()
+        self._limit -= 0 if self._last else len(found)
+        return tuple(CapturedFrame(port, data, moment) for moment, data in found)
+
+
+def egress_frame(traffic: StreamTraffic, fib: Fib, interface: str, source_mac: str, number: int) -> tuple[bytes, ...]:
+    """Frame *number* of *traffic* as the router sends it, if it leaves by *interface*."""
+    frame = frame_of(traffic, number)
+    flow = flow_of(frame)
+    exit_ = fib.exit_for(flow)
+    if exit_ and exit_.interface == interface and frame[ttl_offset(flow)] > 1:
+        return (forwarded_frame(frame, source_mac, exit_.mac),)
+    return ()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lineproof.platforms import Platform
 from lineproof.simulation.habits import Habit
 from lineproof.units import FCS
 
-from ..backend import CapturedFrame, PortCounters
+from ..backend import PortCounters
 from ..state import InterfaceState
 from .counting import Sending, StreamCounts
+from .egress_frames import KeptFrames, LeavingFrames
+from .flows import mac_bytes
 
 
 @dataclass(slots=True)
 class ModelPort:
-    """``name``: of the router's interface. ``mac``, ``sent``, ``captured``: of the generator's port.
+    """``name``: of the router's interface. ``mac``, ``sent``, ``kept`` (first, last frames): of the generator's port.
 
     Its card drops frames that are addressed to others if ``own_only``, unless it is ``promiscuous``.
     """
@@ -28,12 +30,7 @@ class ModelPort:
     interface: InterfaceState
     own_only: bool
     promiscuous: bool = False
-    capture_limit: int = 0
-    captured: tuple[CapturedFrame, ...] = ()
-
-    def capture_room(self, frames: int) -> int:
-        """How many of so many received *frames* are still to be captured."""
-        return max(0, min(self.capture_limit - len(self.captured), frames))
+    kept: list[KeptFrames] = field(default_factory=lambda: [KeptFrames(), KeptFrames(last=True)])
 
     def enter(self, new: StreamCounts, size: int, unsent: int) -> None:
         """The generator offered *new* frames of *size* bytes with FCS and left *unsent* more in its queue."""
@@ -52,15 +49,27 @@ class ModelPort:
             no_route=interface.no_route + new.no_route,
         )
 
-    def leave(self, frames: int, size: int, taken: bool = True) -> None:
-        """The router sent so many *frames* of *size* bytes with FCS. *taken*: the generator's card kept them."""
+    def receive(self, row: LeavingFrames) -> bool:
+        """The router sent these frames. Returns whether the generator's card takes them."""
+        interface = self.interface
         self.interface = replace(
-            self.interface,
-            tx_packets=self.interface.tx_packets + frames,
-            tx_bytes=self.interface.tx_bytes + frames * (size - FCS),
+            interface,
+            tx_packets=interface.tx_packets + row.frames,
+            tx_bytes=interface.tx_bytes + row.frames * (row.size - FCS),
         )
-        frames *= taken
-        self.sent = replace(self.sent, ipackets=self.sent.ipackets + frames, ibytes=self.sent.ibytes + frames * size)
+        if self.own_only and not self.promiscuous:
+            # all have one destination
+            first = next((data for _, data in row.data(1)), b"")
+            if first and not first[0] & 1 and first[:6] != mac_bytes(self.mac):
+                return False
+        self.sent = replace(
+            self.sent,
+            ipackets=self.sent.ipackets + row.frames,
+            ibytes=self.sent.ibytes + row.frames * row.size,
+        )
+        for kept in self.kept:
+            kept.add(row)
+        return True
 
 
 def ports_of(platform: Platform, software: str, habits: Sequence[Habit]) -> list[ModelPort]:

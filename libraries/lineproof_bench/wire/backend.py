@@ -28,7 +28,7 @@ from ..backend import (
 )
 from .capture import FrameCapture
 from .flows import FlowGroups
-from .linux import LinkReader, LinkReading
+from .linux import LinkReader
 from .protocol import SenderLoad
 from .sender_processes import SenderProcess, SenderProcesses
 
@@ -72,7 +72,7 @@ class WireBackend:
         self._processes: SenderProcesses | None = None
         self._active: dict[int, tuple[SenderProcess, ...]] = {}
         self._timed: dict[int, SenderProcess] = {}
-        self._captures: dict[int, FrameCapture] = {}
+        self._captures: dict[tuple[int, bool], FrameCapture] = {}
         self._flows = FlowGroups(
             {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._send_delay
         )
@@ -207,6 +207,8 @@ class WireBackend:
         """Return whether the port still sends; False once its duration or its bursts are over."""
         # the server asks every few ms while a port sends: often enough to read what arrives
         self._flows.collect()
+        for capture in self._captures.values():
+            capture.look()
         return any(process.busy for process in self._active[port])
 
     def counters(self, port: int) -> PortCounters:
@@ -222,10 +224,6 @@ class WireBackend:
             ierrors=now.rx_errors - first.rx_errors,
             queue_full=now.tx_dropped - first.tx_dropped,
         )
-
-    def reading(self, port: int) -> LinkReading:
-        """The kernel's absolute counts of the interface, for comparison."""
-        return self._readers[port].read()
 
     def taken(self, port: int) -> int:
         """Frames that the senders handed to the kernel, by their own count; for comparison."""
@@ -256,18 +254,18 @@ class WireBackend:
         except TestbedError:
             return False
 
-    def capture(self, port: int, limit: int) -> None:
-        """Keep the next *limit* frames that the port receives (0 ends capturing and forgets them)."""
-        old = self._captures.pop(port, None)
+    def capture(self, port: int, limit: int, last: bool = False) -> None:
+        """Keep the next (*last*: the last) *limit* frames that the port receives; 0 ends capturing and forgets them."""
+        old = self._captures.pop((port, last), None)
         if old is not None:
             old.close()
         if limit > 0:
             settings = self._ports[port]
-            self._captures[port] = FrameCapture(settings.netns, settings.interface, port, limit)
+            self._captures[port, last] = FrameCapture(settings.netns, settings.interface, port, limit, last)
 
-    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """Frames kept since :meth:`capture`."""
-        found = self._captures.get(port)
+    def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
+        """Frames kept since :meth:`capture` or the last call."""
+        found = self._captures.get((port, last))
         return found.frames() if found is not None else ()
 
     def utilisation(self) -> Utilisation:

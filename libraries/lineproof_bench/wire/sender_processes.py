@@ -86,11 +86,6 @@ class SenderProcess:
         lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
         return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
 
-    def ask(self, order: Mapping[str, Any]) -> None:
-        """Do one command and wait until it is done."""
-        self.send(order)
-        self.answer()
-
     @property
     def status(self) -> tuple[int, int, int, float]:
         """Number of the last trial that ended, frames taken by the kernel, stalls, CPU seconds."""

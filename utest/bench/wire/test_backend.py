@@ -12,7 +12,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.testbed.namespaces import MTU, Topology
-from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.backend import CapturedFrame, FieldVariable, StreamTraffic
 from lineproof_bench.wire import WireBackend, WirePort
 from support.patience import undisturbed, unsent, wait_until
 from support.wire_rig import Refused, arrived, finish, kernel, stream
@@ -45,9 +45,8 @@ def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -
     backend.capture(1, 5)
     backend.start({0: (stream(first, 1000.0, count=50),)}, None)
     finish(backend)
-    wait_until(lambda: len(backend.captured(1)) == 5, "five frames")
-    frames = backend.captured(1)
-    assert len(frames) == 5
+    frames: list[CapturedFrame] = []
+    wait_until(lambda: frames.extend(backend.captured(1)) or len(frames) == 5, "five frames")
     for number, frame in enumerate(frames):
         assert frame.data[:12] == bytes.fromhex((second.port_mac + second.router_mac).replace(":", ""))
         assert frame.data[22] == 63
@@ -56,6 +55,17 @@ def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -
         assert begin <= frame.timestamp <= time.monotonic()
     backend.capture(1, 0)
     assert backend.captured(1) == ()
+
+
+def test_the_last_frames_are_kept_as_well_as_the_first(topology: Topology, backend: WireBackend) -> None:
+    for last in (False, True):
+        backend.capture(1, 200, last)
+    backend.start({0: (stream(topology.cables[0], 20_000.0, count=10_000, flows=1 << 16),)}, None)
+    finish(backend)
+    wait_until(lambda: backend.counters(1).ipackets == 10_000, "all frames")
+    for last, first_number in ((False, 0), (True, 9800)):
+        numbers = [int.from_bytes(row.data[28:30], "big") - 1 for row in backend.captured(1, last)]
+        assert numbers == list(range(first_number, first_number + 200))
 
 
 def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
