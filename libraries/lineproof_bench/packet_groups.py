@@ -55,6 +55,7 @@ class _Group:
     """The latest delay, and the frames/s that are sent."""
     missing: int = 0
     lost: int = 0
+    duplicates: int = 0
 
 
 class PacketGroups:
@@ -72,13 +73,14 @@ class PacketGroups:
         exits: Mapping[int, int],
         delay: Delay,
         lost: int | None = None,
+        duplicates: int = 0,
     ) -> None:
         """Count *sent* frames of *size* bytes with FCS that left by *port*, and *exits* that came back, {port: frames}.
 
-        *lost*: frames that will never come; None: all that did not come back.
+        *lost*: frames that will never come; None: all that did not come back. *duplicates*: copies among these.
         """
         rule, arrived = traffic.flow_stats, sum(exits.values())
-        if rule is None or not (sent or arrived):
+        if rule is None or not (sent or arrived or lost):
             return
         group = self._groups.setdefault(int(rule["stream_id"]), _Group())
         _add_frames(group.sent[port], sent, size)
@@ -86,6 +88,7 @@ class PacketGroups:
             _add_frames(group.received[direction], frames, size)
         if rule["rule_type"] == "latency":
             group.missing += sent - arrived if lost is None else lost
+            group.duplicates += duplicates
             if arrived:
                 # a gap in the sequence is seen when the next frame arrives
                 group.lost, group.missing = group.lost + group.missing, 0
@@ -118,6 +121,7 @@ class PacketGroups:
             last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
             histogram={key: count for key, count in sorted(histogram.items()) if count},
             lost=counted.lost,
+            duplicates=counted.duplicates,
         )
 
     def forget(self, group: int) -> None:

@@ -25,6 +25,7 @@ FaultKind = Literal[
     "foreign frames",
     "pause frames",
     "one-way loss",
+    "changed frames",
     "flow stats dropped",
     "counter reset",
     "counter wrap",
@@ -33,6 +34,8 @@ FaultKind = Literal[
     "server end",
     "server restart",
 ]
+
+Change = Literal["payload", "length", "checksum", "ttl", "addresses", "mac", "cached", "lldp"]
 
 FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "link flap": {"lasts": 0.2, "port": 0},
@@ -49,6 +52,8 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "foreign frames": {"lasts": 3600.0, "frames": 1, "port": None},
     "pause frames": {"lasts": 3600.0, "port": None, "share": 0.2, "of": "router"},
     "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01, "of": "router"},
+    "changed frames": {"lasts": 3600.0, "what": "payload", "hold": 0.05, "spare": False}
+    | dict.fromkeys(("share", "port", "size", "flow", "above")),
     "flow stats dropped": {"lasts": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
     "counter wrap": {"frames": 1_000_000},
@@ -73,13 +78,14 @@ class InjectedFault(Config):
     ``every``: again after each later start. ``for``: how many s it lasts; ``at`` and ``for`` are by the testbed's
     clock. ``hold``: real seconds, like the limits that it exceeds. ``port``: the generator's, None for both; of a
     one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order, 1.5 s late
-    or never. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them. ``shows``: what
-    flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are reset; or who loses
-    frames: the router, which counts them, or the cable before it, where nothing does, or a damaged cable, whose CRC
-    errors the router's card counts; or who sends pause frames, of which the router's keep the generator from sending
-    ``share``. Every start counts: the first of
-    a run is its check of reachability, the second the first sentence's warm-up, unless its frames are of a new kind:
-    then the second is their slow traffic.
+    or never. ``what`` becomes of changed frames: those of ``size`` bytes with FCS, of flow number ``flow`` of a stream,
+    while its port sends over ``above`` frames/s; ``spare``: not of latency frames; late ones come ``hold`` s of the
+    testbed's clock later. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them.
+    ``shows``: what flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are
+    reset; or who loses frames: the router, which counts them, or the cable before it, where nothing does, or a damaged
+    cable, whose CRC errors its card counts; or who sends pause frames, where the router's keep the generator
+    from sending ``share``. Every start counts: the first of a run is its check of reachability, the second the first
+    sentence's warm-up, unless its frames are of a new kind: then the second is their slow traffic.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -95,6 +101,11 @@ class InjectedFault(Config):
     frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
     of: Literal["generator", "router", "cable", "damaged cable"] | None = None
     shows: Literal["nothing", "some", "zeros"] | None = None
+    what: Change | Literal["copies", "flow", "hairpin", "late", "lost"] | None = None
+    size: Annotated[int, Field(ge=64, le=9216)] | None = None
+    flow: Annotated[int, Field(ge=0, lt=4096)] | None = None
+    above: Annotated[float, Field(ge=0)] | None = None
+    spare: bool | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -102,9 +113,8 @@ class InjectedFault(Config):
         if not isinstance(data, dict) or data.get("kind") not in tuple(FAULT_DEFAULTS):
             return data
         defaults = FAULT_DEFAULTS[data["kind"]]
-        unknown = ({"lasts", "hold", "port", "share", "frames", "of", "shows"} - defaults.keys()) & {
-            _field_name(key) for key in data
-        }
+        allowed = {"kind", "start", "at", "every"} | defaults.keys()
+        unknown = {_field_name(key) for key in data} & cls.model_fields.keys() - allowed
         if unknown:
             expected = ", ".join(["start", "at", "every", *(_yaml_key(key) for key in defaults)])
             raise ValueError(

@@ -64,13 +64,11 @@ class FaultyBackend:
         self._actions: list[ServerAction] = []
         self._down: list[int] = []
         self._booting = 0
-        self._unsent: list[InjectedFault] = []
-        self._stalled: list[int] = []
-        self._losing: list[InjectedFault] = []
+        self._active: list[InjectedFault] = []
         self._added = AddedFrames(self._count_of)
         self._hellos = HelloFrames(self._clock.now)
         self._pauses = PauseFrames(self._clock.now)
-        self._groups = GroupFaults(self._model, self._added)
+        self._groups = GroupFaults(self._model, self._added, lambda: self._active)
         self._readings = CounterReadings()
         self._base: dict[str, InterfaceState] = {}
         self._booted = source() - UPTIME
@@ -153,6 +151,7 @@ class FaultyBackend:
 
     def _begin(self, fault: InjectedFault) -> None:
         self._pauses.begin(fault)
+        self._active += [fault] if fault.lasts else []
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
@@ -178,21 +177,13 @@ class FaultyBackend:
                 self._delay = fault.hold
             case "lost reply":
                 self._drop = True
-            case "stalled generator":
-                self._stalled += self._ports_of(fault)
-                self._update_rates()
-            case "one-way loss":
-                self._losing.append(fault)
-                self._update_losses()
-            case "reordered frames" | "late frames" | "flow stats dropped":
+            case "reordered frames" | "late frames":
                 self._groups.begin(fault)
             case "foreign frames":
                 self._hellos.begin(fault)
             case "unsent frames" | "pause frames" if fault.of != "generator":
                 share = fault.share or 0.0
-                self._unsent.append(fault)
                 self._begin_adding(fault, "opackets", share / (1 - share))
-                self._update_rates()
             case "duplicated frames":
                 self._begin_adding(fault, "ipackets", fault.share or 0.0)
                 self._groups.begin(fault)
@@ -208,8 +199,10 @@ class FaultyBackend:
             case "counter wrap":
                 for index in every:
                     self._readings.wrap(index, self._with_added(index), fault.frames or 1)
+        self._apply_active(fault)
 
     def _end(self, fault: InjectedFault) -> None:
+        self._active = [row for row in self._active if row is not fault]
         self._added.end(fault)
         self._hellos.end(fault)
         self._pauses.end(fault)
@@ -222,20 +215,21 @@ class FaultyBackend:
                 self._booted = self._clock.now()
                 self._base = {row.name: row for row in self._model.state().interfaces}
                 self._set_links(every, up=True)
-            case "unsent frames" | "pause frames" if fault in self._unsent:
-                self._unsent.remove(fault)
-                self._update_rates()
-            case "stalled generator":
-                for port in self._ports_of(fault):
-                    self._stalled.remove(port)
-                self._update_rates()
-            case "one-way loss":
-                self._losing.remove(fault)
-                self._update_losses()
             case "ports stolen":
                 self._actions += [ServerAction("free", index) for index in every]
-            case "duplicated frames" | "reordered frames" | "late frames" | "flow stats dropped":
-                self._groups.end(fault)
+        self._apply_active(fault)
+
+    def _apply_active(self, changed: InjectedFault) -> None:
+        match changed.kind:
+            case "unsent frames" | "pause frames" | "stalled generator":
+                self._update_rates()
+            case "one-way loss":
+                self._update_losses()
+            case "changed frames":
+                self._model.lie(self._active_of("changed frames"))
+
+    def _active_of(self, *kinds: str) -> list[InjectedFault]:
+        return [fault for fault in self._active if fault.kind in kinds]
 
     def _ports_of(self, fault: InjectedFault) -> list[int]:
         return [port.index for port in self.ports if fault.port in (None, port.index)]
@@ -257,13 +251,16 @@ class FaultyBackend:
                 self._model.update(port, self._reduced(port, traffic))
 
     def _reduced(self, port: int, traffic: tuple[StreamTraffic, ...]) -> tuple[StreamTraffic, ...]:
-        factor = 0.0 if port in self._stalled else share_left(self._unsent, port)
+        slow = [row for row in self._active_of("unsent frames", "pause frames") if row.of != "generator"]
+        stalled = any(row.port in (None, port) for row in self._active_of("stalled generator"))
+        factor = 0.0 if stalled else share_left(slow, port)
         return tuple(replace(stream, pps=stream.pps * factor) for stream in traffic)
 
     def _update_losses(self) -> None:
         for port in self.ports:
-            router = [fault for fault in self._losing if fault.of == "router"]
-            cable = [fault for fault in self._losing if fault.of != "router"]
+            losing = self._active_of("one-way loss")
+            router = [fault for fault in losing if fault.of == "router"]
+            cable = [fault for fault in losing if fault.of != "router"]
             damages = any(fault.of == "damaged cable" and fault.port in (None, port.index) for fault in cable)
             lost = 1 - share_left(router, port.index), 1 - share_left(cable, port.index)
             self._model.lose(port.index, *lost, damages)
@@ -287,7 +284,7 @@ class FaultyBackend:
             found,
             ipackets=found.ipackets + duplicated + hellos,
             ibytes=found.ibytes + duplicated * size + 64 * hellos,
-            multicasts=hellos,
+            multicasts=found.multicasts + hellos,
             queue_full=found.queue_full + self._added.of(("opackets", port)),
             **self._pauses.at(port, "generator"),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lineproof.simulation.faults import InjectedFault
@@ -20,28 +20,22 @@ HOW_LATE = 1_500_000.0
 
 
 class GroupFaults:
-    """Reads the groups of *model*; *added* counts what faults add to them, from :meth:`counted`."""
+    """Reads the groups of *model* under the *active* faults; *added*: what these add, from :meth:`counted`."""
 
-    def __init__(self, model: LossyModel, added: AddedFrames) -> None:
-        self._model, self._added = model, added
+    def __init__(self, model: LossyModel, added: AddedFrames, active: Callable[[], Sequence[InjectedFault]]) -> None:
+        self._model, self._added, self._active = model, added, active
         self._groups: set[int] = set()
-        self._active: list[InjectedFault] = []
 
     def begin(self, fault: InjectedFault) -> None:
         """*fault* happens from now on."""
-        self._active.append(fault)
         self._begin_adding(fault, self._groups)
-
-    def end(self, fault: InjectedFault) -> None:
-        """*fault* is over."""
-        self._active.remove(fault)
 
     def expect(self, traffic: Mapping[int, tuple[StreamTraffic, ...]]) -> None:
         """*traffic* is about to be sent."""
         rules = (stream.flow_stats for streams in traffic.values() for stream in streams)
         new = {int(rule["stream_id"]) for rule in rules if rule} - self._groups
         self._groups |= new
-        for fault in self._active:
+        for fault in self._active():
             self._begin_adding(fault, new)
 
     def _begin_adding(self, fault: InjectedFault, groups: Iterable[int]) -> None:
@@ -62,7 +56,7 @@ class GroupFaults:
     # -- what is reported
 
     def _reporting(self) -> str | None:
-        return next((fault.shows for fault in reversed(self._active) if fault.shows), None)
+        return next((fault.shows for fault in reversed(self._active()) if fault.shows), None)
 
     def reported(self, groups: list[int]) -> list[int]:
         """Return those of *groups* that an answer reports."""
@@ -93,7 +87,7 @@ class GroupFaults:
         overtaken, late, duplicated = (self._added.of((name, group)) for name in (OVERTAKEN, LATE, DUPLICATED))
         if late:
             found = _with_late_frames(found, late)
-        return replace(found, out_of_order=overtaken + late, duplicates=duplicated)
+        return replace(found, out_of_order=overtaken + late, duplicates=found.duplicates + duplicated)
 
 
 def _with_late_frames(found: LatencyCounters, late: int) -> LatencyCounters:

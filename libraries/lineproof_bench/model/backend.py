@@ -325,9 +325,11 @@ class ModelBackend:
         leaving = self._leaving(sending, exits, numbers)
         taken = [row for row in leaving if self._ports[row.exit].receive(row)]
         if sending.traffic.flow_stats:
-            arrived, lost = {row.exit: row.frames for row in taken}, ended - sum(row.frames for row in leaving)
-            usual = delay or self._delay(sending)
-            self._groups.record(sending.port, sending.traffic, sending.size, sent, arrived, usual, lost)
+            count, usual = partial(self._groups.record, sending.port, sending.traffic), delay or self._delay(sending)
+            count(sending.size, sent, {}, usual, ended - sum(row.frames for row in leaving if row.is_known))
+            for row in taken:
+                later = replace(usual, least=usual.least + 1e6 * row.hold, most=usual.most + 1e6 * row.hold)
+                count(row.size, 0, {row.exit: row.frames} if row.is_known else {}, later, row.copies, row.copies)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
         span, known = (numbers, self._before, self._last), partial(self._sent, sending.traffic, self._fib)

@@ -18,7 +18,9 @@ class LeavingFrames:
     """*frames* of those *numbers* of a stream, of *size* bytes with FCS, that leave for the port *exit*.
 
     They come within ``begin`` … ``end``, s. ``sent``: the frame of a number as it leaves, () if it is not among them;
-    lost ones are not left out: the model counts them without knowing which ones they are.
+    lost ones are not left out: the model counts them without knowing which ones they are. ``copies``: frames that come
+    twice, in the place of as many lost ones. ``is_known``: whether TRex can tell their packet group. ``hold``: how much
+    later than usual they come, s.
     """
 
     exit: int
@@ -28,6 +30,10 @@ class LeavingFrames:
     begin: float
     end: float
     sent: Callable[[int], Sequence[bytes]]
+    copies: int = 0
+    is_known: bool = True
+    is_multicast: bool = False
+    hold: float = 0.0
 
     def data(self, most: int, last: bool = False) -> list[tuple[float, bytes]]:
         """Return the first (*last*: the last) of them, *most* at most, each with its moment."""

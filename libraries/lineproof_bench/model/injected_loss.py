@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from .backend import ModelBackend
+from .changed_frames import LyingModel
 from .counting import Sending, StreamCounts
 from .forwarding import Fate
 
 
-class LossyModel(ModelBackend):
+class LossyModel(LyingModel):
     """The model, faultless until :meth:`lose` is called. The router's interface counts its losses as missed.
 
     Frames that the cable loses are counted nowhere, unless it damages them.

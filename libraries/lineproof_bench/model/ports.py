@@ -66,6 +66,7 @@ class ModelPort:
             self.sent,
             ipackets=self.sent.ipackets + row.frames,
             ibytes=self.sent.ibytes + row.frames * row.size,
+            multicasts=self.sent.multicasts + row.frames * row.is_multicast,
         )
         for kept in self.kept:
             kept.add(row)
