@@ -127,12 +127,13 @@ def _cost(promise: Promise, trial: Trial) -> Bounds:
     value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
     if value is None or not 0 < value < math.inf or _is_spoilt(trial):
         return UNKNOWN
-    if is_above_load(trial, promise):
-        return Bounds(0.0, value) if promise.limit.at_least else Bounds(value, math.inf)
-    if not is_below_load(trial, promise):
-        return Bounds(value, value)
-    if promise.names_load:
+    is_above, is_below = is_above_load(trial, promise), is_below_load(trial, promise)
+    if is_below and (is_above or promise.names_load):
         return UNKNOWN
+    if is_above:
+        return Bounds(0.0, value) if promise.limit.at_least else Bounds(value, math.inf)
+    if not is_below:
+        return Bounds(value, value)
     return Bounds(value, math.inf) if promise.limit.at_least else Bounds(0.0, value)
 
 
