@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lineproof.core.foreign import ForeignFrames, Heard
 from lineproof.core.group_frames import group_frames
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
+from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome
 from lineproof.core.verdict import Verdict
 from lineproof.project import Project
 from lineproof.session.judging import Judge
@@ -32,6 +32,7 @@ def judged(
         frames = round(load.pps * duration)
         count = DirectionCount(0, 1, frames, frames, frames - lost + stray)
         shown = {"card.1.rx_multicast_packets": float(counted)} if counted else {}
+        shown[f"{EXAMINED}1"] = 1000.0
         return foreign.with_budgets(Outcome(load, duration, duration, 0.0, (count,), readings=shown))
 
     return verdict_on(f"64b unidirectional ≥ {pps:.0f} pps", measure, goal)

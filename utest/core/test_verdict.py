@@ -10,7 +10,7 @@ import pytest
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import HOST_COUNTS, Fault
+from lineproof.core.trial import EXAMINED, HOST_COUNTS, Fault
 from lineproof.core.verdict import Try
 from support.made_testbeds import fault, router, slow, verdict_on
 
@@ -47,25 +47,31 @@ def test_a_contradictory_goal_is_refused(wrong: dict[str, Any], message: str) ->
         Goal(**{**whole, **wrong})
 
 
+LOOKED_AT = {f"{EXAMINED}1": 1000.0}
+
+
 def test_only_rfc2544_goal_with_one_frame_size_is_rfc2544_throughput() -> None:
-    assert verdict_on(RATE, router(), "rfc2544").is_rfc2544_throughput
-    assert not verdict_on("imix unidirectional ≥ 1 Mpps", router(), "rfc2544").is_rfc2544_throughput
-    assert not verdict_on(RATE, router(0.2), "rfc2544").is_rfc2544_throughput
-    assert not verdict_on(RATE, router(), "standard").is_rfc2544_throughput
+    assert verdict_on(RATE, router(readings=LOOKED_AT), "rfc2544").is_rfc2544_throughput
+    assert not verdict_on("imix unidirectional ≥ 1 Mpps", router(readings=LOOKED_AT), "rfc2544").is_rfc2544_throughput
+    assert not verdict_on(RATE, router(0.2, readings=LOOKED_AT), "rfc2544").is_rfc2544_throughput
+    assert not verdict_on(RATE, router(readings=LOOKED_AT), "standard").is_rfc2544_throughput
+    # RFC 2544 section 10
+    assert not verdict_on(RATE, router(), "rfc2544").is_rfc2544_throughput
 
 
 @pytest.mark.parametrize(("reading", "labelled"), [(None, True), (0.0, True), (1.0, False)])
 def test_counts_of_a_host_that_no_switch_checked_carry_no_label_of_rfc2544(
     reading: float | None, labelled: bool
 ) -> None:
-    testbed = router(readings={} if reading is None else {HOST_COUNTS: reading})
+    testbed = router(readings=LOOKED_AT if reading is None else {**LOOKED_AT, HOST_COUNTS: reading})
     verdict = verdict_on(RATE, testbed, "rfc2544")
     assert verdict.ruling is Ruling.PASS and verdict.is_rfc2544_throughput is labelled
 
 
 def test_the_label_of_rfc_2544_needs_the_whole_load() -> None:
-    assert not verdict_on(RATE, router(late=0.001), "rfc2544").is_rfc2544_throughput
-    assert not verdict_on("64b unidirectional ≥ 100% line rate", router(), "rfc2544").is_rfc2544_throughput
+    assert not verdict_on(RATE, router(late=0.001, readings=LOOKED_AT), "rfc2544").is_rfc2544_throughput
+    whole = verdict_on("64b unidirectional ≥ 100% line rate", router(readings=LOOKED_AT), "rfc2544")
+    assert not whole.is_rfc2544_throughput
 
 
 def test_a_verdict_names_what_widened_it_where_that_matters() -> None:

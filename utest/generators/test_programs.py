@@ -236,7 +236,7 @@ def test_what_it_cannot_send_is_refused_before_any_command(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_no_program_can_is_one_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program, _ = generator(name, monkeypatch)
-    for call in (program.live, lambda: program.burst(5, 1.0), lambda: program.capture(Load(1.0), 1.0, 1)):
+    for call in (program.live, lambda: program.burst(5, 1.0), lambda: program.measure(Load(1.0), 1.0, keep=1)):
         with pytest.raises(
             TestbedError, match=rf"^the generator '{PROGRAMS[name].program}' .*; expected one .*: trex$"
         ):

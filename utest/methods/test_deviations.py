@@ -10,6 +10,7 @@ from lineproof.core.goal import read_goal
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.generators.trex.client.running_traffic import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
@@ -19,9 +20,13 @@ from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
 
 
-def verdict(sentence: str, goal: str) -> Verdict:
+def verdict(sentence: str, goal: str, **looked_at: float) -> Verdict:
+    row = DirectionCount(0, 1, 1000, 1000, 1000)
+    readings = {f"{name}.1": frames for name, frames in (looked_at or {"examined": 1000.0}).items()}
+    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), readings=readings)
+    trials = (read_trial(1, outcome, Tolerance()),)
     found = Verdict(
-        parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, Reason(""), (), 10e9, {}
+        parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, Reason(""), trials, 10e9, {}
     )
     return replace(found, deviations=deviations_of_verdict(found))
 
@@ -40,6 +45,14 @@ def test_deviations_follow_quantity_and_goal(sentence: str, goal: str, sources: 
     found = verdict(sentence, goal)
     assert [words.split(" asks")[0].split(" (")[0] for words in found.deviations] == sources
     assert ("are declared in its record" in found.message) is (goal == "rfc2544")
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "words"), [({"examined_slowly": 500.0}, "500 frames of slow traffic"), ({"none": 0.0}, "not looked")]
+)
+def test_content_that_was_not_looked_at_is_named(looked_at: dict[str, float], words: str) -> None:
+    found = verdict("64b unidirectional ≥ 5 Mpps", "quick", **looked_at).deviations[-1]
+    assert "RFC 2544 10 asks for" in found and words in found
 
 
 def test_the_pauses_that_are_declared_are_those_of_the_code() -> None:

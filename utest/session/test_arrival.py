@@ -71,7 +71,7 @@ class FakeGenerator:
         self.slow.append(self.prepared[-1][0])
         return self._outcome(rates, duration)
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         return self._outcome([load.pps] * len(self.streams), duration)
 
     def _outcome(self, rates: Sequence[float], duration: float) -> Outcome:

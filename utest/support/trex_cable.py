@@ -47,6 +47,9 @@ class Cable(FakeBackend):
     def link_up(self, port: int) -> bool:
         return port != self.flap or not 0.25 < (self.now() - self.began) / self.seconds < 0.75
 
+    def capture(self, port: int, limit: int, last: bool = False) -> None:
+        self.limits[port] = limit
+
     def captured(self, port: int, last: bool = False) -> tuple[CapturedFrame, ...]:
         frames = ([stream.frame for stream in self.streams[1 - port]] * 10)[: self.limits[port]]
         self.limits[port] -= len(frames)

@@ -30,7 +30,7 @@ def copied_frames(
     received, beyond = Counter[int](), Counter[int]()
     for trial in trials:
         for direction in trial.outcome.directions:
-            received[direction.rx_port] += direction.forwarded
+            received[direction.rx_port] += direction.received
             beyond[direction.rx_port] += direction.surplus
     copied = {}
     for port, count in received.items():

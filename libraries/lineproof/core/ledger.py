@@ -221,7 +221,7 @@ def _direction_counts(trials: Sequence[Trial], interfaces: Mapping[int, str]) ->
         for count in trial.outcome.directions:
             key = (count.tx_port, count.rx_port)
             offered, forwarded = sums.get(key, (0, 0))
-            sums[key] = (offered + count.offered, forwarded + count.forwarded)
+            sums[key] = (offered + count.offered, forwarded + count.received)
     return tuple(
         DirectionAccount(tx, rx, interfaces.get(tx, ""), interfaces.get(rx, ""), *frames)
         for (tx, rx), frames in sums.items()

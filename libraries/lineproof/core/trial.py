@@ -29,10 +29,11 @@ class Load:
 class DirectionCount:
     """Counts of one direction in one trial.
 
-    ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port. Bytes are L2
-    with FCS. ``backlog``: frames by which queues grew while frames were sent, and which came back later (None: not
-    known): a queue that grows hides a shortage. ``foreign``: the most frames of other origin among
-    those forwarded (:mod:`.foreign`); as many lost frames may be hidden by them.
+    ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port, but for those
+    ``changed`` that are certainly none that was sent (RFC 2544 section 10). Bytes are L2 with FCS, of all received.
+    ``backlog``: frames by which queues grew while frames were sent, and which came back later (None: not known): a
+    queue that grows hides a shortage. ``foreign``: the most frames of other origin among those forwarded
+    (:mod:`.foreign`); as many lost frames may be hidden by them.
     """
 
     tx_port: int
@@ -44,6 +45,12 @@ class DirectionCount:
     forwarded_bytes: int = 0
     backlog: int | None = None
     foreign: int = 0
+    changed: int = 0
+
+    @property
+    def received(self) -> int:
+        """Frames received on the expected port, whatever they are."""
+        return self.forwarded + self.changed
 
     @property
     def sustained(self) -> int:
@@ -85,6 +92,7 @@ class Fault(Enum):
     OWN_DELAY = "the generator delays frames itself"
     SURPLUS = "more frames came back than were sent"
     FOREIGN = "frames of other origin came in"
+    CHANGED = "frames came back that are none that was sent"
     COPIES = "frames may have come back twice"
     LOST_PROBES = "more probe frames were lost than frames are missing"
     LINK_DOWN = "a link was down"
@@ -120,7 +128,15 @@ class Fault(Enum):
 
 
 _HIDES_ONLY = (
-    *(Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.SURPLUS, Fault.FOREIGN, Fault.COPIES, Fault.LOST_PROBES),
+    *(
+        Fault.UNDER_OFFERED,
+        Fault.STRETCHED,
+        Fault.SURPLUS,
+        Fault.FOREIGN,
+        Fault.COPIES,
+        Fault.LOST_PROBES,
+        Fault.CHANGED,
+    ),
     *(Fault.QUEUES, Fault.PAUSED),
 )
 
@@ -159,7 +175,8 @@ class Outcome:
     ``started``: Unix time in s. ``problems``: those that the generator saw; :func:`read_trial` adds others.
     ``readings``: further figures of the generator (CPU in per cent, queue_full …). ``latency``: of the directions with
     probe frames. ``counters``: raw counters by moment: ``before``, ``ended`` (the end of sending), ``after`` (the
-    drain); keys like ``0.opackets``. Empty: not read.
+    drain); keys like ``0.opackets``. Empty: not read. ``frames``: the last ones without FCS, by receiving port, where
+    they were asked for; they are looked at, and not recorded.
     """
 
     load: Load
@@ -171,6 +188,7 @@ class Outcome:
     readings: Mapping[str, float] = field(default_factory=dict)
     latency: tuple[LatencyCount, ...] = ()
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    frames: Mapping[int, tuple[bytes, ...]] = field(default_factory=dict)
 
 
 Measure = Callable[[Load, float], Outcome]
@@ -190,6 +208,10 @@ is below the trial's duration was done before the last frame was sent."""
 HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and
 receives stand alone, 0 where a switch counted the same. A trial without this reading was counted by its generator."""
+
+EXAMINED, EXAMINED_SLOWLY = "examined.", "examined_slowly."
+"""Readings of a trial: frames that came back and were compared with those that were sent, by receiving port; of the
+trial itself, or of slow traffic before."""
 
 POWER, IDLE_POWER = "power_watts", "idle_power_watts"
 UNCERTAINTY = "power_uncertainty_watts"

@@ -17,7 +17,7 @@ from .ledger import Ledger
 from .ledger_phrases import trials_text, where_lost
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
-from .trial import HOST_COUNTS, Fault, Problem, Trial, counted_trials
+from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
 
 RFC2544_GOAL = "rfc2544"
 """The goal whose messages point to the declared deviations from RFC 2544."""
@@ -95,7 +95,9 @@ class Verdict:
         """The ledger of the bad trial that lost the largest share; None where none was made."""
         # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
         loss = {trial.number: trial.loss_ratio(self.requirement.in_total) for trial in self.trials}
-        return max(self.ledgers, key=lambda ledger: loss.get(ledger.last_trial, 0.0), default=None)
+        # frames that came back changed are in none
+        lossy = (ledger for ledger in self.ledgers if ledger.lost)
+        return max(lossy, key=lambda ledger: loss.get(ledger.last_trial, 0.0), default=None)
 
     @property
     def message(self) -> str:
@@ -149,18 +151,28 @@ class Verdict:
         """Whether a trial's frames were counted by the sending host alone, neither by a generator nor by a switch."""
         return any(trial.outcome.readings.get(HOST_COUNTS, 0.0) > 0 for trial in self.trials)
 
+    def looked_at(self, reading: str) -> int:
+        """Return the fewest frames of a direction that were looked at in one trial; *reading*: EXAMINED or _SLOWLY."""
+        trials = (
+            [int(trial.outcome.readings.get(f"{reading}{row.rx_port}", 0)) for row in trial.outcome.directions]
+            for trial in self.trials
+        )
+        return max((min(counts, default=0) for counts in trials), default=0)
+
     @property
     def is_rfc2544_throughput(self) -> bool:
         """Return whether this is RFC 2544 throughput (26.1): a PASS of one frame size in trials of 60 s without loss.
 
-        The whole load of the sentence must have been offered, even if the sending ended as late as it can have. The
-        router must have counted no dropped frame: frames of other origin may stand in for as many. The caller must know
-        whether the testbed is real.
+        The whole load of the sentence must have been offered, even if the sending ended as late as it can have, and
+        frames that came back must have been looked at (section 10). The router must have counted no dropped frame:
+        frames of other origin may stand in for as many. The caller must know whether the testbed is real.
         """
         requirement = self.requirement
         if self.ruling is not Ruling.PASS or not self.goal.is_strict or not requirement.quantity.threshold_is_load:
             return False
         if self.rests_on_host_counts or any((self.router_drops or {}).values()) or len(requirement.profile.frames) > 1:
+            return False
+        if not (self.looked_at(EXAMINED) or self.looked_at(EXAMINED_SLOWLY)):
             return False
         needed = requirement.threshold_load(self.link_bps).pps
         return all(
@@ -200,11 +212,14 @@ def widened_by(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> lis
         for fault in dict.fromkeys(problem.fault for problem in trial.problems):
             problems = tuple(problem for problem in trial.problems if problem.fault is fault)
             moved = _moved(promise.limit, exact, promise.figures([replace(trial, problems=problems)]))
-            # what was not read has no figure, so there is none that it could widen
-            if (moved or fault is Fault.READING) and (ruling is Ruling.INCONCLUSIVE or _ASKED[ruling] in moved):
+            # what was not read has no figure, so there is none that it could widen; frames that changed are lost ones
+            is_loss = fault is Fault.CHANGED and ruling is Ruling.FAIL
+            matters = (moved or fault is Fault.READING) and (ruling is Ruling.INCONCLUSIVE or _ASKED[ruling] in moved)
+            if is_loss or matters:
                 frames = max(problem.most_frames for problem in problems)
                 if frames > max(weights[fault], default=-1.0):
-                    lines[fault] = _effect(promise.quantity, trial, problems, moved, counts[fault] > 1)
+                    effects = set() if is_loss else moved
+                    lines[fault] = _effect(promise.quantity, trial, problems, effects, counts[fault] > 1)
                 weights[fault].append(frames)
     most = sorted(lines, key=lambda fault: -sum(weights[fault]))
     several = len(trials) > 1

@@ -31,7 +31,7 @@ class GeneratorPort:
     those that send for it; the ports of a pair share them; empty: unknown. ``flow_control``: which pause frames are
     on: ``off``, ``rx`` (obeyed), ``tx`` (sent) or ``rx and tx``; None: the driver cannot say.
     ``card_mac``: the card's own MAC address, which it takes frames for, whatever ``mac`` it sends with; "": unknown.
-    ``promiscuous``: whether it takes all frames; None: unknown.
+    ``promiscuous``: whether it takes all frames; None: unknown. ``is_virtual``: it receives in software.
     """
 
     index: int
@@ -48,6 +48,7 @@ class GeneratorPort:
     flow_control: str | None = None
     card_mac: str = ""
     promiscuous: bool | None = None
+    is_virtual: bool = False
 
     @property
     def speed_text(self) -> str:
@@ -120,9 +121,10 @@ class Generator(Protocol):
         """Return what the generator was told to send by :meth:`prepare`, as JSON data by sending port: evidence."""
         ...
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
 
+        The last frames of each receiving port, about *keep*, are in the outcome (only without *during*).
         *during* is called once every sending port has sent a frame (never, if one sends none). The outcome's reading
         DURING_READING says when it returned. If it raises, the traffic is stopped.
         """
@@ -157,10 +159,6 @@ class Generator(Protocol):
 
     def live(self) -> LiveTraffic:
         """Traffic of the prepared profile whose load changes and whose counts are read while it runs."""
-        ...
-
-    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
-        """Send like :meth:`measure` and return up to *limit* received frames (without FCS) of each receiving port."""
         ...
 
     def stop(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.rule import Ruling
+from ..core.trial import EXAMINED, EXAMINED_SLOWLY
 from ..core.verdict import RFC2544_GOAL, Verdict
 
 
@@ -41,6 +43,8 @@ LOSS_OF_OFFERED_FRAMES = Deviation(
     "the ratio of the offered frames, of the worst direction unless a sentence says 'in total'",
 )
 
+CONTENT = "RFC 2544 10", "only those received frames that are the frames that were sent"
+
 
 class DeviatingResult:
     """A result whose text is what was ``found``, then its ``deviations``."""
@@ -74,4 +78,9 @@ def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
         found.append(LOSS_OF_OFFERED_FRAMES)
     if verdict.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
         found += TRIALS_OF_SECTION_23
+    is_pass = verdict.ruling is Ruling.PASS and verdict.requirement.quantity.counts_frames
+    if is_pass and not verdict.looked_at(EXAMINED):
+        slowly = verdict.looked_at(EXAMINED_SLOWLY)
+        done = f"{slowly} frames of slow traffic were compared with what was sent, none at the load" if slowly else ""
+        found.append(Deviation(*CONTENT, done or "all are counted; what is in them was not looked at"))
     return tuple(map(str, found))

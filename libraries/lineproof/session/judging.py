@@ -105,7 +105,13 @@ class Judge:
             self.on_trial(trial, standing)
             book.add_trial(trial, standing)
 
-        conditions = TrialConditions(self.session.tolerance, self.session.clock_speed, self.whole_soak, on_trial)
+        def before_trial(is_last: bool) -> None:
+            # a PASS rests on frames that were looked at, at its full load; so does all that follows wrong ones
+            wrong = any(row.changed for trial in trials for row in trial.outcome.directions)
+            self.session.traffic.examines = is_last or wrong
+
+        session = self.session
+        conditions = TrialConditions(session.tolerance, session.clock_speed, self.whole_soak, on_trial, before_trial)
         measure = book.reading_after_bad_trials(self.measure_of(promise))
         line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
         try:
@@ -118,6 +124,8 @@ class Judge:
             verdict = self.inconclusive(requirement, reason, (*earlier, *trials))
             verdict = replace(verdict, breakdown=words, promise=promise)
             return replace(verdict, ledgers=tuple(book.ledgers))
+        finally:
+            session.traffic.examines = False
         after, problems = self._reading_afterwards(watch, trials, book)
         figures: dict[str, float] = {}
         if after is not None and watch.restarts > restarts:

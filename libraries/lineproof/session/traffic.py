@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
+from .came_back import Content, frames_kept, with_content
 from .generator import GeneratorConnection, Reconnection
 from .links import dropped_by_card, wrong_destinations
 from .plan import PROBE_SHARE, Plan
@@ -50,7 +52,13 @@ class Traffic:
     reconnection: Reconnection = field(default_factory=Reconnection, repr=False)
     foreign: ForeignFrames = field(default_factory=ForeignFrames)
     """Frames of other origin, measured when reachability was checked."""
+    examines: bool = field(default=False, repr=False)
+    """Whether the last frames of a trial are looked at, where the generator can keep some at any load."""
     _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
+    _content: Content | None = field(default=None, repr=False)
+    _slow: dict[tuple[Profile, bool, int], Mapping[int, tuple[Counter[str], int]]] = field(
+        default_factory=dict, repr=False
+    )
     _link_was_down: bool = False
     _restarts: int = field(default=0, repr=False)
 
@@ -98,20 +106,29 @@ class Traffic:
         wanted = (profile, bidirectional, probe, pairs)
         if self._prepared == wanted:
             return
-        self._prepared = None
+        self._prepared = self._content = None
+        directions = self.directions(bidirectional, pairs)
         with self.reconnection.noting_failures():
-            self.generator.driver.prepare(profile, self.directions(bidirectional, pairs), probe)
+            self.generator.driver.prepare(profile, directions, probe)
         self._prepared = wanted
+        if profile.program is None:
+            self._content = Content(profile, directions, probe, {port.index: port for port in self.generator.ports})
 
     def put_for(self, requirement: Requirement) -> None:
         """Put a sentence's streams on the ports, with probe frames if it needs them."""
+        profile, bidirectional, pairs = requirement.profile, requirement.bidirectional, requirement.pairs
         probe = self.probe_for(requirement)
-        self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
+        self.put(profile, bidirectional, probe, pairs=pairs)
+        is_known = (profile, bidirectional, pairs) in self._slow or not self.plan.abilities.capture
+        if self._content is not None and not self._content.is_kept_at_any_load and not is_known:
+            self._examine_slowly(profile, bidirectional, pairs)
+            self.put(profile, bidirectional, probe, pairs=pairs)
 
     def forget(self) -> None:
         """No streams are on the ports any more: they were released, or claimed again."""
-        self._prepared = None
+        self._prepared = self._content = None
         self._seen.forget()
+        self._slow.clear()
 
     def probe_for(self, requirement: Requirement) -> Probe | None:
         """Return twice the probe frames that make a trial's figure close, no more than a share of the load."""
@@ -142,8 +159,14 @@ class Traffic:
             self._restore_after_link()
         # nothing secret depends on it
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
+        keep = 0
+        if self.examines and during is None and self._content is not None and self._content.is_kept_at_any_load:
+            keep = frames_kept(self._content.profile)
         with self.reconnection.noting_failures():
-            outcome = self.foreign.with_budgets(generator.measure(load, duration, during))
+            outcome = self.foreign.with_budgets(generator.measure(load, duration, during, keep))
+        profile, bidirectional, _, pairs = self._prepared or (None, False, None, 1)
+        slow = self._slow.get((profile, bidirectional, pairs), {}) if profile else {}
+        outcome = with_content(outcome, self._content, slow)
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
         return outcome
 
@@ -176,7 +199,16 @@ class Traffic:
         self.plan.check_method(Method.CAPTURE, profile.name)
         self.put(profile, bidirectional, pairs=pairs)
         with self.reconnection.noting_failures():
-            return self.generator.driver.capture(load, 1.0, limit)
+            return self.generator.driver.measure(load, 1.0, keep=limit).frames
+
+    def _examine_slowly(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
+        """Look at frames of *profile* that come back at a small load: a card that counts in hardware keeps no other."""
+        frames = self.capture(profile, bidirectional, Load(PROBE_PPS), frames_kept(profile), pairs)
+        if content := self._content:
+            self._slow[profile, bidirectional, pairs] = {
+                way.rx_port: (content.wrong(way, frames.get(way.rx_port, ())), len(frames.get(way.rx_port, ())))
+                for way in content.directions
+            }
 
     def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
         """Probe frames that came back in a trial at the sentence's load, and how many of them came again.

@@ -42,6 +42,7 @@ def test_ports_are_described_by_number_not_by_list_position() -> None:
             "flow_control": None,
             "card_mac": mac,
             "promiscuous": False,
+            "is_virtual": True,
         }
         assert answers.destination_state(status) == "known"
 

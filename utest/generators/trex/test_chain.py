@@ -124,7 +124,7 @@ def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) ->
 def test_received_frames_are_captured(testbed: Testbed) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), (AHEAD,))
-        found = generator.capture(Load(1000), 0.05, 3)
+        found = generator.measure(Load(1000), 0.05, keep=3).frames
         assert set(found) == {1} and len(found[1]) == 3
         assert found[1][0][26:34].hex() == "1000000130000001"
         # afterwards trials work as before

@@ -253,8 +253,10 @@ class ProgramGenerator:
 
     # -- a trial -------------------------------------------------------------------------------------------------------
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
-        """See :meth:`..base.Generator.measure`. Raises TestbedError."""
+    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
+        """See :meth:`..base.Generator.measure`. Raises TestbedError; it keeps no frames."""
+        if keep:
+            raise self._refused(lambda able: able.lacks_of("capture"))
         return self._trial(dict.fromkeys(self._prepared, load.pps), load, duration, during)
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
@@ -452,10 +454,6 @@ class ProgramGenerator:
     def live(self) -> LiveTraffic:
         """Refused."""
         raise self._refused(lambda able: able.lacks_of("live"))
-
-    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
-        """Refused."""
-        raise self._refused(lambda able: able.lacks_of("capture"))
 
     def _refused(self, lacks: Lacks) -> TestbedError:
         return TestbedError(refusal(self._site.endpoint.type, lacks))

@@ -88,9 +88,9 @@ class SwitchChecked:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._generator, name)
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         """See :meth:`..base.Generator.measure`. Raises TestbedError."""
-        return self._checked(lambda: self._generator.measure(load, duration, during))
+        return self._checked(lambda: self._generator.measure(load, duration, during, keep))
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
         """See :meth:`..base.Generator.measure_rates`. Raises TestbedError."""

@@ -217,16 +217,20 @@ class TrexGenerator:
         """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
         return self._streams
 
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
 
-        A trial with *during* has no latency.
+        A trial with *during* has no latency, and keeps no frames. TRex keeps frames in software: on a card that counts
+        in hardware at low loads only.
         """
         self._check_load_above_fixed(load)
         check_pattern(self._profile, self._directions, load, duration, self._speeds)
         before, trial, limit = cpu_times(), self._trial(load, duration), self._trial_limit(duration)
         ask = self._ask
-        answer = ask("trial", limit, **trial) if during is None else trial_during(ask, trial, during, limit)
+        if during is not None:
+            answer = trial_during(ask, trial, during, limit)
+        else:
+            answer = ask("capture", limit, keep=keep, **trial) if keep else ask("trial", limit, **trial)
         found = make_outcome(
             answer,
             load,
@@ -242,7 +246,8 @@ class TrexGenerator:
             readings["cpu_steal"] = steal
         if (used := line_use(found, self._speeds)) is not None:
             readings["tx_line_use"] = used
-        return replace(found, readings=readings)
+        frames = {int(port): tuple(map(bytes.fromhex, rows)) for port, rows in answer.get("frames", {}).items()}
+        return replace(found, readings=readings, frames=frames)
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
@@ -293,12 +298,6 @@ class TrexGenerator:
         """See :meth:`..base.Generator.live`."""
         check_continuous(self._profile)
         return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
-
-    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
-        """See :meth:`..base.Generator.capture`. TRex captures in software: at low loads only. Raises TestbedError."""
-        self._check_load_above_fixed(load)
-        answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
-        return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
 
     def stop(self) -> None:
         """Stop all traffic now. Raises TestbedError."""

@@ -198,16 +198,16 @@ class ClientCommands(RunningTraffic):
         ]
 
     def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
-        """A trial that keeps up to *keep* frames of each receiving port, as hexadecimal digits."""
+        """A trial with the last frames of each receiving port, in hexadecimal digits; about *keep* of each."""
         library = self._connected()
         receivers = sorted({port for _, port in directions})
         try:
-            kept = library.capture(receivers, keep)
+            number = library.capture(receivers, keep * len(receivers))
             answer = self.trial(directions=directions, **trial)
-            frames = {str(port): [data.hex() for data in library.end_capture(number)] for port, number in kept.items()}
+            kept = library.captured(number, keep * len(receivers))
         finally:
             library.end_captures(receivers)
-        return {**answer, "frames": frames}
+        return {**answer, "frames": {str(port): [data.hex() for data in kept.get(port, ())] for port in receivers}}
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     ``destination``: the MAC address that the port sends to; "" if unknown. ``measures``: what it can measure of
     received frames; None if unknown. ``numa``: the node of its card; None if unknown. ``cores`` that send for it.
     ``flow_control``: a value of FLOW_CONTROL; None if unknown.
-    received frames; None if unknown. ``card_mac``: the card's own address; ``promiscuous``: None if unknown.
+    ``card_mac``: the card's own address; ``promiscuous``: None if unknown; ``is_virtual``: it receives in software.
 
     *status*: ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
@@ -46,6 +46,7 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "cores": [core for core in cores if isinstance(core, int)] if isinstance(cores, list) else [],
         "card_mac": str(static.get("hw_mac") or ""),
         "promiscuous": (attributes.get("promiscuous") or {}).get("enabled"),
+        "is_virtual": static.get("is_virtual") is True,
     }
 
 

@@ -117,12 +117,12 @@ class ClientLibrary(Protocol):
         """The server's counts of packet groups (see :mod:`.packet_groups`)."""
         ...
 
-    def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
-        """Capture up to *limit* received frames of each of *ports*; return the number of each capture."""
+    def capture(self, ports: Sequence[int], limit: int) -> int:
+        """Keep the last *limit* frames that *ports* receive together; return the capture's number."""
         ...
 
-    def end_capture(self, number: int) -> list[bytes]:
-        """End a capture; return its frames."""
+    def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
+        """Return up to *limit* frames of a capture by port, in their order."""
         ...
 
     def end_captures(self, ports: Sequence[int]) -> None:

@@ -226,29 +226,29 @@ class RunningTraffic(ABC):
 
         ``group_frames``: those to a group among them, as the card itself counts them.
         """
-        library, captures = self._connected(), dict[str, int]()
+        library = self._connected()
         held = [int(port) for port in self._counters() if port != "global"]
         first, before = self._extended(held), self._counters()
-        kept: dict[str, list[bytes]] = {}
+        kept: dict[int, list[bytes]] = {}
         try:
-            if keep:
-                captures = {str(port): number for port, number in library.capture(held, keep).items()}
+            capture = library.capture(held, keep * len(held)) if keep else 0
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
             after, last = self._counters(), self._extended(held)
-            kept = {port: library.end_capture(number) for port, number in captures.items()}
+            if keep:
+                kept = library.captured(capture, keep * len(held))
         finally:
             if keep:
                 library.end_captures(held)
         return {
-            port: {
-                "frames": after[port]["ipackets"] - before[port]["ipackets"],
-                "kept": [data.hex() for data in kept.get(port, ())],
-                "group_frames": group_frames(last.get(port, {})) - group_frames(first.get(port, {})),
+            str(port): {
+                "frames": after[str(port)]["ipackets"] - before[str(port)]["ipackets"],
+                "kept": [data.hex() for data in kept.get(port, ())[-keep:]],
+                "group_frames": group_frames(last.get(str(port), {})) - group_frames(first.get(str(port), {})),
             }
-            for port in map(str, held)
+            for port in held
         }
 
     def burst(

@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -119,21 +120,25 @@ class StlLibrary(ABC):
         """The server's port numbers."""
         return sorted(self._client.ports)
 
-    def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
-        """Start one capture per port, so that each has its own limit; return their numbers."""
-        self._client.set_service_mode(list(ports), True)
-        found: dict[int, int] = {}
+    def capture(self, ports: Sequence[int], limit: int) -> int:
+        """Keep the last *limit* frames that *ports* receive together; return the capture's number."""
         for port in ports:
-            found[port] = int(self._client.start_capture(rx_ports=[port], limit=limit)["id"])
-            self._captures.add(found[port])
-        return found
+            self._ask_port("service", port, enabled=True)
+        return self._capture(ports, limit=limit, filter="")
 
-    def end_capture(self, number: int) -> list[bytes]:
-        """End a capture; return its frames."""
-        found: list[dict[str, Any]] = []
-        self._client.stop_capture(number, output=found)
-        self._captures.discard(number)
-        return [bytes(item["binary"]) for item in found]
+    def _capture(self, ports: Sequence[int], **settings: Any) -> int:
+        started = self._ask("capture", command="start", rx=list(ports), tx=[], mode="cyclic", **settings)
+        number = int(started["capture_id"])
+        self._captures.add(number)
+        return number
+
+    def captured(self, number: int, limit: int) -> dict[int, list[bytes]]:
+        """Return the frames of a capture by port, in their order."""
+        kept = self._ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
+        found = defaultdict[int, list[bytes]](list)
+        for row in kept["pkts"]:
+            found[int(row["port"])].append(base64.b64decode(row["binary"]))
+        return found
 
     def end_captures(self, ports: Sequence[int]) -> None:
         """End captures and service mode."""
@@ -153,8 +158,7 @@ class StlLibrary(ABC):
         if not questions:
             return
         with self._service_mode([question.port for question in questions]) as ports:
-            capture = int(self._ask("capture", command="start", rx=ports, **CAPTURE)["capture_id"])
-            self._captures.add(capture)
+            capture = self._capture(ports, limit=MOST_KEPT, filter=CAPTURE_FILTER)
             found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
         for question in questions:
             if (mac := found.get(question.port)) is None:
@@ -318,9 +322,6 @@ POLL_INTERVAL = 0.05
 
 MOST_KEPT, LENGTH_KEPT = 200, 128
 """Frames that the capture keeps between two looks, and bytes of each."""
-
-CAPTURE = {"limit": MOST_KEPT, "mode": "cyclic", "tx": [], "filter": CAPTURE_FILTER}
-"""Parameters of the capture that sees the answers, without its ports."""
 
 
 def question_of(

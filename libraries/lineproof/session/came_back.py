@@ -1,0 +1,245 @@
+"""Whether the frames that came back are those that were sent: what captured frames and counts of bytes show.
+
+RFC 2544 section 10 and RFC 1242 count a frame as forwarded only if it is the one that was sent. Each captured frame is
+compared with those that the direction sent: addresses, ports, length and payload, a time to live that is less by one
+(a bridge's is the same), a right header checksum, and the MAC address of the port that it came to. The generator counts
+flows in order, so one that comes again at once, or more often than its turn, came in the place of another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..core.binomial import highest_share
+from ..core.doubts import name, ports
+from ..core.frame_sizes import shortened_frames
+from ..core.traffic.ip_header import IpHeaderPosition, ip_header, ipv4_checksum
+from ..core.traffic.profiles import LABEL, TAG, Profile
+from ..core.trial import EXAMINED, EXAMINED_SLOWLY, DirectionCount, Fault, Outcome, Problem
+from ..generators.base import Direction, GeneratorPort, Probe
+from ..generators.streams import PROBE_PAYLOAD, Stream, profile_streams, sizes_sent
+from ..units import FCS
+
+MOST_KEPT, MOST_BYTES = 1000, 500_000
+"""Frames of each direction that are looked at, and their bytes: four turns of the usual 251 flows of short frames."""
+
+
+def frames_kept(profile: Profile) -> int:
+    """Return the frames of each direction that are looked at."""
+    return max(1, min(MOST_KEPT, round(MOST_BYTES / profile.mean_size)))
+
+
+CUT, PAYLOAD, ADDRESSES = "cut short", "with another payload", "with other addresses"
+OTHER, FEW = "of other origin", 2
+"""What is wrong with frames; how many of other origin are no matter beside those that came without traffic."""
+
+_NEAR, _WORKERS = 8, 32
+"""A flow does not come again within so many frames, while each of so many workers has a part of the flows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentFrames:
+    """The frames of one *stream*, compared from the IP header on: tags and labels may be the router's own."""
+
+    stream: Stream
+    data: bytes
+    header: IpHeaderPosition | None
+
+    @classmethod
+    def of(cls, stream: Stream) -> SentFrames:
+        """Return the frames of *stream*."""
+        data = bytes.fromhex(stream.frame)
+        return cls(stream, data, ip_header(data))
+
+    @property
+    def packet(self) -> bytes:
+        """The first frame's packet; of other protocols all after the MAC addresses."""
+        return _packet(self.data, self.header)[0]
+
+    def differs(self, packet: bytes) -> str:
+        """Return in what *packet* differs from those that were sent; "": in nothing."""
+        if self.header is None:
+            return "" if packet == self.packet else PAYLOAD
+        if not self._has_addresses(packet, self.header):
+            return ADDRESSES
+        if len(packet) != len(self.packet):
+            return OTHER
+        return "" if self._fixed(packet, self.header) == self._fixed(self.packet, self.header) else PAYLOAD
+
+    def flow(self, packet: bytes) -> Hashable:
+        """Return the variable addresses of *packet*."""
+        return tuple(packet[at : at + 4] for at in self._variable)
+
+    @property
+    def _variable(self) -> list[int]:
+        """Where variable addresses begin in the packet."""
+        return [item.offset - (self.header.offset if self.header else 0) for item in self.stream.variables]
+
+    def _has_addresses(self, packet: bytes, header: IpHeaderPosition) -> bool:
+        expected, found = bytearray(self.packet), bytearray(packet)
+        for variable, at in zip(self.stream.variables, self._variable, strict=True):
+            beyond = int.from_bytes(packet[at : at + 4], "big") - variable.minimum
+            if not 0 <= beyond <= variable.maximum - variable.minimum or beyond % variable.step:
+                return False
+            expected[at : at + 4] = found[at : at + 4] = bytes(4)
+        source, destination = header.addresses()
+        both = slice(source.start - header.offset, destination.stop - header.offset)
+        return expected[both] == found[both]
+
+    def _fixed(self, packet: bytes, header: IpHeaderPosition) -> bytes:
+        """Return the bytes of *packet* that no router and no generator changes, after the addresses."""
+        at = header.addresses()[1].stop - header.offset
+        protocol = packet[9:10] if header.version == 4 else packet[6:7]
+        # a probe's last bytes are its number and its time
+        return protocol + packet[at : len(packet) - (PROBE_PAYLOAD if self.stream.group is not None else 0)]
+
+
+def _packet(frame: bytes, header: IpHeaderPosition | None) -> tuple[bytes, int]:
+    """Return the packet in *frame* without padding, as far as it came, and its length by its own header."""
+    if header is None:
+        return frame[12:], len(frame) - 12
+    at = header.offset
+    is_4 = header.version == 4
+    length = int.from_bytes(frame[at + 2 : at + 4] if is_4 else frame[at + 4 : at + 6], "big") + (0 if is_4 else 40)
+    return frame[at : at + length], length
+
+
+@dataclass
+class Content:
+    """Captured frames of *profile*, sent in *directions*, compared with what was sent."""
+
+    profile: Profile
+    directions: Sequence[Direction]
+    probe: Probe | None
+    generator_ports: Mapping[int, GeneratorPort]
+    _sent: dict[Direction, tuple[SentFrames, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sent = {
+            item: tuple(map(SentFrames.of, profile_streams(self.profile, item, self.probe))) for item in self.directions
+        }
+
+    @property
+    def is_kept_at_any_load(self) -> bool:
+        """Return whether the ports receive in software, so that they keep frames at any load."""
+        return all(self.generator_ports[item.rx_port].is_virtual for item in self.directions)
+
+    def wrong(self, direction: Direction, frames: Iterable[bytes]) -> Counter[str]:
+        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong."""
+        found, turns = Counter[str](), defaultdict[Stream, list[Hashable]](list)
+        for frame in frames:
+            if word := self._wrong(direction, frame, turns):
+                found[word] += 1
+        if copies := sum(map(self._copies, turns.values())):
+            found["copies of others"] = copies
+        return found
+
+    def _wrong(self, direction: Direction, frame: bytes, turns: dict[Stream, list[Hashable]]) -> str:
+        header = ip_header(frame)
+        packet, length = _packet(frame, header)
+        differs = Counter({CUT: 1} if len(packet) < length else {})
+        for sent in self._sent[direction]:
+            if not _is_kin(sent, header, packet):
+                continue
+            differs[sent.differs(packet)] += 1
+            if "" in differs:
+                if sent.stream.variables:
+                    turns[sent.stream].append(sent.flow(packet))
+                return self._wrong_on_the_way(direction, sent, frame, header)
+        others = (sent for item in self.directions if item != direction for sent in self._sent[item])
+        if any(_is_kin(sent, header, packet) and not sent.differs(packet) for sent in others):
+            return "of another direction"
+        return next((word for word in (CUT, PAYLOAD, ADDRESSES) if word in differs), OTHER)
+
+    def _wrong_on_the_way(
+        self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
+    ) -> str:
+        """Return what is wrong of that which each router writes anew."""
+        sender, receiver = (self.generator_ports[port] for port in (direction.tx_port, direction.rx_port))
+        macs = {mac.lower() for mac in (receiver.mac, receiver.card_mac, sender.destination, direction.destination)}
+        is_group = bool(sent.data[0] & 1)
+        if not receiver.promiscuous and not is_group and frame[:6].hex(":") not in macs:
+            return "with another MAC address"
+        if header is None or sent.header is None:
+            return ""
+        if header.version == 4 and ipv4_checksum(frame[header.offset :][: 4 * (frame[header.offset] & 15)]):
+            return "with a wrong checksum"
+        place = 8 if header.version == 4 else 7
+        was, now = sent.data[sent.header.offset + place], frame[header.offset + place]
+        is_bridged = frame[6:12].hex(":") == sender.mac.lower()
+        # after labels the outer time to live counts (RFC 3443)
+        return "" if self.profile.headers.labels or now == was - (not is_bridged) else "with a wrong time to live"
+
+    def _copies(self, turns: Sequence[Hashable]) -> int:
+        """Return how many frames of one stream came in the place of another flow's, by the order of their flows."""
+        flows = self.profile.flows.count
+        near, repeated = deque[Hashable](maxlen=min(_NEAR, flows // _WORKERS)), 0
+        for flow in turns:
+            repeated += flow in near
+            near.append(flow)
+        most = math.ceil(len(turns) / flows) + 1
+        beyond = sum(max(0, count - most) for count in Counter(turns).values())
+        return max(repeated, beyond)
+
+
+def _is_kin(sent: SentFrames, header: IpHeaderPosition | None, packet: bytes) -> bool:
+    """Return whether *packet* has protocol and ports of the frames *sent*."""
+    if sent.header is None or header is None:
+        return sent.header is header
+    if sent.header.version != header.version:
+        return False
+    at, protocol = (20, 9) if header.version == 4 else (40, 6)
+    mine = sent.packet
+    return packet[protocol : protocol + 1] == mine[protocol : protocol + 1] and packet[at : at + 4] == mine[at : at + 4]
+
+
+def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, tuple[Counter[str], int]]) -> Outcome:
+    """Return *outcome* with the frames that came back and are none that was sent, as its bytes and frames show.
+
+    *slow*: by receiving port, what was wrong with how many frames that were sent slowly before.
+    """
+    problems, readings, rows = list(outcome.problems), dict(outcome.readings), list[DirectionCount]()
+    for row in outcome.directions:
+        changed, found = 0, list[Problem]()
+        if content is not None:
+            changed, found = _by_bytes(row, content)
+            frames = outcome.frames.get(row.rx_port, ())
+            wrong, looked_at = slow.get(row.rx_port, (Counter[str](), 0))
+            if looked_at:
+                readings[f"{EXAMINED_SLOWLY}{row.rx_port}"] = looked_at
+            if frames:
+                direction = next(item for item in content.directions if item.tx_port == row.tx_port)
+                wrong, looked_at = content.wrong(direction, frames), len(frames)
+                # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
+                wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
+                readings[f"{EXAMINED}{row.rx_port}"] = looked_at
+                changed = max(changed, min(wrong.total(), row.forwarded))
+            found += _by_frames(row, +wrong, looked_at, changed)
+        problems += found
+        rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
+    return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings)
+
+
+def _by_bytes(row: DirectionCount, content: Content) -> tuple[int, list[Problem]]:
+    """Return how many frames of *row* certainly came back shorter, and what that may hide."""
+    headers = content.profile.headers
+    sizes = sizes_sent(content.profile, content.probe is not None)
+    # some cards count no FCS of what they receive, and a router may take tags and labels off
+    spare = FCS + TAG * len(headers.tags) + LABEL * len(headers.labels)
+    least, short = shortened_frames(row, sizes, spare)
+    if not least:
+        return 0, []
+    words = f"{name(row)}: {row.forwarded} frames have {row.forwarded_bytes} bytes, {short} fewer than they may have"
+    return least, [Problem(Fault.CHANGED, words, min(row.forwarded, short) - least, ports(row))]
+
+
+def _by_frames(row: DirectionCount, wrong: Counter[str], looked_at: int, changed: int) -> Iterator[Problem]:
+    """Yield what the captured frames that are *wrong* may hide beyond those that certainly *changed*."""
+    if wrong:
+        kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
+        words = f"{name(row)}: of {looked_at} captured frames {kinds}"
+        share = highest_share(min(wrong.total(), looked_at), looked_at)
+        yield Problem(Fault.CHANGED, words, max(0.0, share * row.offered - changed), ports(row))

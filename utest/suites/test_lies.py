@@ -1,0 +1,69 @@
+"""Real frames through a router that lies: no lie passes, and what is wrong is named; an honest router passes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lineproof.core.rule import Ruling
+from lineproof.session.session import Session
+from support.kernel_router import configured
+from support.lying_router import lying
+from support.simulated_session import judged
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(shutil.which("nft") is None, reason="this machine has no 'nft'"),
+]
+
+LOAD = 2000.0
+"""Frames/s of a direction: what the lying program carries on a slow machine as well."""
+
+ONE_WAY, BOTH = "64b unidirectional ≥ 2 kpps", "64b bidirectional ≥ 2 kpps each way"
+MIX, LONG = "imix unidirectional ≥ 2 kpps", "1514b unidirectional ≥ 2 kpps"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with configured(tmp_path_factory.mktemp("runtime")) as opened:
+        opened.traffic.check_reachability()
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("sentence", "lie", "limits", "words"),
+    [
+        (ONE_WAY, "payload", {}, "payload"),
+        (ONE_WAY, "payload", {"every": 50}, "payload"),
+        (BOTH, "payload", {"above": LOAD, "port": 1}, "payload"),
+        (MIX, "payload", {"size": 1518}, "payload"),
+        (ONE_WAY, "payload", {"flow": 3}, "payload"),
+        (LONG, "length", {}, "bytes"),
+        (MIX, "length", {"every": 50}, "cut short"),
+        (ONE_WAY, "checksum", {"every": 50}, "checksum"),
+        (ONE_WAY, "ttl", {}, "time to live"),
+        (ONE_WAY, "addresses", {}, "other addresses"),
+        (ONE_WAY, "mac", {}, "MAC address"),
+        (ONE_WAY, "copies", {}, "copies"),
+        (ONE_WAY, "cached", {}, "copies"),
+        (ONE_WAY, "flow", {}, "copies"),
+        (BOTH, "hairpin", {"every": 50}, "another direction"),
+        (ONE_WAY, "lldp", {"every": 50}, "other origin"),
+    ],
+)
+def test_a_router_that_lies_does_not_pass(
+    session: Session, sentence: str, lie: str, limits: dict[str, Any], words: str
+) -> None:
+    with lying(session.testbed, lie, **limits):
+        verdict = judged(session, sentence)
+    assert verdict.ruling is not Ruling.PASS
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize("sentence", [ONE_WAY, BOTH, MIX, LONG, "66b ipv6 unidirectional ≥ 2 kpps"])
+def test_an_honest_router_with_the_same_sender_passes(session: Session, sentence: str) -> None:
+    with lying(session.testbed, "truth"):
+        assert judged(session, sentence).ruling is Ruling.PASS
