@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import xml.etree.ElementTree as ET
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -31,7 +30,8 @@ from lineproof.evidence import characterisation as shown
 from lineproof.evidence import drawing
 from lineproof.evidence import rfc2544_report as report
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.plots import ThresholdLine, ticks, trials_plot
+from lineproof.evidence.plot_frame import ticks
+from lineproof.evidence.plots import ThresholdLine, trials_plot
 from lineproof.evidence.quantity_plots import plot_name, sentence_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
@@ -160,11 +160,6 @@ def luminance(colour):
 )
 def test_text_has_the_contrast_that_wcag_asks_for(text, background):
     assert (luminance(background) + 0.05) / (luminance(text) + 0.05) >= 4.5
-
-
-def test_drawing_trials_needs_no_import_that_takes_a_second(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "forwarded 0 → 1" in words(trials_plot([trial()], SMALL, LINK, "64b"))
 
 
 @settings(max_examples=50, deadline=None)

@@ -6,7 +6,7 @@ Every table ends with the declared deviations of its results.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..methods.deviations import DeviatingResult, deviations_of
 from ..methods.rfc2544.back_to_back import BackToBackResult
@@ -15,7 +15,8 @@ from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
 from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..units import l1_bits, l2_bits
-from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, MARKS, THRESHOLD_COLOUR, drawing, rate_unit
+from .drawing import FAINT_COLOUR, rate_unit
+from .plot_frame import PlotFrame
 from .tables import ResultTable
 
 _NONE = "–"
@@ -55,53 +56,30 @@ def throughput_table(results: Sequence[ThroughputResult], title: str, simulated:
 
 def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
     """26.1 as a graph (SVG): frame rate over frame size, with the theoretical rate of the medium."""
-    named, factor = rate_unit(max((item.line_pps for item in results), default=1.0))
-    with drawing(title, simulated) as picture:
-        drawn: dict[str, Any] = {}
-        if results:
-            link = results[0].line_pps * l1_bits(results[0].size)
-            sizes = _curve_sizes(min(item.size for item in results), max(item.size for item in results))
-            (drawn["theoretical maximum"],) = picture.axes.plot(
-                sizes, [link / l1_bits(size) / factor for size in sizes], color=FAINT_COLOUR, linestyle="--", zorder=2
-            )
-        known = [(item.size, item.throughput.pps / factor) for item in results if item.throughput is not None]
-        if known:
-            (drawn["throughput, no frame lost"],) = picture.axes.plot(
-                [size for size, _ in known],
-                [rate for _, rate in known],
-                color=DIRECTION_COLOURS[0],
-                marker="o",
-                zorder=3,
-            )
-        picture.label_axes("frame size [bytes with FCS]", f"rate into each port [{named}]")
-        picture.axes.set_ylim(bottom=0)
-        picture.axes.set_xlim(left=0)
-        picture.legend(drawn)
-    return picture.svg
-
-
-def _curve_sizes(least: int, most: int) -> list[float]:
-    return [least + (most - least) * (index / 200) ** 2 for index in range(201)]
+    highest = max((item.line_pps for item in results), default=1.0)
+    named, factor = rate_unit(highest)
+    sizes = [item.size for item in results] or [64]
+    frame = PlotFrame(title, simulated)
+    names = "frame size [bytes with FCS]", f"rate into each port [{named}]"
+    place = frame.axes(1.05 * max(sizes), 1.05 * highest / factor, *names)
+    for item in results[:1]:
+        link = item.line_pps * l1_bits(item.size)
+        curve = [min(sizes) + (max(sizes) - min(sizes)) * (index / 200) ** 2 for index in range(201)]
+        frame.picture.path([place(size, link / l1_bits(size) / factor) for size in curve], FAINT_COLOUR, 1.4, "9 4")
+        frame.line_sign("theoretical maximum", FAINT_COLOUR, 1.4, "9 4")
+    if carried := [place(item.size, item.throughput.pps / factor) for item in results if item.throughput]:
+        frame.curve(carried, 0, "throughput, no frame lost")
+    return frame.finished()
 
 
 def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
     """26.3 as a graph (SVG): per cent lost over per cent of the medium's rate, both from 0 to 100."""
-    with drawing(title, simulated) as picture:
-        drawn: dict[str, Any] = {}
-        for index, curve in enumerate(curves):
-            (drawn[f"{curve.size:g} bytes"],) = picture.axes.plot(
-                [point.offered for point in curve.points],
-                [100 * point.loss_ratio for point in curve.points],
-                color=(*DIRECTION_COLOURS, THRESHOLD_COLOUR)[index % (len(DIRECTION_COLOURS) + 1)],
-                marker=MARKS[index % len(MARKS)],
-                markersize=5,
-                zorder=3,
-            )
-        picture.label_axes("offered rate [% of the medium's frame rate at this size]", "frames lost [%]")
-        picture.axes.set_xlim(0, 100)
-        picture.axes.set_ylim(0, 100)
-        picture.legend(drawn)
-    return picture.svg
+    frame = PlotFrame(title, simulated)
+    place = frame.axes(100, 100, "offered rate [% of the medium's frame rate at this size]", "frames lost [%]")
+    for series, curve in enumerate(curves):
+        points = [place(point.offered, 100 * point.loss_ratio) for point in curve.points]
+        frame.curve(points, series, f"{curve.size:g} bytes")
+    return frame.finished()
 
 
 def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> ResultTable:

@@ -22,7 +22,7 @@ from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.environment import environment_record
-from ..evidence.plots import svg_image
+from ..evidence.plot_frame import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
