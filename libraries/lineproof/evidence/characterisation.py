@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -16,48 +16,39 @@ from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, rate_unit
 from .plot_frame import AXES_HEIGHT, PlotFrame, across, series_colour, ticks, value_share
 from .rates import TrafficFigures, percent
 from .svg import Hatch
-from .tables import ResultTable
-
-_NONE = "–"
+from .tables import NONE, Columns, ResultTable, declared, known, pps_text
 
 
 def search_table(
     result: SearchResult, traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
 ) -> ResultTable:
     """The bounds for each loss ratio, in every unit."""
-    rows = []
-    for item in result.bounds:
-        lower = None if item.lower is None else Rate(item.lower.pps, traffic.mean_size, link_bps)
-        rows.append(
-            (
-                item.name,
-                percent(item.loss_ratio),
-                _NONE if lower is None else f"{lower.pps:,.0f}",
-                _NONE if item.upper is None else f"{item.upper.pps:,.0f}",
-                _NONE if item.width is None else percent(item.width),
-                _NONE if item.throughput is None else f"{item.throughput:,.0f}",
-                _NONE if lower is None else f"{lower.percent:.2f}",
-                _NONE if lower is None else f"{lower.l1_bps / 1e9:.4f}",
-                "done" if item.finished else "unfinished",
-            )
-        )
-    columns = (
-        ("", ""),
-        ("loss allowed", ""),
-        ("lower bound", "frames/s each port"),
-        ("upper bound", "frames/s each port"),
-        ("apart", ""),
-        ("conditional throughput", "frames/s each port"),
-        ("lower bound", "% of line"),
-        ("lower bound", "Gbit/s L1"),
-        ("search", ""),
+
+    def lower(item: CapacityBounds, figure: Callable[[Rate], float], form: str) -> str:
+        return NONE if item.lower is None else f"{figure(Rate(item.lower.pps, traffic.mean_size, link_bps)):{form}}"
+
+    columns: Columns[CapacityBounds] = (
+        *_BOUNDS_OF_A_RATIO,
+        ("apart", "", lambda item: NONE if item.width is None else percent(item.width)),
+        ("conditional throughput", "frames/s each port", lambda item: known(item.throughput, ",.0f")),
+        ("lower bound", "% of line", lambda item: lower(item, lambda rate: rate.percent, ".2f")),
+        ("lower bound", "Gbit/s L1", lambda item: lower(item, lambda rate: rate.l1_bps / 1e9, ".4f")),
+        ("search", "", lambda item: "done" if item.finished else "unfinished"),
     )
-    notes: tuple[str, ...] = (
+    notes = (
         f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
         f" {result.traffic:g} s of traffic; between {result.lowest.pps:,.0f} and {result.highest.pps:,.0f} frames/s.",
+        *declared([result]),
     )
-    notes += tuple(f"Deviation: {item}." for item in result.deviations)
-    return ResultTable(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
+    return ResultTable.of(result.bounds, columns, title, notes, list(filter(None, (result.ended,))), simulated)
+
+
+_BOUNDS_OF_A_RATIO: Columns[CapacityBounds] = (
+    ("", "", lambda item: item.name),
+    ("loss allowed", "", lambda item: percent(item.loss_ratio)),
+    ("lower bound", "frames/s each port", lambda item: pps_text(item.lower)),
+    ("upper bound", "frames/s each port", lambda item: pps_text(item.upper)),
+)
 
 
 _LINEAR, _MOST_LOSS = 0.01, 130.0
@@ -138,29 +129,16 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
 
 def ramp_table(result: RampResult, title: str, simulated: bool = False) -> ResultTable:
     """One row for each step, below the findings."""
-    rows = tuple(
-        (
-            step.phase.value,
-            f"{step.load.pps:,.0f}",
-            f"{100 * step.load.pps / result.plan.line_pps:.2f}",
-            f"{step.offered_pps:,.0f}",
-            f"{step.forwarded_pps:,.0f}",
-            percent(step.loss_ratio),
-            "behind" if step.behind else "",
-        )
-        for step in result.steps
+    columns: Columns[RampStep] = (
+        ("phase", "", lambda step: step.phase.value),
+        ("load", "frames/s each port", lambda step: pps_text(step.load)),
+        ("load", "% of line", lambda step: f"{100 * step.load.pps / result.plan.line_pps:.2f}"),
+        ("offered", "frames/s", lambda step: f"{step.offered_pps:,.0f}"),
+        ("forwarded", "frames/s", lambda step: f"{step.forwarded_pps:,.0f}"),
+        ("lost", "", lambda step: percent(step.loss_ratio)),
+        ("", "", lambda step: "behind" if step.behind else ""),
     )
-    columns = (
-        ("phase", ""),
-        ("load", "frames/s each port"),
-        ("load", "% of line"),
-        ("offered", "frames/s"),
-        ("forwarded", "frames/s"),
-        ("lost", ""),
-        ("", ""),
-    )
-    notes = tuple(f"Deviation: {item}." for item in result.deviations)
-    return ResultTable(title, columns, rows, notes, result.findings, simulated)
+    return ResultTable.of(result.steps, columns, title, declared([result]), result.findings, simulated)
 
 
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
@@ -187,31 +165,16 @@ def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> 
 
 def scaling_table(result: ScalingResult, title: str, simulated: bool = False) -> ResultTable:
     """The bounds at every value."""
+    heads = [(result.axis, ""), *((name, unit) for name, unit, _ in _BOUNDS_OF_A_RATIO), ("search", "")]
     rows: list[tuple[str, ...]] = []
     for point in result.points:
         if point.result is None:
-            rows.append((f"{point.value:,}", _NONE, _NONE, _NONE, _NONE, point.reason))
+            rows.append((f"{point.value:,}", *[NONE] * len(_BOUNDS_OF_A_RATIO), point.reason))
             continue
         for item in point.result.bounds:
-            rows.append(
-                (
-                    f"{point.value:,}",
-                    item.name,
-                    percent(item.loss_ratio),
-                    _NONE if item.lower is None else f"{item.lower.pps:,.0f}",
-                    _NONE if item.upper is None else f"{item.upper.pps:,.0f}",
-                    "done" if item.finished else f"unfinished; {point.result.ended}",
-                )
-            )
-    columns = (
-        (result.axis, ""),
-        ("", ""),
-        ("loss allowed", ""),
-        ("lower bound", "frames/s each port"),
-        ("upper bound", "frames/s each port"),
-        ("search", ""),
-    )
-    return ResultTable(title, columns, tuple(rows), simulated=simulated)
+            ended = "done" if item.finished else f"unfinished; {point.result.ended}"
+            rows.append((f"{point.value:,}", *(cell(item) for _, _, cell in _BOUNDS_OF_A_RATIO), ended))
+    return ResultTable(title, tuple(heads), tuple(rows), simulated=simulated)
 
 
 _ROUNDING = 1e-6
