@@ -45,8 +45,6 @@ class Watch:
 
     def install(self) -> None:
         """For the rest of this process: audit hooks stay."""
-        import matplotlib.font_manager  # noqa: F401  # asks this machine for its fonts, once
-
         sys.addaudithook(self._audit)
         make = zmq.Context.socket
 

@@ -182,7 +182,6 @@ def test_no_class_name_stands_for_two_things() -> None:
 
 SLOW_TO_IMPORT = {
     "scipy": (),
-    "matplotlib": (),
     "MLRsearch": (),
     "allure_robotframework": (),
     "weasyprint": (),

@@ -260,7 +260,7 @@ def test_promises_are_numbered_one_by_one_though_searches_are_between_them(tmp_p
     run = RunFolder.create(tmp_path, "20261121T040000Z-abc123")
     with_end = replace(environment(), run=run.run_id)
     for number in (2, 5, 9):
-        run.add_requirement(requirement_record(run=run.run_id, simulated=False, number=number, verdict="FAIL"))
+        run.add(requirement_record(run=run.run_id, simulated=False, number=number, verdict="FAIL"))
     run.close(with_end)
     shown = told(page(run.path))
     assert re.findall(r" (\d) 64b unidirectional ≥", shown.partition("Appendix")[0]) == ["1", "2", "3"]
@@ -271,7 +271,7 @@ def test_every_try_of_a_promise_is_listed(tmp_path: Path):
     run = RunFolder.create(tmp_path, "20261121T040000Z-abc123")
     before = {"run": "20261120T040000Z-abc123", "verdict": "FAIL", "ended": 1_794_900_000.0, "odds": 0.025}
     extra = {"tries": [before], "evidence": {"odds": 30.0, "needed": 20.0}}
-    run.add_requirement(requirement_record(run=run.run_id, simulated=False, verdict="PASS", extra=extra))
+    run.add(requirement_record(run=run.run_id, simulated=False, verdict="PASS", extra=extra))
     run.close(replace(environment(), run=run.run_id))
     shown = told(page(run.path)).partition("Every try")[2]
     assert re.search(r"1 20261120T040000Z-abc123 2026-11-17 \S+ FAIL 1 to 40 1 20261121\S+ .* PASS 30 to 1", shown), (

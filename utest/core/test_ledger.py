@@ -24,7 +24,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
-from lineproof.evidence.tables import ledgers_fragment, ledgers_table
+from lineproof.evidence.tables import ledgers_fragment
 from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper
 from support.made_testbeds import promised
 from support.model_bench import PROJECT
@@ -160,7 +160,7 @@ def test_the_page_shows_every_count_and_is_escaped() -> None:
     bad = Cause(Stage.PASSING, "<drops>", "eth1", 4, Role.LOSS)
     found = make_ledger([trial((10, 5))], reading(), reading((10, 0), (0, 5), bad), INTERFACES)
     silent = ledger_without_router([trial((10, 5), number=7)], INTERFACES, "no answer & no news")
-    page = ledgers_table([found, silent], "FAIL: <64b>", simulated=True)
+    page = ledgers_fragment([found, silent], "FAIL: <64b>", simulated=True)
     assert "<drops>" not in page and "&lt;drops&gt; at eth1" in page and "no answer &amp; no news" in page
     assert "SIMULATED" in page and "<script" not in page and "SIMULATED" not in ledgers_fragment([found])
     for words in ("sent by the generator", "received by the router", "sent by the router", "back at the generator"):

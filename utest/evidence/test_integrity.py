@@ -190,7 +190,7 @@ def test_an_altered_line_is_named(closed: Path, unclosed: Path, tmp_path: Path, 
 def test_records_of_another_run_are_refused(unclosed: Path, tmp_path: Path):
     run = copied(unclosed, tmp_path)
     other = RunFolder.create(tmp_path / "other", "20260101T000000Z-000000")
-    other.add_requirement(requirement_record(run=other.run_id))
+    other.add(requirement_record(run=other.run_id))
     shutil.copy(other.path / "requirements.jsonl", run)
     assert altered(run) == [
         "requirements.jsonl:1 does not follow the beginning of this run: lines were removed, added or moved here"

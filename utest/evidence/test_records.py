@@ -258,8 +258,8 @@ def test_a_number_that_is_not_finite_is_written_as_null():
     assert math.isnan(TrialRecord.from_json(data).trial.outcome.readings["cpu"])
 
 
-def read(kind, parse, data):
-    return parsed_record(kind, parse, sealed(data, LINK)[0])
+def read(kind, data):
+    return parsed_record(kind, sealed(data, LINK)[0])
 
 
 @pytest.mark.parametrize(
@@ -276,20 +276,20 @@ def read(kind, parse, data):
 )
 def test_a_bad_trial_is_refused_with_what_is_expected(change, words):
     with pytest.raises(ValueError, match=re.escape(words)):
-        read(records.TRIAL, TrialRecord.from_json, trial_record().to_json() | change)
+        read(TrialRecord, trial_record().to_json() | change)
 
 
 def test_a_missing_key_is_named():
     data = trial_record().to_json()
     del data["elapsed"]
     with pytest.raises(ValueError, match=r"must contain .*'elapsed'"):
-        read(records.TRIAL, TrialRecord.from_json, data)
+        read(TrialRecord, data)
 
 
 def test_an_unknown_verdict_is_refused():
     data = requirement_record().to_json() | {"verdict": "PROBABLY"}
     with pytest.raises(ValueError, match="verdict must be one of"):
-        read(records.REQUIREMENT, RequirementRecord.from_json, data)
+        read(RequirementRecord, data)
 
 
 def test_data_that_is_not_json_is_refused_by_name():

@@ -43,10 +43,10 @@ def written(results: Path, *verdicts: tuple[str, Any], extra: dict[str, Any] | N
     for number, (sentence, verdict) in enumerate(verdicts, 1):
         for trial in (0, 1, 2):
             item = replace(trial_record(number=trial), requirement=number, sentence=sentence, test="T")
-            folder.add_trial(replace(item, run=folder.run_id, evidence="keeps" if trial else ""))
+            folder.add(replace(item, run=folder.run_id, evidence="keeps" if trial else ""))
         if verdict is not None:
             record = replace(requirement_record(), run=folder.run_id, number=number, sentence=sentence, test="T")
-            folder.add_requirement(replace(record, verdict=verdict, extra=extra or {}, ended=ended))
+            folder.add(replace(record, verdict=verdict, extra=extra or {}, ended=ended))
     return folder.path
 
 
@@ -73,7 +73,7 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
     folder = RunFolder.create(tmp_path, RUN)
     folder.write_environment(environment(run=folder.run_id))
     warm_up = replace(trial_record(number=0), requirement=1, sentence="a", test="T", run=folder.run_id, evidence="")
-    folder.add_trial(warm_up)
+    folder.add(warm_up)
     (cut,) = EarlierRun.find(tmp_path, RUN, SUITE).take("T", "a")
     assert (cut.trial.number, cut.trial.has_ended, cut.trial.run) == (1, False, RUN)
     assert TrialRecord.from_json(cut.to_json()).trial == cut.trial

@@ -34,9 +34,9 @@ def folder(tmp_path):
 
 def filled(folder):
     folder.write_environment(ENVIRONMENT)
-    folder.add_trial(trial_record(number=1))
-    folder.add_trial(trial_record(number=2, losses=(7,)))
-    folder.add_requirement(requirement_record())
+    folder.add(trial_record(number=1))
+    folder.add(trial_record(number=2, losses=(7,)))
+    folder.add(requirement_record())
     folder.add_telemetry(1, "vppctl show runtime", "Thread 1 vpp_wk_0\n")
     return folder
 
@@ -123,9 +123,9 @@ def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
         r"trials\.jsonl cannot be written: No space left on device \(.* free there\); free space on that disk, or keep"
     )
     with pytest.raises(TestbedError, match=full):
-        folder.add_trial(trial_record(number=3))
+        folder.add(trial_record(number=3))
     monkeypatch.undo()
-    folder.add_trial(trial_record(number=3))
+    folder.add(trial_record(number=3))
     assert [record.trial.number for record in read_run(folder.path).trials] == [1, 2, 3]
 
 
@@ -136,7 +136,7 @@ def alterations(folder: Path) -> set[str]:
 def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
     filled(folder).close()
     was = sha256_of(folder.path / "trials.jsonl")
-    folder.add_trial(trial_record(number=3))
+    folder.add(trial_record(number=3))
     assert alterations(folder.path) == {f"trials.jsonl was changed: its SHA-256 was {was}"}
     folder.close()
     assert check_integrity(folder.path).altered == ()

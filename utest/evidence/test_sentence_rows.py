@@ -57,8 +57,8 @@ def row(
 ) -> SentenceRow:
     with RunFolder.create(folder, RUN) as run:
         for each in trials:
-            run.add_trial(replace(trial_record(), sentence=sentence, trial=each))
-        run.add_requirement(requirement_record(sentence=sentence, verdict=verdict))
+            run.add(replace(trial_record(), sentence=sentence, trial=each))
+        run.add(requirement_record(sentence=sentence, verdict=verdict))
         if margin:
             run.add_result(2, "margin.json", json.dumps(SEARCH.to_json()))
     (found,) = sentence_rows(read_run(run.path), read_margins(run.path))

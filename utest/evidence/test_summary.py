@@ -56,14 +56,14 @@ def left(folder: Path, killed: bool = False, name: str = RUN, **extra: Any) -> P
     run.write_environment(replace(with_end, run=run.run_id, ended=None))
     for number in (0, 1, 2):
         record = trial_record(number=number, pps=6e6, losses=(500_000,))
-        run.add_trial(replace(record, run=run.run_id, evidence="misses" if number else ""))
-    run.add_requirement(requirement_record(run=run.run_id, sentence=SENTENCE))
+        run.add(replace(record, run=run.run_id, evidence="misses" if number else ""))
+    run.add(requirement_record(run=run.run_id, sentence=SENTENCE))
     for number in (0, 1, 2) if killed else ():
         word = "keeps" if number else ""
         record = trial_record(number=number)
-        run.add_trial(replace(record, run=run.run_id, requirement=2, sentence="imix ≥ 1 Mpps", evidence=word))
+        run.add(replace(record, run=run.run_id, requirement=2, sentence="imix ≥ 1 Mpps", evidence=word))
     for number in (0, 1):  # a search has no verdict
-        run.add_trial(replace(trial_record(number=number), run=run.run_id, requirement=3, sentence="a search"))
+        run.add(replace(trial_record(number=number), run=run.run_id, requirement=3, sentence="a search"))
     if not killed:
         run.close(replace(with_end, run=run.run_id))
     return run.path
@@ -89,9 +89,9 @@ def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Pa
 def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: Path, judged_again: bool) -> None:
     run = RunFolder.create(tmp_path, RUN)
     first = requirement_record(run=run.run_id, number=2)
-    run.add_trial(replace(trial_record(), run=RUN, test=first.test, sentence=first.sentence, evidence="keeps"))
+    run.add(replace(trial_record(), run=RUN, test=first.test, sentence=first.sentence, evidence="keeps"))
     if judged_again:
-        run.add_requirement(first)
+        run.add(first)
     run.close(environment())
     assert bool(summarise(run.path).incomplete) is not judged_again
 
@@ -188,7 +188,7 @@ def test_a_study_has_its_tables_and_no_sentences(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, RUN, record)
     study = study_of(tmp_path)
     for each in measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [4.3, 4.3]}):
-        recorder.folder.add_measurement(replace(each, run=RUN))
+        recorder.folder.add(replace(each, run=RUN))
     recorder.close()
     folder = tmp_path / RUN
     found = ExecutionSummary((summarise(folder),))

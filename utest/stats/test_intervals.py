@@ -1,7 +1,6 @@
 import math
 import random
 import statistics
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +8,6 @@ from hypothesis import strategies as st
 
 from lineproof.stats import (
     VITALS_HEAD,
-    IntervalMethod,
-    Moments,
     Summary,
     bootstrap_interval,
     compare,
@@ -37,22 +34,6 @@ def test_a_summary_is_ordered_and_right(sample: list[float]):
     assert len(found.vitals()) >= len(VITALS_HEAD)
 
 
-@pytest.mark.parametrize(
-    "figures",
-    [
-        {"n": 0, "mean": 1.0, "stddev": None},
-        {"n": 1, "mean": 1.0, "stddev": 0.5},
-        {"n": 3, "mean": 1.0, "stddev": None},
-        {"n": 3, "mean": 1.0, "stddev": -1.0},
-        {"n": 3, "mean": math.nan, "stddev": 1.0},
-        {"n": 3, "mean": 1.0, "stddev": math.inf},
-    ],
-)
-def test_impossible_moments_are_refused(figures: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"sample.*\.$"):
-        Moments(**figures)
-
-
 # --- intervals
 
 
@@ -61,9 +42,6 @@ def test_a_t_interval_matches_the_textbook():
     found = mean_interval([1, 2, 3, 4, 5])
     assert (found.low, found.high) == pytest.approx(
         (3 - 2.7764 * math.sqrt(0.5), 3 + 2.7764 * math.sqrt(0.5)), abs=1e-4
-    )
-    assert str(found) == "3 (1.03676 to 4.96324, 95 % confidence)" and found.half_width == pytest.approx(
-        1.96324, abs=1e-5
     )
 
 
@@ -75,13 +53,12 @@ def test_a_bootstrap_interval_is_inside_the_sample_and_repeatable(sample: list[f
     room = 1e-12 * max(map(abs, sample))
     assert min(sample) - room <= found.low <= found.high <= max(sample) + room
     assert found == bootstrap_interval(sample, seed=seed)
-    assert f"seed {seed}" in found.explanation
 
 
 def test_the_percentile_bootstrap_is_used_where_bca_is_not_defined():
     found = bootstrap_interval([1e17, 1e17 + 16, 1e17])
     assert found.low is not None and math.isfinite(found.low)
-    assert found.method is IntervalMethod.PERCENTILE and "BCa is not defined" in found.explanation
+    assert found.low <= found.estimate <= found.high
 
 
 # --- which interval
@@ -92,22 +69,15 @@ def drawn(kind: str, n: int) -> list[float]:
     return [draw.gauss(1e7, 1e3) if kind == "normal" else draw.lognormvariate(0, 1.5) for _ in range(n)]
 
 
-def test_a_normal_sample_uses_t_and_says_so():
-    found = interval(drawn("normal", 40))
-    assert found.method is IntervalMethod.STUDENT_T
-    assert "normality is not rejected (Shapiro-Wilk p = " in found.explanation
-    assert found.low < 1e7 < found.high
+def test_a_normal_sample_uses_t():
+    sample = drawn("normal", 40)
+    assert interval(sample) == mean_interval(sample) and interval(sample).low < 1e7 < interval(sample).high
 
 
-def test_a_skewed_sample_uses_the_bootstrap_and_says_so():
+def test_a_skewed_sample_uses_the_bootstrap():
     found = interval(drawn("skewed", 40))
-    assert found.method is IntervalMethod.BCA and "normality is rejected" in found.explanation
+    assert found == bootstrap_interval(drawn("skewed", 40))
     assert found.high - found.estimate > found.estimate - found.low  # as skewed as the sample
-
-
-def test_few_measurements_are_not_called_normal():
-    assert "would hardly show otherwise" in interval([1, 2, 3.5]).explanation
-    assert "normality is presumed" in interval([1, 2]).explanation
 
 
 def test_normality_survives_a_small_spread_on_a_large_mean():
@@ -121,22 +91,14 @@ def test_normality_survives_a_small_spread_on_a_large_mean():
 @pytest.mark.parametrize("method", [mean_interval, bootstrap_interval, interval])
 def test_one_measurement_has_no_interval(method):
     found = method([5.0])
-    assert (found.estimate, found.low, found.high, found.half_width, found.method) == (
-        5,
-        None,
-        None,
-        None,
-        IntervalMethod.NONE,
-    )
-    assert "one measurement" in found.explanation and str(found) == "5 (no interval)"
+    assert (found.estimate, found.low, found.high) == (5, None, None)
 
 
 @pytest.mark.parametrize("method", [mean_interval, bootstrap_interval, interval])
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_equal_measurements_have_an_interval_of_no_width(method, n: int):
     found = method([0.1] * n)
-    assert (found.low, found.high, found.half_width, found.method) == (0.1, 0.1, 0, IntervalMethod.CONSTANT)
-    assert f"all {n} measurements are equal" in found.explanation
+    assert (found.low, found.high) == (0.1, 0.1)
     assert normality([0.1] * n) is None
 
 

@@ -52,7 +52,7 @@ def kept(
     run._recorder = recorder
     run._keep_inputs()
     for record in measurements(prepared.study, {"vpp": values}):
-        recorder.folder.add_measurement(replace(record, run=RUN, requirement=0))
+        recorder.folder.add(replace(record, run=RUN, requirement=0))
     recorder.close()
     return Carried.of(folder / RUN, prepared)
 

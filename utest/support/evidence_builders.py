@@ -133,11 +133,11 @@ def written(results: Path, closed: bool = True) -> Path:
     streams = folder.add_streams({"0": [{"pps": 1}]})
     for number in (1, 2, 3):
         for trial in (1, 2):
-            folder.add_trial(replace(trial_record(number=trial), requirement=number, streams=streams, evidence="keeps"))
-        folder.add_reading(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
+            folder.add(replace(trial_record(number=trial), requirement=number, streams=streams, evidence="keeps"))
+        folder.add(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
         folder.add_telemetry(number, "show runtime", f"Thread {number} vpp_wk_0\n")
         folder.write_environment(replace(environment, cpu_steal_percent=float(number)))
-        folder.add_requirement(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
+        folder.add(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
     if closed:
         folder.close(replace(environment, ended=1_795_000_060.0))
     return folder.path

@@ -1,4 +1,4 @@
-"""Robot and ``lineproof``, forked from a process that has imported them and matplotlib: half of a short run's time."""
+"""Robot and ``lineproof``, forked from a process that has imported them: half of a short run's time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from support import yaml_once
 MODULES = (
     *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "lineproof.robot"),
     *("lineproof.commands.main", "lineproof.testbed.simulated"),
-    *("matplotlib.figure", "matplotlib.backends.backend_svg"),
 )
 
 
 def preload() -> None:
-    """Import what a run imports, read what is shipped, and draw once: the first plot reads the fonts."""
+    """Import what a run imports, and read what is shipped."""
     for name in MODULES:
         importlib.import_module(name)
     yaml_once.install()
     yaml_once.read_all()
-    with importlib.import_module("lineproof.evidence.drawing").drawing("a title", simulated=True) as picture:
-        picture.label_axes("x", "y")
 
 
 def main(argv: Sequence[str]) -> None:

@@ -78,11 +78,11 @@ def write_run(
     )
     written.write_environment(environment)
     for record in trial_records(name, rates, started, simulated):
-        written.add_trial(replace(record, sentence=words))
+        written.add(replace(record, sentence=words))
     if margin is not None:
         found = MarginRecord(name, simulated, 1, "T", words, *margin, True, "", 12.0)
         written.add_result(2, "margin.json", json.dumps(found.to_json()))
-    written.add_requirement(
+    written.add(
         requirement_record(
             run=name,
             simulated=simulated,

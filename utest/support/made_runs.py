@@ -79,11 +79,11 @@ def made_run(
         }
         for place, figure in enumerate(sentence.figures, 1):
             record = replace(trial_record(), requirement=number, trial=_trial(place, sentence.words, figure), **common)
-            folder.add_trial(record)
+            folder.add(record)
         changes = {"number": number, "verdict": sentence.verdict, **common}
         if sentence.verdict != "PASS":
             changes["message"] = f"{sentence.verdict}: because <of> | that"
-        folder.add_requirement(requirement_record(**changes))
+        folder.add(requirement_record(**changes))
         if sentence.margin is not None:
             reason = "" if sentence.finished else "its time was up"
             ends = (*sentence.margin, sentence.finished, reason, 9.0)
@@ -91,7 +91,7 @@ def made_run(
             folder.add_result(100 + number, "margin.json", json.dumps(found.to_json()))
     if unjudged:
         last = replace(trial_record(), requirement=99, run=folder.run_id, sentence=unjudged, evidence="keeps")
-        folder.add_trial(last)
+        folder.add(last)
     if closed:
         folder.close(replace(known, ended=1_795_000_100.0))
     return folder.path

@@ -86,8 +86,8 @@ def left_run(
             record = TrialRecord(
                 run.run_id, simulated, number, f"Test {number}", sentence, "64b", 64.0, LINK, measured, evidence="keeps"
             )
-            run.add_trial(record)
-        run.add_requirement(
+            run.add(record)
+        run.add(
             requirement_record(
                 run=run.run_id,
                 simulated=simulated,

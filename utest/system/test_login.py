@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from lineproof.errors import TestbedError
 from lineproof.system.login import Login, Secrets
@@ -28,13 +28,14 @@ ROUTER = Login(
 
 
 def test_a_login_goes_through_json_without_its_secrets() -> None:
-    text = json.dumps(ROUTER.to_json())
+    logins = TypeAdapter(Login)
+    text = logins.dump_json(ROUTER).decode()
     assert SECRET not in text and "b3Blbn" not in text
-    made = Login.from_json(json.loads(text))
-    assert made.to_json() == ROUTER.to_json() and made.jump is not None and made.jump.user == "hop"
+    made = logins.validate_json(text)
+    assert logins.dump_json(made).decode() == text and made.jump is not None and made.jump.user == "hop"
     for path in (None, Path("key")):
         login = Login("h", 1, "u", path, Path("known"))
-        assert Login.from_json(json.loads(json.dumps(login.to_json()))) == login
+        assert logins.validate_json(logins.dump_json(login)) == login
 
 
 def test_no_text_of_it_shows_a_secret() -> None:

@@ -4,241 +4,177 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..methods.ramp import RampPhase, RampResult, RampStep
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate, si
-from .drawing import (
-    DIRECTION_COLOURS,
-    FAINT_COLOUR,
-    HATCHES,
-    LINE_STYLES,
-    LOST_COLOUR,
-    THRESHOLD_COLOUR,
-    drawing,
-    rate_unit,
-)
+from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, rate_unit
+from .plot_frame import AXES_HEIGHT, PlotFrame, across, series_colour, ticks, value_share
 from .rates import TrafficFigures, percent
-from .tables import ResultTable
-
-_NONE = "–"
+from .svg import Hatch
+from .tables import NONE, Columns, ResultTable, declared, known, pps_text
 
 
 def search_table(
     result: SearchResult, traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
 ) -> ResultTable:
     """The bounds for each loss ratio, in every unit."""
-    rows = []
-    for item in result.bounds:
-        lower = None if item.lower is None else Rate(item.lower.pps, traffic.mean_size, link_bps)
-        rows.append(
-            (
-                item.name,
-                percent(item.loss_ratio),
-                _NONE if lower is None else f"{lower.pps:,.0f}",
-                _NONE if item.upper is None else f"{item.upper.pps:,.0f}",
-                _NONE if item.width is None else percent(item.width),
-                _NONE if item.throughput is None else f"{item.throughput:,.0f}",
-                _NONE if lower is None else f"{lower.percent:.2f}",
-                _NONE if lower is None else f"{lower.l1_bps / 1e9:.4f}",
-                "done" if item.finished else "unfinished",
-            )
-        )
-    columns = (
-        ("", ""),
-        ("loss allowed", ""),
-        ("lower bound", "frames/s each port"),
-        ("upper bound", "frames/s each port"),
-        ("apart", ""),
-        ("conditional throughput", "frames/s each port"),
-        ("lower bound", "% of line"),
-        ("lower bound", "Gbit/s L1"),
-        ("search", ""),
+
+    def lower(item: CapacityBounds, figure: Callable[[Rate], float], form: str) -> str:
+        return NONE if item.lower is None else f"{figure(Rate(item.lower.pps, traffic.mean_size, link_bps)):{form}}"
+
+    columns: Columns[CapacityBounds] = (
+        *_BOUNDS_OF_A_RATIO,
+        ("apart", "", lambda item: NONE if item.width is None else percent(item.width)),
+        ("conditional throughput", "frames/s each port", lambda item: known(item.throughput, ",.0f")),
+        ("lower bound", "% of line", lambda item: lower(item, lambda rate: rate.percent, ".2f")),
+        ("lower bound", "Gbit/s L1", lambda item: lower(item, lambda rate: rate.l1_bps / 1e9, ".4f")),
+        ("search", "", lambda item: "done" if item.finished else "unfinished"),
     )
-    notes: tuple[str, ...] = (
+    notes = (
         f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
         f" {result.traffic:g} s of traffic; between {result.lowest.pps:,.0f} and {result.highest.pps:,.0f} frames/s.",
+        *declared([result]),
     )
-    notes += tuple(f"Deviation: {item}." for item in result.deviations)
-    return ResultTable(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
+    return ResultTable.of(result.bounds, columns, title, notes, list(filter(None, (result.ended,))), simulated)
+
+
+_BOUNDS_OF_A_RATIO: Columns[CapacityBounds] = (
+    ("", "", lambda item: item.name),
+    ("loss allowed", "", lambda item: percent(item.loss_ratio)),
+    ("lower bound", "frames/s each port", lambda item: pps_text(item.lower)),
+    ("upper bound", "frames/s each port", lambda item: pps_text(item.upper)),
+)
+
+
+_LINEAR, _MOST_LOSS = 0.01, 130.0
+"""Per cent of frames lost up to which the axis is linear, and where it ends; between them it is logarithmic."""
+
+_LOSSES = (0, 0.01, 0.1, 1, 10, 100)
+
+_BOUNDS = (("", Hatch.FORWARD), ("9 4", Hatch.BACK), ("2 3", Hatch.LEVEL), ("9 3 2 3", Hatch.CROSSED))
+"""Dashes of the line at a lower bound, and hatch of the area up to the upper one: no reader needs the colours."""
 
 
 def search_plot(result: SearchResult, title: str, simulated: bool = False) -> str:
     """Loss over load as SVG: one point for each trial, and the bounds found."""
     named, factor = rate_unit(result.highest.pps)
-    with drawing(title, simulated) as picture:
-        drawn: dict[str, Any] = {}
-        for clean, color, mark, label in (
-            (True, DIRECTION_COLOURS[0], "o", "trial"),
-            (False, FAINT_COLOUR, "X", "trial with a doubt"),
-        ):
-            shown = [trial for trial in result.trials if trial.is_clean is clean]
-            if shown:
-                drawn[label] = picture.axes.scatter(
-                    [trial.outcome.load.pps / factor for trial in shown],
-                    [100 * trial.loss_ratio(in_total=False) for trial in shown],
-                    s=[14 + 10 * min(trial.outcome.duration, 6) for trial in shown],
-                    color=color,
-                    marker=mark,
-                    alpha=0.6,
-                    linewidths=0,
-                    zorder=3,
-                )
-        colours = (THRESHOLD_COLOUR, DIRECTION_COLOURS[2], DIRECTION_COLOURS[3], LOST_COLOUR)
-        for place, (item, color) in enumerate(zip(result.bounds, colours, strict=False)):
-            drawn |= _bound_lines(picture.axes, item, factor, color, place)
-        picture.label_axes(f"load of each port [{named}]", "frames lost [%]")
-        picture.axes.set_yscale("symlog", linthresh=0.01)
-        picture.axes.set_ylim(-0.003, 130)
-        picture.axes.set_xlim(0, result.highest.pps / factor * 1.03)
-        picture.legend(drawn)
-    return picture.svg
+    end = 1.03 * result.highest.pps
+    frame = PlotFrame(title, simulated)
+    marks = ((_loss_share(loss), f"{loss:g}") for loss in _LOSSES)
+    frame.scale(marks, "frames lost [%]", f"load of each port [{named}]")
+    frame.mark_across(end / factor)
+    for series, item in enumerate(result.bounds, 2):
+        _draw_bound(frame, item, end, series)
+    for trial in result.trials:
+        place = across(trial.outcome.load.pps / end), frame.y(_loss_share(100 * trial.loss_ratio(in_total=False)))
+        if trial.is_clean:
+            frame.mark(place, 0, DIRECTION_COLOURS[0], "trial")
+        else:
+            frame.mark(place, 1, FAINT_COLOUR, "trial with a doubt")
+    return frame.finished()
 
 
-def _bound_lines(axes: Any, item: CapacityBounds, factor: float, color: str, place: int) -> dict[str, Any]:
+def _loss_share(percent: float) -> float:
+    """Where a loss is at the upright axis, as a share of its height."""
+    steps = 1 + math.log10(percent / _LINEAR) if percent > _LINEAR else max(0.0, percent) / _LINEAR
+    return steps / (1 + math.log10(_MOST_LOSS / _LINEAR))
+
+
+def _draw_bound(frame: PlotFrame, item: CapacityBounds, end: float, series: int) -> None:
+    """A line at the lower bound, and an area up to the upper one, on an axis from 0 to *end* frames/s."""
     if item.lower is None:
-        return {}
-    lower, dashes = item.lower.pps / factor, LINE_STYLES[place]
-    line = axes.axvline(lower, color=color, linestyle=dashes, linewidth=1.5, zorder=2)
+        return
+    x, colour, (dashes, hatch) = across(item.lower.pps / end), series_colour(series), _BOUNDS[series % len(_BOUNDS)]
     if item.upper is not None:
-        style = {"facecolor": "none", "edgecolor": color, "hatch": HATCHES[place], "linewidth": 0, "zorder": 1}
-        axes.axvspan(lower, item.upper.pps / factor, **style)
-    return {f"{item.name}{'' if item.finished else ' (unfinished)'}": line}
+        frame.picture.hatched(x, frame.top, across(item.upper.pps / end) - x, AXES_HEIGHT, colour, hatch)
+    name = f"{item.name}{'' if item.finished else ' (unfinished)'}"
+    frame.line((x, frame.top), (x, frame.bottom), colour, 1.5, dashes, name)
+
+
+_SHADE = "#eef2f5"
+"""Of the time before and after the rise of a ramp."""
 
 
 def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
     """Offered and forwarded rate over the seconds of the ramp as SVG, with the saturation point."""
     highest = max((step.offered_pps for step in result.steps), default=1.0)
     named, factor = rate_unit(highest)
-    with drawing(title, simulated) as picture:
-        seconds, at = [], 0.0
-        for step in result.steps:
-            seconds.append(at)
-            at += step.trial.outcome.duration
-        edges = [*seconds, at]
-        drawn: dict[str, Any] = {}
-        for label, rates, color, dashes in (
-            ("offered", [step.offered_pps / factor for step in result.steps], FAINT_COLOUR, ":"),
-            ("forwarded", [step.forwarded_pps / factor for step in result.steps], DIRECTION_COLOURS[0], "-"),
-        ):
-            style = {"color": color, "linestyle": dashes, "linewidth": 1.8, "zorder": 3}
-            drawn[label] = picture.axes.stairs(rates, edges, baseline=None, **style)
-        found = result.saturation
-        if found is not None:
-            index = result.steps.index(found)
-            drawn["saturation"] = picture.axes.axvline(
-                edges[index], color=LOST_COLOUR, linestyle="--", linewidth=1.3, zorder=4
-            )
-        for phase in (RampPhase.WARM_UP, RampPhase.HOLD):
-            inside = [index for index, step in enumerate(result.steps) if step.phase is phase]
-            if inside:
-                picture.axes.axvspan(edges[inside[0]], edges[inside[-1] + 1], color="#eef2f5", zorder=0, linewidth=0)
-        scope = "both ports together" if result.in_total else "each port"
-        picture.label_axes("seconds of traffic (it pauses between the steps)", f"rate, {scope} [{named}]")
-        picture.axes.set_xlim(0, max(at, 1e-9))
-        picture.axes.set_ylim(0, highest / factor * 1.08)
-        picture.legend(drawn)
-    return picture.svg
+    edges = [0.0, *accumulate(step.trial.outcome.duration for step in result.steps)]
+    end = max(edges[-1], 1e-9)
+    frame = PlotFrame(title, simulated)
+    for phase in (RampPhase.WARM_UP, RampPhase.HOLD):
+        if inside := [index for index, step in enumerate(result.steps) if step.phase is phase]:
+            left, right = across(edges[inside[0]] / end), across(edges[inside[-1] + 1] / end)
+            frame.picture.rectangle(left, frame.top, right - left, AXES_HEIGHT, _SHADE)
+    scope = "both ports together" if result.in_total else "each port"
+    names = "seconds of traffic (it pauses between the steps)", f"rate, {scope} [{named}]"
+    place = frame.axes(end, 1.08 * max(highest, 1e-9) / factor, *names)
+    for label, rates, colour, dashes in (
+        ("offered", [step.offered_pps for step in result.steps], FAINT_COLOUR, "2 3"),
+        ("forwarded", [step.forwarded_pps for step in result.steps], DIRECTION_COLOURS[0], ""),
+    ):
+        stairs = [place(edge, rate / factor) for at, rate in enumerate(rates) for edge in edges[at : at + 2]]
+        frame.picture.path(stairs, colour, 1.8, dashes)
+        frame.line_sign(label, colour, 1.8, dashes)
+    if result.saturation is not None:
+        x = across(edges[result.steps.index(result.saturation)] / end)
+        frame.line((x, frame.top), (x, frame.bottom), LOST_COLOUR, 1.4, "9 4", "saturation")
+    return frame.finished()
 
 
 def ramp_table(result: RampResult, title: str, simulated: bool = False) -> ResultTable:
     """One row for each step, below the findings."""
-    rows = tuple(
-        (
-            step.phase.value,
-            f"{step.load.pps:,.0f}",
-            f"{100 * step.load.pps / result.plan.line_pps:.2f}",
-            f"{step.offered_pps:,.0f}",
-            f"{step.forwarded_pps:,.0f}",
-            percent(step.loss_ratio),
-            "behind" if step.behind else "",
-        )
-        for step in result.steps
+    columns: Columns[RampStep] = (
+        ("phase", "", lambda step: step.phase.value),
+        ("load", "frames/s each port", lambda step: pps_text(step.load)),
+        ("load", "% of line", lambda step: f"{100 * step.load.pps / result.plan.line_pps:.2f}"),
+        ("offered", "frames/s", lambda step: f"{step.offered_pps:,.0f}"),
+        ("forwarded", "frames/s", lambda step: f"{step.forwarded_pps:,.0f}"),
+        ("lost", "", lambda step: percent(step.loss_ratio)),
+        ("", "", lambda step: "behind" if step.behind else ""),
     )
-    columns = (
-        ("phase", ""),
-        ("load", "frames/s each port"),
-        ("load", "% of line"),
-        ("offered", "frames/s"),
-        ("forwarded", "frames/s"),
-        ("lost", ""),
-        ("", ""),
-    )
-    notes = tuple(f"Deviation: {item}." for item in result.deviations)
-    return ResultTable(title, columns, rows, notes, result.findings, simulated)
+    return ResultTable.of(result.steps, columns, title, declared([result]), result.findings, simulated)
 
 
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
-    """Lower bounds over the varied value as SVG, with error bars up to the upper bounds."""
-    known = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
-    highest = max((item.lower.pps for _, item in known if item.lower), default=1.0)
-    named, factor = rate_unit(highest)
-    names = list(dict.fromkeys(item.name for _, item in known))
-    with drawing(title, simulated) as picture:
-        drawn: dict[str, Any] = {}
-        for name, color, mark in zip(
-            names, (DIRECTION_COLOURS[0], DIRECTION_COLOURS[2], THRESHOLD_COLOUR, LOST_COLOUR), "osD^", strict=False
-        ):
-            mine = [(value, item) for value, item in known if item.name == name and item.lower is not None]
-            if mine:
-                drawn[name] = _series(picture.axes, mine, factor, color, mark)
-        picture.label_axes(result.axis, f"load carried by each port [{named}]")
-        values = [point.value for point in result.points]
-        if values and max(values) > 20 * max(min(values), 1):
-            picture.axes.set_xscale("log")
-        picture.axes.set_xticks(values, [f"{value:,}" for value in values])
-        picture.axes.minorticks_off()
-        picture.axes.set_ylim(0, highest / factor * 1.1)
-        picture.legend(drawn)
-    return picture.svg
-
-
-def _series(axes: Any, points: Sequence[tuple[int, CapacityBounds]], factor: float, color: str, mark: str) -> Any:
-    lower = [item.lower.pps / factor for _, item in points if item.lower is not None]
-    above = [(item.upper.pps if item.upper else 0.0) / factor for _, item in points]
-    return axes.errorbar(
-        [value for value, _ in points],
-        lower,
-        yerr=[[0.0] * len(lower), [max(0.0, top - low) for top, low in zip(above, lower, strict=True)]],
-        color=color,
-        marker=mark,
-        markersize=5,
-        capsize=3,
-        linewidth=1.6,
-        zorder=3,
-    )
+    """Lower bounds over the varied value as SVG, with a line up to the upper bounds."""
+    found = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
+    ends = [load.pps for _, item in found for load in (item.lower, item.upper) if load]
+    named, factor = rate_unit(max(ends, default=1.0))
+    end = 1.1 * max(ends, default=1.0)
+    values = [point.value for point in result.points]
+    share = value_share(values, max(values, default=0) > 20 * max(min(values, default=0), 1))
+    frame = PlotFrame(title, simulated)
+    marks = ((value * factor / end, words) for value, words in ticks(end / factor))
+    frame.scale(marks, f"load carried by each port [{named}]", result.axis)
+    for value in values:
+        frame.mark_below(share(value), f"{value:,}")
+    for series, name in enumerate(dict.fromkeys(item.name for _, item in found)):
+        mine = [(across(share(value)), item) for value, item in found if item.name == name]
+        frame.curve([(x, frame.y(item.lower.pps / end)) for x, item in mine if item.lower], series, name)
+        for x, item in mine:
+            if item.lower and item.upper:
+                frame.upright(x, frame.y(item.lower.pps / end), frame.y(item.upper.pps / end), series_colour(series))
+    return frame.finished()
 
 
 def scaling_table(result: ScalingResult, title: str, simulated: bool = False) -> ResultTable:
     """The bounds at every value."""
+    heads = [(result.axis, ""), *((name, unit) for name, unit, _ in _BOUNDS_OF_A_RATIO), ("search", "")]
     rows: list[tuple[str, ...]] = []
     for point in result.points:
         if point.result is None:
-            rows.append((f"{point.value:,}", _NONE, _NONE, _NONE, _NONE, point.reason))
+            rows.append((f"{point.value:,}", *[NONE] * len(_BOUNDS_OF_A_RATIO), point.reason))
             continue
         for item in point.result.bounds:
-            rows.append(
-                (
-                    f"{point.value:,}",
-                    item.name,
-                    percent(item.loss_ratio),
-                    _NONE if item.lower is None else f"{item.lower.pps:,.0f}",
-                    _NONE if item.upper is None else f"{item.upper.pps:,.0f}",
-                    "done" if item.finished else f"unfinished; {point.result.ended}",
-                )
-            )
-    columns = (
-        (result.axis, ""),
-        ("", ""),
-        ("loss allowed", ""),
-        ("lower bound", "frames/s each port"),
-        ("upper bound", "frames/s each port"),
-        ("search", ""),
-    )
-    return ResultTable(title, columns, tuple(rows), simulated=simulated)
+            ended = "done" if item.finished else f"unfinished; {point.result.ended}"
+            rows.append((f"{point.value:,}", *(cell(item) for _, _, cell in _BOUNDS_OF_A_RATIO), ended))
+    return ResultTable(title, tuple(heads), tuple(rows), simulated=simulated)
 
 
 _ROUNDING = 1e-6

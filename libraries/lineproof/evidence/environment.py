@@ -38,7 +38,6 @@ PACKAGES = (
     "pydantic",
     "pyyaml",
     "numpy",
-    "matplotlib",
     "psutil",
     "scapy",
     "scipy",

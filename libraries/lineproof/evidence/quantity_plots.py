@@ -16,20 +16,9 @@ from ..core.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
 from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
-from .drawing import FAINT_COLOUR, LOST_COLOUR, TEXT_COLOUR
-from .plot_frame import PlotFrame, series_colour
-from .plots import (
-    AXES_HEIGHT,
-    LABEL_SIZE,
-    LEFT,
-    MOST_NAMES,
-    RIGHT,
-    TICK_SIZE,
-    ThresholdLine,
-    direction_area,
-    ticks,
-    trials_plot,
-)
+from .drawing import LOST_COLOUR, TEXT_COLOUR
+from .plot_frame import AXES_HEIGHT, LABEL_SIZE, LEFT, RIGHT, PlotFrame, across, series_colour, ticks
+from .plots import ThresholdLine, trials_plot
 from .rates import TrafficFigures, is_set_aside, trial_name
 from .records import Demand, RequirementRecord
 from .svg import Hatch
@@ -87,10 +76,8 @@ def _draw_figures(frame: PlotFrame, demand: Demand, promise: Promise, trials: Se
     highest = 1.15 * max([*ends, demand.number]) or 1.0
     marks = ((value / highest, words) for value, words in ticks(highest))
     frame.scale(marks, f"{quantity.title or quantity.name} [{demand.unit}]", "trial")
+    frame.name_columns([trial_name(trial) for trial in trials])
     for column, (trial, figures) in enumerate(zip(trials, found, strict=True)):
-        if column % math.ceil(len(trials) / MOST_NAMES) == 0:
-            x = frame.x(column, len(trials))
-            frame.picture.text(x, frame.bottom + 18, trial_name(trial), TICK_SIZE, TEXT_COLOUR, anchor="middle")
         if is_set_aside(trial):
             frame.set_aside(column, len(trials))
         for name, figure in figures.items():
@@ -153,24 +140,17 @@ def _draw_histogram(frame: PlotFrame, demand: Demand, promise: Promise, trials: 
             height = share(frames[key]) * AXES_HEIGHT
             box = (left, frame.bottom - height, width * 0.94 / columns * (RIGHT - LEFT), height)
             if late:
-                frame.picture.hatched(*box, LOST_COLOUR, Hatch.CROSSED)
-                frame.hatched_sign("later than the limit, or lost", LOST_COLOUR, Hatch.CROSSED)
+                frame.hatched(box, LOST_COLOUR, Hatch.CROSSED, "later than the limit, or lost")
             else:
-                direction_area(frame.picture, box, place)
+                frame.area(box, place)
             if columns * len(found) <= 20:
                 middle = left + box[2] / 2, box[1] - 4
                 frame.picture.text(*middle, f"{frames[key]:,}", LABEL_SIZE, TEXT_COLOUR, anchor="middle")
         if columns <= 16 or key >= LATER or not column or f"{key:g}".strip("0") == "1":
             name = "lost" if key == LOST else "1 s" if key == LATER else f"{key:g}"
-            frame.picture.text(
-                frame.x(column, columns), frame.bottom + 18, name, TICK_SIZE, TEXT_COLOUR, anchor="middle"
-            )
+            frame.name_below(frame.x(column, columns), name)
     for place, name in enumerate(found):
-
-        def sign(x: float, y: float, place: int = place) -> None:
-            direction_area(frame.picture, (x + 4, y - 10, 16, 11), place)
-
-        frame.legend[f"probe frames {name}"] = sign
+        frame.area_sign(f"probe frames {name}", place)
     at = next((column for column, key in enumerate(buckets) if key <= limit < bucket_end(key)), columns - 1)
     inside = (limit - buckets[at]) / (bucket_end(buckets[at]) - buckets[at])
     x = frame.x(at - 0.5 + (inside if math.isfinite(inside) else 0.0), columns)
@@ -218,7 +198,7 @@ def draw_recovery(
     floor = row * (len(curves) + 0.5)
 
     def x(seconds: float) -> float:
-        return LEFT + seconds / last * (RIGHT - LEFT)
+        return across(seconds / last)
 
     def height(later: float) -> float:
         return floor + (1 - floor) * later / most
@@ -227,9 +207,7 @@ def draw_recovery(
     whole = (value for value, _ in ticks(most / unit) if unit * value == round(unit * value))
     levels = ((height(unit * value), f"{value:g}") for value in whole)
     frame.scale(levels, f"frames lost later{words}", "seconds after the overload")
-    for value, text in ticks(last):
-        frame.picture.line((x(value), frame.bottom), (x(value), frame.bottom + 4), FAINT_COLOUR)
-        frame.picture.text(x(value), frame.bottom + 18, text, TICK_SIZE, TEXT_COLOUR, anchor="middle")
+    frame.mark_across(last)
     for series, (trial, curve) in enumerate(zip(trials, curves, strict=True)):
         points = [(x(seconds), frame.y(height(later))) for seconds, later in curve]
         frame.curve(points, series, f"trial {trial.number}")

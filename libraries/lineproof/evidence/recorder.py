@@ -188,7 +188,7 @@ class Recorder:
         if self._step_down is not None:
             self.step_downs[trial.number] = self._step_down
         self._step_down = None
-        self.folder.add_trial(record)
+        self.folder.add(record)
         self._traffic += trial.outcome.duration
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
@@ -226,7 +226,7 @@ class Recorder:
     def keep_reading(self, reading: Reading) -> None:
         """Append what a reading of the router came to."""
         run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add_reading(ReadingRecord(run, simulated, self._number, len(self._trials) - self._carried, reading))
+        self.folder.add(ReadingRecord(run, simulated, self._number, len(self._trials) - self._carried, reading))
 
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
         """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
@@ -332,7 +332,7 @@ class Recorder:
             deviations=verdict.deviations,
             breakdown=verdict.breakdown,
         )
-        self.folder.add_requirement(record)
+        self.folder.add(record)
         return record
 
     def _evidence_of(self, verdict: Verdict) -> dict[str, object]:
@@ -349,7 +349,7 @@ class Recorder:
     def carry(self, record: TrialRecord) -> None:
         """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""
         copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
-        self.folder.add_trial(copy)
+        self.folder.add(copy)
         self._trials[trial.number] = len(trial.problems)
         self._carried += 1
         if record.step_down is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import fastjsonschema
 from pydantic import ValidationError
@@ -122,8 +122,24 @@ class RateFigures:
         return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
 
 
+class Record:
+    """A record: a dataclass whose fields are its JSON data, behind the name of their ``schema``."""
+
+    __slots__ = ()
+    schema: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON data."""
+        return {"schema": self.schema, **field_data(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        return read_fields(cls, data)
+
+
 @dataclass(frozen=True, slots=True)
-class TrialRecord:
+class TrialRecord(Record):
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
     ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
@@ -132,6 +148,8 @@ class TrialRecord:
     what the trial shows of the limit; "" where nothing is judged. ``frame_sizes``: bytes compared with frames.
     ``step_down``: the counts while the load changed, where it did.
     """
+
+    schema = TRIAL
 
     run: str
     simulated: bool
@@ -149,10 +167,10 @@ class TrialRecord:
     step_down: StepDown | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``lineproof.trial/3``)."""
+        """Return the record as JSON data."""
         trial, found = self.trial, self.step_down
         return {
-            "schema": TRIAL,
+            "schema": self.schema,
             **field_data(self, without=("trial", "step_down")),
             "number": trial.number,
             "sent_for": trial.seconds.low,
@@ -164,8 +182,8 @@ class TrialRecord:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
-        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that *data* holds. Raises ValueError saying what is missing or wrong."""
         outcome, phases = read_outcome(data), data.get("step_down")
         seconds = Bounds(data["sent_for"], data["sent_for_at_most"])
         problems, run = read_problems(data["problems"]), str(data.get("carried_from", ""))
@@ -175,7 +193,7 @@ class TrialRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RequirementRecord:
+class RequirementRecord(Record):
     """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
 
     ``goal_terms``: the goal's figures, as in its file. ``threshold``: in words, in every unit; ``demand``: what the
@@ -185,6 +203,8 @@ class RequirementRecord:
     ``deviations``: from RFC 2544 section 23 and RFC 9971, in words. ``breakdown``: what went wrong with the testbed
     before or between the trials, and ended them; None: nothing.
     """
+
+    schema = REQUIREMENT
 
     run: str
     simulated: bool
@@ -232,20 +252,16 @@ class RequirementRecord:
         own = Try(self.run, self.verdict, self.ended, odds, tuple(self.extra.get("runs", ())))
         return *(read_fields(Try, item) for item in self.extra.get(TRIES, ())), own
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``lineproof.requirement/3``)."""
-        return {"schema": REQUIREMENT, **field_data(self)}
-
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
-        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that *data* holds. Raises ValueError saying what is missing or wrong."""
         record = read_fields(cls, data)
         _ = record.tries  # it may be a stranger's
         return record
 
 
 @dataclass(frozen=True, slots=True)
-class EnvironmentRecord:
+class EnvironmentRecord(Record):
     """``environment.json``: testbed, host and versions.
 
     ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
@@ -254,6 +270,8 @@ class EnvironmentRecord:
     None: the run did not finish. ``code``: which Lineproof it was (:func:`~.environment.code_identity`). ``ports``: the
     generator's, as it describes them; ``interfaces``: of the router, by the generator's port.
     """
+
+    schema = ENVIRONMENT
 
     run: str
     simulated: bool
@@ -271,15 +289,6 @@ class EnvironmentRecord:
     code: Mapping[str, Any] = field(default_factory=dict)
     ports: tuple[Mapping[str, Any], ...] = ()
     interfaces: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``lineproof.environment/2``)."""
-        return {"schema": ENVIRONMENT, **field_data(self)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
-        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        return read_fields(cls, data)
 
 
 def json_bytes(text: str) -> bytes:
@@ -300,13 +309,15 @@ FILE_ENDING = "-margin.json"
 
 
 @dataclass(frozen=True, slots=True)
-class MarginRecord:
+class MarginRecord(Record):
     """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
 
     ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
     asked for was carried. ``finished``: they are as close as asked; if not, ``reason`` says what ended the search.
     ``seconds`` of traffic.
     """
+
+    schema = MARGIN
 
     run: str
     simulated: bool
@@ -318,15 +329,6 @@ class MarginRecord:
     finished: bool
     reason: str
     seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``lineproof.margin/1``)."""
-        return {"schema": MARGIN, **field_data(self)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> MarginRecord:
-        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        return read_fields(cls, data)
 
     def __str__(self) -> str:
         """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
@@ -345,7 +347,7 @@ def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasurementRecord:
+class MeasurementRecord(Record):
     """*row* of *variant* in *block*; *turn*: ``first``, ``last`` of the baseline, else "".
 
     ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
@@ -353,6 +355,8 @@ class MeasurementRecord:
     offered and forwarded at each step, in ``unit``. ``carried_from``: the run that measured it, "" for this one.
     ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
     """
+
+    schema = MEASUREMENT
 
     run: str
     simulated: bool
@@ -377,24 +381,25 @@ class MeasurementRecord:
     excused: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``lineproof.measurement/1``)."""
-        data = field_data(self)
-        data["figures"] = {name: finite(value) for name, value in self.figures.items()}
-        return {"schema": MEASUREMENT, **data}
+        """Return the record as JSON data."""
+        figures = {name: finite(value) for name, value in self.figures.items()}
+        return {"schema": self.schema, **field_data(self), "figures": figures}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> MeasurementRecord:
-        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that *data* holds. Raises ValueError saying what is missing or wrong."""
         figures = {name: read_figure(value) for name, value in data["figures"].items()}
         return read_fields(cls, {**data, "figures": figures})
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingRecord:
+class ReadingRecord(Record):
     """A reading while requirement number ``requirement`` was judged, after ``after_trial`` of its trials.
 
     The router's raw output is in ``telemetry/``, not here.
     """
+
+    schema = READING
 
     run: str
     simulated: bool
@@ -403,10 +408,10 @@ class ReadingRecord:
     reading: Reading
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``lineproof.reading/2``)."""
+        """Return the record as JSON data."""
         found = self.reading
         return {
-            "schema": READING,
+            "schema": self.schema,
             **field_data(self, without=("reading",)),
             "error": found.error,
             "restarted": found.restarted,
@@ -414,8 +419,8 @@ class ReadingRecord:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ReadingRecord:
-        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that *data* holds. Raises ValueError saying what is missing or wrong."""
         found = data["telemetry"]
         if found is not None:
             causes = [{**item, "stage": Stage[item["stage"]], "role": Role[item["role"]]} for item in found["causes"]]

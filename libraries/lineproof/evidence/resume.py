@@ -23,9 +23,7 @@ from ..session.plan import Plan
 from .json_fields import read_problems
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION, ROUTER_FACTS
 from .records import (
-    ENVIRONMENT,
     KNOWN_AFTERWARDS,
-    REQUIREMENT,
     EnvironmentRecord,
     RequirementRecord,
     TrialRecord,
@@ -181,11 +179,11 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
     gone_on_with: set[tuple[str, str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
         try:
-            then = parsed_record(ENVIRONMENT, EnvironmentRecord.from_json, path.read_bytes())
+            then = parsed_record(EnvironmentRecord, path.read_bytes())
             if then.run == now.run or _router(then) != _router(now):
                 continue
             lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
-            records = [parsed_record(REQUIREMENT, RequirementRecord.from_json, line) for line in lines]
+            records = [parsed_record(RequirementRecord, line) for line in lines]
             tries += ((record.sentence, record.tries[-1]) for record in records)
             tries += _ended_in(path.parent, then.run, {record.number for record in records})
             for record in records:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,11 +27,9 @@ from ..simulation.habits import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
 from .records import (
-    ENVIRONMENT,
     FILE,
     FILE_ENDING,
     MANIFEST,
-    MARGIN,
     MEASUREMENT,
     READING,
     REQUIREMENT,
@@ -41,6 +39,7 @@ from .records import (
     MarginRecord,
     MeasurementRecord,
     ReadingRecord,
+    Record,
     RequirementRecord,
     TrialRecord,
     json_bytes,
@@ -67,7 +66,7 @@ from .run_files import (
 )
 from .started_as import elsewhere
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Record)
 
 LINES = {TRIALS: TRIAL, READINGS: READING, REQUIREMENTS: REQUIREMENT, FILES: FILE, MEASUREMENTS: MEASUREMENT}
 """File of records -> their schema."""
@@ -140,21 +139,9 @@ class RunFolder:
         self._requirements += 1
         return self._requirements
 
-    def add_trial(self, record: TrialRecord) -> None:
-        """Append one trial. Raises TestbedError if it cannot be written."""
-        self._append(TRIALS, record.to_json())
-
-    def add_requirement(self, record: RequirementRecord) -> None:
-        """Append one requirement with its verdict. Raises TestbedError if it cannot be written."""
-        self._append(REQUIREMENTS, record.to_json())
-
-    def add_reading(self, record: ReadingRecord) -> None:
-        """Append one reading of the router. Raises TestbedError if it cannot be written."""
-        self._append(READINGS, record.to_json())
-
-    def add_measurement(self, record: MeasurementRecord) -> None:
-        """Append one measurement of a study. Raises TestbedError if it cannot be written."""
-        self._append(MEASUREMENTS, record.to_json())
+    def add(self, record: Record) -> None:
+        """Append *record* to the file of its kind. Raises TestbedError if it cannot be written."""
+        self._append(next(file for file, schema in LINES.items() if schema == record.schema), record.to_json())
 
     def add_input(self, name: str, content: bytes) -> None:
         """Keep a file that defines the run, as ``inputs/NAME``; *name* may have folders. Raises TestbedError."""
@@ -296,14 +283,14 @@ def recorded_run(found: Integrity) -> RecordedRun:
     """The run that was *found*, as :func:`read_run`."""
     found.refuse_altered()
     folder = found.path
-    trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord.from_json)
-    readings = _records(folder / READINGS, found.lines[READINGS], ReadingRecord.from_json)
-    requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS], RequirementRecord.from_json)
+    trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord)
+    readings = _records(folder / READINGS, found.lines[READINGS], ReadingRecord)
+    requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS], RequirementRecord)
     environment, notes = None, found.notes
     path = folder / ENVIRONMENT_FILE
     if path.exists():
         try:
-            environment = parsed_record(ENVIRONMENT, EnvironmentRecord.from_json, read_file(path))
+            environment = parsed_record(EnvironmentRecord, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
@@ -320,7 +307,7 @@ def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
     """Each of :func:`read_margins`, and the number of its search's trials. Raises ConfigError."""
     for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
         try:
-            yield int(path.name.partition("-")[0]), parsed_record(MARGIN, MarginRecord.from_json, read_file(path))
+            yield int(path.name.partition("-")[0]), parsed_record(MarginRecord, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
 
@@ -331,26 +318,26 @@ def read_measurements(folder: Path) -> tuple[MeasurementRecord, ...]:
     found.refuse_altered()
     if not (folder / MEASUREMENTS).is_file():
         raise ConfigError("is no run of a study: it has no measurements.jsonl", folder)
-    return _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord.from_json)
+    return _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord)
 
 
-def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, Any]], R]) -> tuple[R, ...]:
+def _records(path: Path, lines: Sequence[bytes], kind: type[R]) -> tuple[R, ...]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(parsed_record(LINES[path.name], parse, line))
+            found.append(parsed_record(kind, line))
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
 
 
-def parsed_record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
-    """The record of *kind* that *parse* finds in *text*. Raises ValueError, whatever is wrong with it."""
+def parsed_record(kind: type[R], text: bytes) -> R:
+    """The record of *kind* in *text*. Raises ValueError, whatever is wrong with it."""
     data = parse_json(text, own=True)
-    if why := why_unfit(data, kind):
+    if why := why_unfit(data, kind.schema):
         raise ValueError(why)
     try:
-        return parse(data)
+        return kind.from_json(data)
     except BREAKDOWN_ERRORS as error:
         raise ValueError(in_words(error)) from error
 

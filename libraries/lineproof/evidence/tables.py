@@ -1,17 +1,18 @@
-"""Tables without scripts: trials and a router's facts as HTML, any result as HTML or plain text."""
+"""Tables as HTML without scripts: any result, trials, a router's facts, where frames went."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.causes import Stage
 from ..core.ledger import Drop, Ledger, sum_if_known
 from ..core.ledger_phrases import where_lost
 from ..core.router_facts import NicFacts, RouterFacts
-from ..core.trial import Trial
+from ..core.trial import Load, Trial
+from ..methods.deviations import deviations_of
 from .rates import UNTROUBLED, DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
 
 SIMULATED = "SIMULATED – not a measurement"
@@ -39,32 +40,6 @@ STYLE = """
 """
 """CSS of every table."""
 
-_COLUMNS = (
-    ("trial", ""),
-    ("ports", ""),
-    ("intended", "frames"),
-    ("offered", "frames"),
-    ("unsent", "frames"),
-    ("forwarded", "frames"),
-    ("lost", "frames"),
-    ("loss ratio", ""),
-    ("forwarded", "Mpps"),
-    ("forwarded", "Gbit/s L1"),
-    ("forwarded", "% of line"),
-    ("elapsed", "s"),
-    ("trial is", ""),
-)
-
-
-def trials_table(
-    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
-) -> str:
-    """The trials as an HTML page without scripts and external resources; all text is escaped.
-
-    One row per trial and direction; *link_bps* is the link speed of one direction in L1 bit/s.
-    """
-    return html_page(title or "Trials", trials_fragment(trials, traffic, link_bps, title, simulated))
-
 
 def html_page(title: str, fragment: str) -> str:
     """*fragment* as an HTML page of its own."""
@@ -74,72 +49,45 @@ def html_page(title: str, fragment: str) -> str:
     )
 
 
-def trials_fragment(
-    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
-) -> str:
-    """The table for use inside another page, as Robot's log; its style applies to itself only."""
-    head = "".join(f"<th>{name}{f'<small>{unit}</small>' if unit else ''}</th>" for name, unit in _COLUMNS)
-    body = []
-    previous: Trial | None = None
-    for row in direction_rows(trials, traffic, link_bps):
-        body.append(_html_row(row, row.trial is not previous))
-        previous = row.trial
-    if not body:
-        body.append(f'<tr><td class="note" colspan="{len(_COLUMNS)}">no trial was run</td></tr>')
+def html_fragment(title: str, body: str, simulated: bool = False, style: str = "") -> str:
+    """*body* below its title for use inside another page, as Robot's log; the *style* applies to itself only."""
     marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
-    return (
-        f'<style>{STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title or "Trials")}</h1>'
-        f"<p>{escape(_caption(traffic, link_bps))}</p>\n"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n' + "\n".join(body) + "\n"
-        "</tbody></table></div></div>"
+    return f'<style>{STYLE}{style}</style><div class="lr-trials">{marked}<h1>{escape(title)}</h1>{body}</div>'
+
+
+def html_table(heads: str, body: str) -> str:
+    """Rows of HTML below *heads*, cells of HTML."""
+    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n'
+
+
+def _heads(columns: Iterable[tuple[str, str]]) -> str:
+    return "".join(
+        f"<th>{escape(name)}{f'<small>{escape(unit)}</small>' if unit else ''}</th>" for name, unit in columns
     )
 
 
-def _caption(traffic: TrafficFigures, link_bps: float) -> str:
-    return (
-        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
-        " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
-    )
+NONE = "–"
+"""The cell of what was not measured."""
 
 
-def _cells(row: DirectionRow) -> list[str]:
-    count, rate = row.count, row.forwarded
-    # a problem is of the whole trial: shown once, with its first direction
-    state, is_first = trial_state(row.trial), row.count is row.trial.outcome.directions[0]
-    return [
-        trial_name(row.trial),
-        row.direction,
-        f"{count.intended:,}",
-        f"{count.offered:,}",
-        f"{count.unsent:,}",
-        f"{count.forwarded:,}",
-        f"{count.lost:,}",
-        percent(count.loss_ratio),
-        _figure(rate.pps / 1e6),
-        _figure(rate.l1_bps / 1e9),
-        _figure(rate.percent, 2),
-        f"{row.trial.outcome.elapsed:.3f}",
-        " ".join(state.split()) if is_first or state in UNTROUBLED else "as above",
-    ]
+def known(value: float | None, form: str) -> str:
+    """Return *value* in the *form* of a format string; NONE of None."""
+    return NONE if value is None else f"{value:{form}}"
 
 
-def _figure(value: float, decimals: int = 4) -> str:
-    # two more decimals for small values
-    return f"{value:.{decimals if value >= 0.1 or value == 0 else decimals + 2}f}"
+def pps_text(load: Load | None) -> str:
+    """Return a load in frames/s into each port; NONE of None."""
+    return NONE if load is None else f"{load.pps:,.0f}"
 
 
-def _html_row(row: DirectionRow, first: bool) -> str:
-    names = [name for name, on in (("first", first), ("warm", not row.trial.number)) if on]
-    if not row.trial.is_clean:
-        names.append("doubtful")
-    marks = {6: "lost" if row.count.lost else "", 7: "lost" if row.count.lost else "", len(_COLUMNS) - 1: "note"}
-    cells = []
-    for column, text in enumerate(_cells(row)):
-        mark = marks.get(column, "")
-        if mark == "note" and text == "clean":
-            mark = "note good"
-        cells.append(f'<td class="{mark}">{escape(text)}</td>' if mark else f"<td>{escape(text)}</td>")
-    return f'<tr class="{" ".join(names)}">' + "".join(cells) + "</tr>"
+def declared(results: Sequence[object]) -> list[str]:
+    """Return each deviation of *results* once, as a note."""
+    return [f"Deviation: {item}." for item in deviations_of(results)]
+
+
+R = TypeVar("R")
+Columns = Sequence[tuple[str, str, Callable[[R], str]]]
+"""Of each column the name, the unit ("": none), and what gives the cell of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,40 +101,98 @@ class ResultTable:
     findings: tuple[str, ...] = ()
     simulated: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        results: Iterable[R],
+        columns: Columns[R],
+        title: str,
+        notes: Sequence[str] = (),
+        findings: Sequence[str] = (),
+        simulated: bool = False,
+    ) -> ResultTable:
+        """Return the table with a row for each of *results*."""
+        rows = tuple(tuple(cell(result) for _, _, cell in columns) for result in results)
+        heads = tuple((name, unit) for name, unit, _ in columns)
+        return cls(title, heads, rows, tuple(notes), tuple(findings), simulated)
+
     def page(self) -> str:
         """The table as an HTML page without external resources; all text is escaped."""
         return html_page(self.title, self.fragment())
 
     def fragment(self) -> str:
         """The table for use inside another page; its style applies to itself only."""
-        head = "".join(f"<th>{escape(name)}{_unit_html(unit)}</th>" for name, unit in self.columns)
         body = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
-        marked = f'<div class="simulated">{SIMULATED}</div>' if self.simulated else ""
-        above = "".join(f"<p>{escape(finding)}</p>" for finding in self.findings)
-        below = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return (
-            f'<style>{STYLE}</style><div class="lr-trials">{marked}<h1>{escape(self.title)}</h1>{above}\n'
-            f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n'
-            f"{below}</div>"
-        )
-
-    def text(self) -> str:
-        """The table as plain text, for a console or a mail."""
-        heads = [f"{name} [{unit}]" if unit else name for name, unit in self.columns]
-        dashes = ["-" * max(map(len, column)) for column in zip(heads, *self.rows, strict=True)]
-        shown = [SIMULATED] if self.simulated else []
-        shown += [self.title, *self.findings, *text_columns([heads, dashes, *self.rows])]
-        return "\n".join([*shown, *self.notes]) + "\n"
+        above, below = ("".join(f"<p>{escape(words)}</p>" for words in each) for each in (self.findings, self.notes))
+        return html_fragment(self.title, f"{above}\n{html_table(_heads(self.columns), body)}{below}", self.simulated)
 
 
-def text_columns(table: Sequence[Sequence[str]]) -> list[str]:
-    """*table* with columns as wide as their words, which end at one place."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(f"{word:>{widths[place]}}" for place, word in enumerate(line)).rstrip() for line in table]
+def trials_fragment(
+    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
+) -> str:
+    """The trials for use inside another page, as Robot's log: one row per trial and direction; all text is escaped.
+
+    *link_bps* is the link speed of one direction in L1 bit/s.
+    """
+    body = []
+    previous: Trial | None = None
+    for row in direction_rows(trials, traffic, link_bps):
+        body.append(_html_row(row, row.trial is not previous))
+        previous = row.trial
+    if not body:
+        body.append(f'<tr><td class="note" colspan="{len(_COLUMNS)}">no trial was run</td></tr>')
+    table = html_table(_heads((name, unit) for name, unit, *_ in _COLUMNS), "\n".join(body))
+    return html_fragment(title or "Trials", f"<p>{escape(_caption(traffic, link_bps))}</p>\n{table}", simulated)
 
 
-def _unit_html(unit: str) -> str:
-    return f"<small>{escape(unit)}</small>" if unit else ""
+def _caption(traffic: TrafficFigures, link_bps: float) -> str:
+    return (
+        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
+        " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
+    )
+
+
+def _figure(value: float, decimals: int = 4) -> str:
+    # two more decimals for small values
+    return f"{value:.{decimals if value >= 0.1 or value == 0 else decimals + 2}f}"
+
+
+def _state(row: DirectionRow) -> str:
+    """Return what is wrong with the trial: once, with its first direction."""
+    state, is_first = trial_state(row.trial), row.count is row.trial.outcome.directions[0]
+    return " ".join(state.split()) if is_first or state in UNTROUBLED else "as above"
+
+
+_COLUMNS: Columns[DirectionRow] = (
+    ("trial", "", lambda row: trial_name(row.trial)),
+    ("ports", "", lambda row: row.direction),
+    ("intended", "frames", lambda row: f"{row.count.intended:,}"),
+    ("offered", "frames", lambda row: f"{row.count.offered:,}"),
+    ("unsent", "frames", lambda row: f"{row.count.unsent:,}"),
+    ("forwarded", "frames", lambda row: f"{row.count.forwarded:,}"),
+    ("lost", "frames", lambda row: f"{row.count.lost:,}"),
+    ("loss ratio", "", lambda row: percent(row.count.loss_ratio)),
+    ("forwarded", "Mpps", lambda row: _figure(row.forwarded.pps / 1e6)),
+    ("forwarded", "Gbit/s L1", lambda row: _figure(row.forwarded.l1_bps / 1e9)),
+    ("forwarded", "% of line", lambda row: _figure(row.forwarded.percent, 2)),
+    ("elapsed", "s", lambda row: f"{row.trial.outcome.elapsed:.3f}"),
+    ("trial is", "", _state),
+)
+
+
+def _html_row(row: DirectionRow, first: bool) -> str:
+    names = [name for name, on in (("first", first), ("warm", not row.trial.number)) if on]
+    if not row.trial.is_clean:
+        names.append("doubtful")
+    lost = "lost" if row.count.lost else ""
+    marks = {"lost": lost, "loss ratio": lost, "trial is": "note"}
+    cells = []
+    for name, _, cell in _COLUMNS:
+        text, mark = cell(row), marks.get(name, "")
+        if mark == "note" and text == "clean":
+            mark = "note good"
+        cells.append(f'<td class="{mark}">{escape(text)}</td>' if mark else f"<td>{escape(text)}</td>")
+    return f'<tr class="{" ".join(names)}">' + "".join(cells) + "</tr>"
 
 
 NOT_READ = "not read"
@@ -207,7 +213,6 @@ def facts_fragment(facts: RouterFacts, simulated: bool = False, title: str = "")
         f'<tr><td class="fact">{escape(name)}</td><td class="fact">{escape(value)}</td></tr>\n' for name, value in shown
     )
     odd = "".join(f'<tr><td class="fact odd" colspan="2">{escape(text)}</td></tr>\n' for text in facts.differences)
-    marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
     unread = "".join(
         f'<tr><td class="fact">{escape(command)}</td><td class="fact">{escape(why)}</td></tr>\n'
         for command, why in facts.unread.items()
@@ -217,10 +222,8 @@ def facts_fragment(facts: RouterFacts, simulated: bool = False, title: str = "")
         if unread
         else ""
     )
-    return (
-        f'<style>{STYLE}{_STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title or "The router")}</h1>\n'
-        f'<div class="wide"><table><tbody>\n{odd}{rows}</tbody></table></div>{missing}</div>'
-    )
+    body = f'\n<div class="wide"><table><tbody>\n{odd}{rows}</tbody></table></div>{missing}'
+    return html_fragment(title or "The router", body, simulated, _STYLE)
 
 
 def fact_rows(facts: RouterFacts) -> Iterator[tuple[str, str]]:
@@ -349,19 +352,10 @@ def ledger_rows(ledger: Ledger) -> tuple[LedgerRow, ...]:
     return tuple(found)
 
 
-def ledgers_table(ledgers: Sequence[Ledger], title: str = "", simulated: bool = False) -> str:
-    """The ledgers as an HTML page without scripts and external resources; all text is escaped."""
-    return html_page(title or "Ledger", ledgers_fragment(ledgers, title, simulated))
-
-
 def ledgers_fragment(ledgers: Sequence[Ledger], title: str = "", simulated: bool = False) -> str:
-    """The ledgers for use inside another page, as Robot's log."""
-    marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
+    """The ledgers for use inside another page, as Robot's log; all text is escaped."""
     tables = "".join(map(_ledger_table, ledgers)) or "<p>no trial was bad</p>"
-    return (
-        f'<style>{STYLE}{_LEDGER_STYLE}</style><div class="lr-trials">{marked}'
-        f"<h1>{escape(title or 'Where frames went')}</h1>{tables}</div>"
-    )
+    return html_fragment(title or "Where frames went", tables, simulated, _LEDGER_STYLE)
 
 
 def trial_span(ledger: Ledger) -> str:
@@ -385,12 +379,9 @@ def _ledger_table(ledger: Ledger) -> str:
     ports = "".join(f"<th>{direction.tx_port} → {direction.rx_port}</th>" for direction in ledger.directions)
     rows = "\n".join(map(_ledger_line, ledger_rows(ledger)))
     reasons = "".join(f"<p>Also reported, not added: {escape(_reason_words(drop))}</p>" for drop in ledger.reasons)
-    return (
-        f"<p>{escape(f'{trial_span(ledger)}: {where_lost(ledger)}')}</p>\n"
-        f'<div class="wide"><table><thead><tr><th class="item">frames</th>{ports}<th>all</th>'
-        '<th class="note"></th></tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>{reasons}"
-    )
+    heads = f'<th class="item">frames</th>{ports}<th>all</th><th class="note"></th>'
+    where = escape(f"{trial_span(ledger)}: {where_lost(ledger)}")
+    return f"<p>{where}</p>\n{html_table(heads, rows)}{reasons}"
 
 
 def _ledger_line(line: LedgerRow) -> str:

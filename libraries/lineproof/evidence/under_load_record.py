@@ -20,7 +20,7 @@ from .drawing import SIMULATED_COLOUR, TEXT_COLOUR
 from .json_fields import field_data
 from .records import UNDER_LOAD
 from .svg import SvgPicture, text_width
-from .tables import SIMULATED, STYLE
+from .tables import SIMULATED, html_fragment, html_table
 
 KEPT_ELSEWHERE = ("raw", "sampled")
 """Fields of UnderLoad that are texts and a picture of their own."""
@@ -43,7 +43,6 @@ def under_load_data(
 
 def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -> str:
     """The readings as an HTML table for Robot's log; all text is escaped."""
-    marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
     seconds = "" if found.seconds is None else f", read over {found.seconds:.2f} s"
     rates = f"offered {si(found.offered_pps, 'pps')}, forwarded {si(found.forwarded_pps, 'pps')}{seconds}"
     parts = [
@@ -94,20 +93,15 @@ def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -
         _table(("counter that rose", "per second"), [(name, _rate(rate)) for name, rate in found.counters.items()]),
         _table(("not read", "why"), list(found.unread.items())),
     ]
-    return (
-        f'<style>{STYLE}{_STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title)}</h1>'
-        f"<p>{escape(rates)}</p>{''.join(parts)}</div>"
-    )
+    return html_fragment(title, f"<p>{escape(rates)}</p>{''.join(parts)}", simulated, _STYLE)
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     if not rows:
         return ""
     head = "".join(f'<th class="fact">{escape(title)}</th>' for title in titles)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="fact">{escape(cell)}</td>' for cell in row) + "</tr>\n" for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
+    cells = ("".join(f'<td class="fact">{escape(cell)}</td>' for cell in row) for row in rows)
+    return html_table(head, "\n".join(f"<tr>{row}</tr>" for row in cells))
 
 
 def _percent(share: float | None) -> str:

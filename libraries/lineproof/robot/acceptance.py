@@ -22,7 +22,7 @@ from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.environment import environment_record
-from ..evidence.plots import svg_image
+from ..evidence.plot_frame import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
@@ -30,7 +30,7 @@ from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerpri
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
 from ..evidence.summary_forms import html_fragment
-from ..evidence.tables import ledgers_fragment, ledgers_table, trials_fragment, trials_table
+from ..evidence.tables import html_page, ledgers_fragment, trials_fragment
 from ..session.judging import Judge
 from ..session.progress import Progress
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -287,14 +287,16 @@ class AcceptanceKeywords(Component):
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
-            allure.attach_html("Trials", trials_table(*shown))
+            table = trials_fragment(*shown)
+            allure.attach_html("Trials", html_page(title, table))
             name = plot_name(record.demand)
             _show_plot(name, lambda: sentence_plot(record, *shown, step_downs=recorder.step_downs))
-            logger.info(trials_fragment(*shown), html=True)
+            logger.info(table, html=True)
         if verdict.ledgers:
-            account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
-            allure.attach_html("Where frames went", ledgers_table(*account))
-            logger.info(ledgers_fragment(*account), html=True)
+            title = f"Where frames went: {requirement.sentence}"
+            table = ledgers_fragment(verdict.ledgers, title, session.simulated)
+            allure.attach_html("Where frames went", html_page(title, table))
+            logger.info(table, html=True)
         if verdict.why.explanations:
             allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
         allure.attach_text("Verdict", verdict.message)

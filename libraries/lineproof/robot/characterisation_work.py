@@ -21,7 +21,7 @@ from ..core.trial import Load, Trial
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure
 from ..evidence import characterisation as shown
-from ..evidence.plots import svg_image
+from ..evidence.plot_frame import svg_image
 from ..evidence.records import CHARACTERISATION
 from ..evidence.tables import ResultTable
 from ..methods.deviations import Deviation, deviations_of, findings_text

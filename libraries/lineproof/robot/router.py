@@ -17,7 +17,7 @@ from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
 from ..evidence import allure
-from ..evidence.plots import svg_image
+from ..evidence.plot_frame import svg_image
 from ..evidence.tables import facts_fragment, html_page
 from ..evidence.under_load_record import under_load_fragment
 from ..routers.vpp_output import refusal_by_vpp

@@ -177,25 +177,16 @@ class Interruption:
         self._passed_on = True
         self._robot(number, frame)
 
-    def _name(self, result: Any) -> None:
-        if ROBOTS_WORDS in result.message:
-            result.message = result.message.replace(ROBOTS_WORDS, self._words)
-
     def end_keyword(self, data: Any, result: Any) -> None:
         """Say which signal it was."""
-        self._name(result)
+        self.log_message(result)
 
-    def end_test(self, data: Any, result: Any) -> None:
-        """Say which signal it was."""
-        self._name(result)
-
-    def end_suite(self, data: Any, result: Any) -> None:
-        """Say which signal it was."""
-        self._name(result)
+    end_test = end_suite = end_keyword
 
     def log_message(self, message: Any) -> None:
         """Say which signal it was."""
-        self._name(message)
+        if ROBOTS_WORDS in message.message:
+            message.message = message.message.replace(ROBOTS_WORDS, self._words)
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,14 @@ imported on first use, because the import takes about a second and most runs do 
 """
 
 from .comparison import Comparison, Method, RelativeChange, compare, dot_plot, holm_levels
-from .intervals import (
-    Interval,
-    IntervalMethod,
-    bootstrap_interval,
-    interval,
-    mean_interval,
-    normality,
-)
-from .summary import VITALS_HEAD, Moments, Summary
+from .intervals import Interval, bootstrap_interval, interval, mean_interval, normality
+from .summary import VITALS_HEAD, Summary
 
 __all__ = [
     "VITALS_HEAD",
     "Comparison",
     "Interval",
-    "IntervalMethod",
     "Method",
-    "Moments",
     "RelativeChange",
     "Summary",
     "bootstrap_interval",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .intervals import t_value
-from .summary import VITALS_HEAD, Moments, Summary, check_confidence, check_sample
+from .summary import VITALS_HEAD, Summary, check_confidence, check_sample
 
 Method = Literal["welch", "pooled"]
 
@@ -41,8 +41,8 @@ class Comparison:
     standard deviation, which only the pooled test assumes. *note*: a remark, or empty.
     """
 
-    reference: Moments
-    candidate: Moments
+    reference: Summary
+    candidate: Summary
     confidence: float
     method: Method
     difference: float
@@ -81,9 +81,7 @@ class Comparison:
 
     def text(self) -> str:
         """Return what ministat(1) prints below its plot; the last line differs for Welch's test. Then the note."""
-        lines = []
-        if isinstance(self.reference, Summary) and isinstance(self.candidate, Summary):
-            lines += [VITALS_HEAD, self.reference.vitals("x"), self.candidate.vitals("+")]
+        lines = [VITALS_HEAD, self.reference.vitals("x"), self.candidate.vitals("+")]
         level = f"{100 * self.confidence:.1f}% confidence"
         if self.significant:
             lines += [f"Difference at {level}", f"\t{self.difference:g} +/- {self.half_width:g}"]
@@ -100,12 +98,12 @@ class Comparison:
 
 
 def compare(
-    reference: Sequence[float] | Moments,
-    candidate: Sequence[float] | Moments,
+    reference: Sequence[float] | Summary,
+    candidate: Sequence[float] | Summary,
     confidence: float = 0.95,
     method: Method = "welch",
 ) -> Comparison:
-    """Compare the means of two independent samples, given as measurements or as their published moments.
+    """Compare the means of two independent samples, given as measurements or as their figures.
 
     ``welch`` (Welch 1947, degrees of freedom by Satterthwaite) lets each sample have its own variance. ``pooled``
     assumes one variance and reproduces every digit that ministat(1) prints: ministat takes t from a table (FreeBSD,
@@ -121,8 +119,8 @@ def compare(
     check_confidence(confidence)
     if method not in ("welch", "pooled"):
         raise ValueError(f"there is no comparison by {method!r}; it is 'welch' or 'pooled'.")
-    old, old_variance = _moments(reference, "reference")
-    new, new_variance = _moments(candidate, "candidate")
+    old, old_variance = _summary(reference, "reference")
+    new, new_variance = _summary(candidate, "candidate")
     pooled = method == "pooled"
     if pooled:
         freedom = float(old.n + new.n - 2)
@@ -162,9 +160,9 @@ def compare(
     )
 
 
-def _moments(sample: Sequence[float] | Moments, what: str) -> tuple[Moments, float]:
-    """The sample's moments and its variance."""
-    found = sample if isinstance(sample, Moments) else Summary.of(check_sample(sample, 2, what))
+def _summary(sample: Sequence[float] | Summary, what: str) -> tuple[Summary, float]:
+    """The sample's figures and its variance."""
+    found = sample if isinstance(sample, Summary) else Summary.of(check_sample(sample, 2, what))
     if found.stddev is None:
         raise ValueError(f"the {what} has 1 measurement, so no spread; a comparison needs at least 2 measurements.")
     return found, found.stddev**2

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
-from .summary import Summary, check_confidence, check_sample, confidence_text, mean
+from .summary import Summary, check_confidence, check_sample
 
 NORMALITY_THRESHOLD = 0.05
 """A Shapiro-Wilk p value below this rejects that a sample is normally distributed."""
@@ -19,43 +18,19 @@ RESAMPLES = 9999
 _BATCH_VALUES = 5_000_000
 """Measurements in memory at once in the bootstrap: 40 MB."""
 
-SMALL_SAMPLE = 20
-"""With fewer measurements a bootstrap interval is clearly too narrow for its confidence."""
-
-
-class IntervalMethod(Enum):
-    """How an interval was found."""
-
-    STUDENT_T = "Student's t"
-    BCA = "bootstrap, BCa"
-    PERCENTILE = "bootstrap, percentile"
-    CONSTANT = "all measurements are equal"
-    NONE = "none"
-
 
 @dataclass(frozen=True)
 class Interval:
     """A confidence interval about *estimate*, all in the sample's unit.
 
-    *low* and *high* are both None for a single measurement, whose spread is unknown. *explanation*: method and reason.
+    *low* and *high* are both None for a single measurement, whose spread is unknown. Of equal measurements they are
+    equal, which is no proof that there is no spread.
     """
 
     estimate: float
     low: float | None
     high: float | None
     confidence: float
-    method: IntervalMethod
-    explanation: str
-
-    @property
-    def half_width(self) -> float | None:
-        """Half the distance from *low* to *high*: the ± of an interval that is symmetrical."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
-
-    def __str__(self) -> str:
-        if self.low is None or self.high is None:
-            return f"{self.estimate:.6g} (no interval)"
-        return f"{self.estimate:.6g} ({self.low:.6g} to {self.high:.6g}, {confidence_text(self.confidence)} confidence)"
 
 
 def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval:
@@ -63,53 +38,44 @@ def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval
 
     Raises ValueError for an empty sample, a measurement that is not finite, or a confidence outside 0 … 1.
     """
-    values, summary = check_sample(sample), Summary.of(sample)
+    found = Summary.of(sample)
     check_confidence(confidence)
-    degenerate = _degenerate_interval(values, summary.mean, confidence)
-    if degenerate is not None or summary.stddev is None:
-        return degenerate or _no_interval(summary.mean, confidence)
-    half = t_value(confidence, summary.n - 1) * summary.stddev / math.sqrt(summary.n)
-    words = f"Student's t with {summary.n - 1} degrees of freedom"
-    return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence, IntervalMethod.STUDENT_T, words)
+    if found.stddev is None:
+        return Interval(found.mean, None, None, confidence)
+    half = t_value(confidence, found.n - 1) * found.stddev / math.sqrt(found.n)
+    return Interval(found.mean, found.mean - half, found.mean + half, confidence)
 
 
 def bootstrap_interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -> Interval:
     """The mean's interval by the bias-corrected and accelerated bootstrap (BCa; Efron 1987).
 
     It assumes no distribution. The same sample and *seed* give the same interval. Where BCa is not defined (for example
-    where measurements differ by rounding only) the percentile bootstrap is used, and the explanation says so. Raises
-    ValueError as :func:`mean_interval`.
+    where measurements differ by rounding only) the percentile bootstrap is used. Raises ValueError as
+    :func:`mean_interval`.
     """
-    values = check_sample(sample)
-    check_confidence(confidence)
-    estimate = mean(values)
-    degenerate = _degenerate_interval(values, estimate, confidence)
-    if degenerate is not None:
-        return degenerate
+    student = mean_interval(sample, confidence)
+    if student.low == student.high:
+        return student
     import numpy as np
     from scipy import stats
 
-    for method in (IntervalMethod.BCA, IntervalMethod.PERCENTILE):
+    low = high = math.nan
+    for method in ("BCa", "percentile"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # undefined BCa warns and gives nan, which is handled below
             found = stats.bootstrap(
-                (np.array(values),),
+                (np.array(sample, dtype=float),),
                 np.mean,
                 n_resamples=RESAMPLES,
-                batch=max(1, _BATCH_VALUES // len(values)),
+                batch=max(1, _BATCH_VALUES // len(sample)),
                 confidence_level=confidence,
-                method="BCa" if method is IntervalMethod.BCA else "percentile",
+                method=method,
                 rng=np.random.default_rng(seed),
             ).confidence_interval
         low, high = float(found.low), float(found.high)
         if math.isfinite(low) and math.isfinite(high):
             break
-    words = f"{method.value}, {RESAMPLES} resamples, seed {seed}"
-    if method is IntervalMethod.PERCENTILE:
-        words += "; BCa is not defined for this sample"
-    if len(values) < SMALL_SAMPLE:
-        words += f"; from {len(values)} measurements it is narrower than {confidence_text(confidence)} calls for"
-    return Interval(estimate, low, high, confidence, method, words)
+    return Interval(student.estimate, low, high, confidence)
 
 
 def normality(sample: Sequence[float]) -> float | None:
@@ -132,41 +98,16 @@ def normality(sample: Sequence[float]) -> float | None:
 
 
 def interval(sample: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The mean's interval by the method that suits the sample; its explanation says which and why.
+    """The mean's interval by the method that suits the sample.
 
     Student's t where normality is not rejected (Shapiro-Wilk, p at least 0.05), else the BCa bootstrap. Two
-    measurements cannot be tested or usefully resampled: t, and the explanation says that normality is presumed.
-    Raises ValueError as :func:`mean_interval`.
+    measurements cannot be tested or usefully resampled, and are presumed normal. Raises ValueError as
+    :func:`mean_interval`.
     """
-    values = check_sample(sample)
-    student = mean_interval(values, confidence)
-    if student.method is not IntervalMethod.STUDENT_T:
-        return student
-    p = normality(values)
-    if p is None:
-        reason = f"normality is presumed: {len(values)} measurements cannot show it"
-    elif p >= NORMALITY_THRESHOLD:
-        reason = f"normality is not rejected (Shapiro-Wilk p = {p:.2g})"
-        if len(values) < SMALL_SAMPLE:
-            reason += f", though {len(values)} measurements would hardly show otherwise"
-    else:
-        found = bootstrap_interval(values, confidence=confidence)
-        reason = f"taken because normality is rejected (Shapiro-Wilk p = {p:.2g})"
-        return replace(found, explanation=f"{found.explanation}; {reason}")
-    return replace(student, explanation=f"{student.explanation}; {reason}")
-
-
-def _degenerate_interval(values: list[float], estimate: float, confidence: float) -> Interval | None:
-    if len(values) == 1:
-        return _no_interval(estimate, confidence)
-    if min(values) < max(values):
-        return None
-    words = f"all {len(values)} measurements are equal: they show no spread, which is no proof that there is none"
-    return Interval(estimate, estimate, estimate, confidence, IntervalMethod.CONSTANT, words)
-
-
-def _no_interval(estimate: float, confidence: float) -> Interval:
-    return Interval(estimate, None, None, confidence, IntervalMethod.NONE, "one measurement does not show its spread")
+    p = normality(sample)
+    if p is None or p >= NORMALITY_THRESHOLD:
+        return mean_interval(sample, confidence)
+    return bootstrap_interval(sample, confidence)
 
 
 _MANY = 1000.0

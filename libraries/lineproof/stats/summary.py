@@ -40,32 +40,15 @@ def confidence_text(confidence: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
-    """What published results often give of a sample, and all that a t-test needs.
+class Summary:
+    """All figures of a sample, in its unit. The median of an even number is the mean of the middle two.
 
-    *stddev*: of a sample (divided by n - 1), in its unit; None for a single measurement. Raises ValueError for
-    impossible figures.
+    *stddev*: of a sample (divided by n - 1); None for a single measurement.
     """
 
     n: int
     mean: float
     stddev: float | None
-
-    def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"a sample of {self.n} measurements has no mean; n must be at least 1.")
-        if not math.isfinite(self.mean):
-            raise ValueError(f"the mean of a sample is {self.mean}; it must be a finite number.")
-        if (self.stddev is None) != (self.n == 1):
-            raise ValueError(f"a sample of {self.n} has stddev {self.stddev}; only a sample of one has None.")
-        if self.stddev is not None and not 0 <= self.stddev < math.inf:
-            raise ValueError(f"the standard deviation of a sample is {self.stddev}; it must be finite, and 0 or more.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary(Moments):
-    """All figures of a sample, in its unit. The median of an even number is the mean of the middle two."""
-
     minimum: float
     median: float
     maximum: float

@@ -118,9 +118,9 @@ class Carried:
             number = folder.next_requirement() if record.requirement else 0
             for trial in self.trials:
                 if trial.requirement == record.requirement:
-                    folder.add_trial(replace(trial, run=folder.run_id, requirement=number))
+                    folder.add(replace(trial, run=folder.run_id, requirement=number))
             origin = record.carried_from or self.run_id
-            folder.add_measurement(replace(record, run=folder.run_id, requirement=number, carried_from=origin))
+            folder.add(replace(record, run=folder.run_id, requirement=number, carried_from=origin))
         return counted(len(self.records), "measurement")
 
 

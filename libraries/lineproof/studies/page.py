@@ -6,15 +6,23 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ConfigError
 from ..evidence.drawing import FAINT_COLOUR, GRID_COLOUR, LOST_COLOUR, SIMULATED_COLOUR, TEXT_COLOUR, THRESHOLD_COLOUR
 from ..evidence.environment import code_digest
 from ..evidence.integrity import Alteration
-from ..evidence.plot_frame import PlotFrame, series_colour
-from ..evidence.plots import AXES_HEIGHT, LABEL_SIZE, LEFT, RIGHT, TICK_SIZE, TITLE_SIZE, WIDTH, ticks
+from ..evidence.plot_frame import (
+    LABEL_SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    WIDTH,
+    PlotFrame,
+    across,
+    series_colour,
+    ticks,
+    value_share,
+)
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import read_run
 from ..evidence.run_files import MEASUREMENTS, STUDY_FORMS, partial
@@ -218,31 +226,13 @@ def _bars_legend(picture: SvgPicture, x: float, y: float, published: bool) -> No
         picture.text(x + 376, y, "published (median, from least to largest)", LABEL_SIZE, TEXT_COLOUR)
 
 
-def _scale(frame: PlotFrame, x_end: float, y_end: float, below: str, beside: str) -> None:
-    """Both axes from 0, with their figures and names."""
-    frame.scale(((value / y_end, words) for value, words in ticks(y_end) if value <= y_end), beside, below)
-    for value, words in ticks(x_end):
-        if value <= x_end:
-            _mark_across(frame, value / x_end, words)
-
-
-def _mark_across(frame: PlotFrame, share: float, words: str) -> None:
-    x = LEFT + share * (RIGHT - LEFT)
-    frame.picture.line((x, frame.bottom), (x, frame.bottom + 4), FAINT_COLOUR)
-    frame.picture.text(x, frame.bottom + 18, words, TICK_SIZE, TEXT_COLOUR, anchor="middle")
-
-
 def ramp_picture(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
     """What each variant sent on, over what it was offered, in its first ramp; the mark is where it falls behind."""
     curves = {record.variant: record for record in reversed(found.records) if record.row == row and record.curve}
     unit = cells[0].unit
     end = 1.04 * max(offered for record in curves.values() for offered, _ in record.curve)
     frame = PlotFrame(f"{row}: received over offered, both in {unit}", found.simulated)
-    _scale(frame, end, end, f"offered [{unit}]", f"received [{unit}]")
-
-    def place(offered: float, received: float) -> tuple[float, float]:
-        return LEFT + offered / end * (RIGHT - LEFT), frame.bottom - received / end * AXES_HEIGHT
-
+    place = frame.axes(end, end, f"offered [{unit}]", f"received [{unit}]")
     frame.limit(place(0, 0), place(end / 1.04, end / 1.04), "all that is offered")
     for series, cell in enumerate(cell for cell in cells if cell.variant in curves):
         record = curves[cell.variant]
@@ -284,53 +274,38 @@ def parameter_picture(found: StudyResults, row: str, cells: Sequence[Cell]) -> s
     y_end = 1.1 * max([*_values([cell for _, cell in points]), 1e-9])
     values = [value for value, _ in points]
     logarithmic = parameter.axis == "log"
-
-    def share(value: float) -> float:
-        if not logarithmic:
-            return value / (1.05 * max([*values, 1e-9]))
-        # zero has a place of its own, left of the smallest other one
-        least = min(each for each in [*values, 1.0] if each > 0)
-        span = math.log(max(*values, least * 1.01) / least) + 1.2
-        return 0.02 if value <= 0 else 0.96 * (math.log(value / least) + 1.0) / span
-
+    share = value_share(values, logarithmic)
     frame = PlotFrame(f"{row} over {parameter.name}", found.simulated)
     name = f"{parameter.name}{f' [{parameter.unit}]' if parameter.unit else ''}"
-    shown = ((value / y_end, words) for value, words in ticks(y_end) if value <= y_end)
+    shown = ((value / y_end, words) for value, words in ticks(y_end))
     frame.scale(shown, unit, f"{name}{', logarithmic' if logarithmic else ''}")
     for value in sorted(set(values)):
-        _mark_across(frame, share(value), f"{value:g}")
+        frame.mark_below(share(value), f"{value:g}")
 
     def place(value: float, figure: float) -> tuple[float, float]:
-        return LEFT + share(value) * (RIGHT - LEFT), frame.bottom - min(1.0, figure / y_end) * AXES_HEIGHT
-
-    def dashed(line: Sequence[tuple[float, float]], colour: str) -> None:
-        for start, end in pairwise(place(*point) for point in line):
-            frame.picture.line(start, end, colour, 1.4, _DASHES)
+        return across(share(value)), frame.y(min(1.0, figure / y_end))
 
     for series, (name, line) in enumerate(lines.items()):
         colour = series_colour(series)
         if parameter.reference == "linear":
             level = [place(value, level) for value, level in _linear(line) if level <= y_end]
             frame.picture.path(level, FAINT_COLOUR, 1.4)
-        dashed([(value, cell.published_summary.median) for value, cell in line if cell.published_summary], colour)
+        known = [(value, cell.published_summary) for value, cell in line]
+        published = [place(value, figures.median) for value, figures in known if figures is not None]
+        if len(published) > 1:
+            frame.picture.path(published, colour, 1.4, _DASHES)
         middle = [place(value, cell.summary.median) for value, cell in line if cell.summary]
         frame.curve(middle, series, name if len(lines) > 1 and name else "measured")
         for value, cell in line:
-            low, high = place(value, min(cell.values)), place(value, max(cell.values))
-            for x, y in (low, high):
-                frame.picture.line((x - 5, y), (x + 5, y), colour, 1.4)
-            frame.picture.line(low, high, colour, 1.4)
+            (x, low), (_, high) = place(value, min(cell.values)), place(value, max(cell.values))
+            frame.upright(x, low, high, colour)
             if cell.at_least:
-                frame.picture.text(high[0], high[1] - 8, "≥", LABEL_SIZE, colour, anchor="middle")
+                frame.picture.text(x, high - 8, "≥", LABEL_SIZE, colour, anchor="middle")
     if any(cell.published for _, cell in points):
-        _line_sign(frame, "published", TEXT_COLOUR, _DASHES)
+        frame.line_sign("published", TEXT_COLOUR, 1.4, _DASHES)
     if parameter.reference == "linear":
-        _line_sign(frame, "linear with the parameter", FAINT_COLOUR)
+        frame.line_sign("linear with the parameter", FAINT_COLOUR, 1.4)
     return frame.finished()
-
-
-def _line_sign(frame: PlotFrame, label: str, colour: str, dashes: str = "") -> None:
-    frame.legend[label] = lambda x, y: frame.picture.line((x, y - 4.5), (x + 24, y - 4.5), colour, 1.4, dashes)
 
 
 def _linear(points: Sequence[tuple[float, Cell]]) -> list[tuple[float, float]]:
@@ -365,11 +340,7 @@ def _over_sizes(
     """A curve for each variant of *points* (variant, size, figure). *lines*: with the rates that fill each line."""
     frame = PlotFrame(title, simulated)
     x_end, y_end = 1.05 * max(size for _, size, _ in points), 1.1 * max(max(level for *_, level in points), 1e-9)
-    _scale(frame, x_end, y_end, "frame size [bytes with FCS]", unit)
-
-    def place(size: float, level: float) -> tuple[float, float]:
-        return LEFT + size / x_end * (RIGHT - LEFT), frame.bottom - level / y_end * AXES_HEIGHT
-
+    place = frame.axes(x_end, y_end, "frame size [bytes with FCS]", unit)
     sizes = [64 + (x_end / 1.05 - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
     for name, link in LINES.items() if lines else ():
         rate = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]

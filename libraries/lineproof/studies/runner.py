@@ -172,7 +172,7 @@ class StudyRun:
     def _keep(self, step: Step, found: Measured, started: float, number: int) -> None:
         study, plan = self.prepared.study, self.prepared.plans.get(step.variant)
         unit = study.unit_of(step.row)
-        self._recorder.folder.add_measurement(
+        self._recorder.folder.add(
             MeasurementRecord(
                 run=self._recorder.folder.run_id,
                 simulated=self._recorder.environment.simulated,

@@ -15,7 +15,7 @@ import site
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -104,19 +104,6 @@ def find_program(program: str) -> str | None:
     """The absolute path of *program*, from PATH or :data:`SBIN_FOLDERS`; never one of the current folder."""
     folders = [*_absolute(os.environ.get("PATH", os.defpath)), *SBIN_FOLDERS]
     return shutil.which(program, path=os.pathsep.join(folders))
-
-
-@contextlib.contextmanager
-def absolute_path_only() -> Iterator[None]:
-    """This process's own PATH without its relative entries, around a library that starts programs by itself."""
-    given = os.environ.get("PATH")
-    if given is not None:
-        os.environ["PATH"] = os.pathsep.join(_absolute(given))
-    try:
-        yield
-    finally:
-        if given is not None:
-            os.environ["PATH"] = given
 
 
 def start(

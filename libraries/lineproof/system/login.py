@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from ..errors import TestbedError
 
@@ -70,7 +72,7 @@ class Login:
     What ends in ``from`` is the name of a secret. A key with a passphrase: that is ``passphrase_from``, or ssh-agent
     holds the key. A public key in ``key_path``: ssh-agent holds the private half. The machine's host key must be in
     the file ``known_hosts_path``, or have one of the fingerprints ``host_keys``. ``jump``: the login through which
-    the connection goes.
+    the connection goes. As JSON it has no secrets: who reads it gets them by :meth:`environment`.
     """
 
     host: str
@@ -83,7 +85,7 @@ class Login:
     key_from: str | None = None
     host_keys: tuple[str, ...] = ()
     jump: Login | None = None
-    secrets: Secrets = field(default_factory=Secrets)
+    secrets: Annotated[Secrets, Field(exclude=True)] = field(default_factory=Secrets)
 
     @property
     def where(self) -> str:
@@ -106,25 +108,3 @@ class Login:
     def masked(self, text: str) -> str:
         """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
         return self.secrets.masked(text, self.secret_names)
-
-    def to_json(self) -> dict[str, Any]:
-        """Without the secrets: who reads it gets them by :meth:`environment`."""
-        found: dict[str, Any] = {
-            each.name: getattr(self, each.name) for each in fields(Login) if each.name != "secrets"
-        }
-        paths = {name: None if found[name] is None else str(found[name]) for name in ("key_path", "known_hosts_path")}
-        return found | paths | {"jump": self.jump.to_json() if self.jump else None}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Login:
-        """The inverse of :meth:`to_json`. Raises TypeError or KeyError on anything else."""
-        key, jump = data["key_path"], data["jump"]
-        return cls(
-            **{
-                **data,
-                "key_path": None if key is None else Path(key),
-                "known_hosts_path": Path(data["known_hosts_path"]),
-                "host_keys": tuple(data["host_keys"]),
-                "jump": None if jump is None else cls.from_json(jump),
-            }
-        )

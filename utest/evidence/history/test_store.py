@@ -208,7 +208,7 @@ def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> Non
     """A chain may be right though the records are not: somebody made both."""
     run = RunFolder.create(tmp_path, "run-1")
     (record,) = trial_records("run-1", [5e6], 0.0, False)
-    run.add_trial(record)
+    run.add(record)
     run._append("trials.jsonl", {**record.to_json(), "directions": [{"tx_port": "zero"}]})
     run.close()
     with pytest.raises(ConfigError, match=r"trials\.jsonl:2"):

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import textwrap
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ConfigError
 from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY
 from ...units import counted
-from ...visible import visible
-from ..drawing import (
-    DIRECTION_COLOURS,
-    FAINT_COLOUR,
-    GRID_COLOUR,
-    LOST_COLOUR,
-    PICTURE_STYLE,
-    SIMULATED_COLOUR,
-    TEXT_COLOUR,
-    THRESHOLD_COLOUR,
-    matplotlib_style,
-    rate_unit,
-)
+from ...visible import one_line, visible
+from ..drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, TEXT_COLOUR, rate_unit
+from ..plot_frame import LABEL_SIZE, LEFT, RIGHT, PlotFrame, across, ticks
+from ..svg import OUTLINED
 from ..text_tables import csv_table
 from .tables import SERIES
 from .trends import AT_LEAST, LevelChange, Series, TrendPoint, day, moment
@@ -140,12 +131,14 @@ def document(found: Sequence[Series]) -> dict[str, Any]:
 MOST_PANELS = 12
 """Series in a picture; more cannot be read."""
 
-_MARKS = {
-    "PASS": ("o", DIRECTION_COLOURS[0]),
-    "FAIL": ("X", LOST_COLOUR),
-    "INCONCLUSIVE": ("v", FAINT_COLOUR),
-}
-"""Verdict -> shape, colour."""
+_MARKS = {"PASS": (0, DIRECTION_COLOURS[0]), "FAIL": (1, LOST_COLOUR), "INCONCLUSIVE": (3, FAINT_COLOUR)}
+"""Verdict -> shape, colour. What is only *at least* a figure is an outline."""
+
+_EDGE = 0.04
+"""Share of the level axis that is left free at both ends."""
+
+_DAY = 86400
+_LONGEST_NOTE = 40
 
 
 def trend_svg(found: Sequence[Series]) -> str:
@@ -155,84 +148,87 @@ def trend_svg(found: Sequence[Series]) -> str:
             f"{counted(len(found), 'trend')} are too many for one picture, which has room for {MOST_PANELS}; choose"
             " with --platform, --software, --testbed or --sentence"
         )
-    with matplotlib_style(PICTURE_STYLE):
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(9.4, 0.6 + 3.4 * len(found)), layout="constrained")
-        FigureCanvasSVG(figure)
-        panels = figure.subplots(len(found), 1, squeeze=False)[:, 0]
-        drawn: dict[str, Any] = {}
-        for axes, series in zip(panels, found, strict=True):
-            _draw(axes, series, drawn)
-        figure.legend(
-            list(drawn.values()),
-            list(drawn),
-            loc="outside lower center",
-            ncols=min(4, len(drawn)),
-            frameon=False,
-            fontsize=9,
-        )
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "lineproof", "Title": "lineproof history"})
-    return out.getvalue()
+    frame: PlotFrame | None = None
+    for series in found:
+        title = one_line(f"{series.key['sentence']} ({series.name})")
+        frame = PlotFrame(title, bool(series.label), above=frame)
+        _draw(_Panel.of(frame, series), series)
+    return frame.finished() if frame else ""
 
 
-def _draw(axes: Any, series: Series, drawn: dict[str, Any]) -> None:
-    values = [point.value for point in series.points if point.value is not None]
-    unit, size = rate_unit(max(values, default=0.0)) if series.unit == "pps" else (series.unit, 1.0)
-    for verdict, (shape, colour) in _MARKS.items():
-        for hollow in (False, True):
-            shown = [
-                point
-                for point in series.points
-                if point.value is not None and point.verdict == verdict and (point.kind == AT_LEAST) is hollow
-            ]
-            if shown:
-                drawn[f"{verdict}{', at least this' if hollow else ''}"] = axes.errorbar(
-                    [_time(point) for point in shown],
-                    [(point.value or 0.0) / size for point in shown],
-                    yerr=_errors(shown, size),
-                    fmt=shape,
-                    color=colour,
-                    markerfacecolor="white" if hollow else colour,
-                    markersize=6,
-                    capsize=3,
-                    linewidth=1,
-                    zorder=4,
-                )
+@dataclass(frozen=True)
+class _Panel:
+    """Axes of a series: figures from ``low`` to ``high``, moments (Unix time) from ``first`` to ``last``."""
+
+    frame: PlotFrame
+    low: float
+    high: float
+    first: float
+    last: float
+
+    @classmethod
+    def of(cls, frame: PlotFrame, series: Series) -> _Panel:
+        figures = [figure for point in series.points for figure in (point.value, point.low, point.high)]
+        known = [figure for figure in (*figures, series.threshold) if figure is not None and math.isfinite(figure)]
+        low, high = min(known, default=0.0), max(known, default=1.0)
+        room = 0.25 * (high - low) or 0.05 * abs(high) or 1.0
+        return cls(frame, low - room, high + room, series.points[0].started, series.points[-1].started)
+
+    def x(self, moment: float) -> float:
+        share = (moment - self.first) / (self.last - self.first) if self.last > self.first else 0.5
+        return across(_EDGE + (1 - 2 * _EDGE) * share)
+
+    def y(self, figure: float) -> float:
+        return self.frame.y((min(max(figure, self.low), self.high) - self.low) / (self.high - self.low))
+
+    def days(self) -> Iterator[tuple[float, str]]:
+        """About six moments at which a day begins; of less than a day the first."""
+        step = _DAY * math.ceil((self.last - self.first) / (6 * _DAY) or 1)
+        begin = math.ceil(self.first / _DAY) * _DAY
+        yield from ((at, day(at)) for at in range(begin, int(self.last) + 1, step))
+        if begin > self.last:
+            yield self.first, day(self.first)
+
+    def note(self, point: TrendPoint, words: str, y: float, bold: bool = False) -> None:
+        """*words* beside the moment of *point*."""
+        x, shown = self.x(point.started), one_line(words)
+        shown = f"{shown[:_LONGEST_NOTE]}{'…' if len(shown) > _LONGEST_NOTE else ''}"
+        is_far = x > (LEFT + RIGHT) / 2
+        place, anchor = (x - 4, "end") if is_far else (x + 4, "start")
+        self.frame.picture.text(place, y, shown, LABEL_SIZE, TEXT_COLOUR, anchor=anchor, bold=bold)
+
+
+def _draw(panel: _Panel, series: Series) -> None:
+    frame, known = panel.frame, [point for point in series.points if point.value is not None]
+    highest = max((point.value or 0.0 for point in known), default=0.0)
+    unit, size = rate_unit(highest) if series.unit == "pps" else (series.unit, 1.0)
+    marks = ticks(panel.high / size, panel.low / size)
+    frame.scale((((value * size - panel.low) / (panel.high - panel.low), words) for value, words in marks), unit, "")
+    for start, words in panel.days():
+        x = panel.x(start)
+        frame.picture.line((x, frame.bottom), (x, frame.bottom + 4), FAINT_COLOUR)
+        frame.name_below(x, words)
     if series.threshold is not None:
-        sign = "≥" if series.at_least else "≤"
-        drawn[f"{sign} the promise"] = axes.axhline(
-            series.threshold / size, color=THRESHOLD_COLOUR, linestyle="--", linewidth=1.3, zorder=2
-        )
-    _draw_levels(axes, series, size, drawn)
+        level = panel.y(series.threshold)
+        frame.limit((LEFT, level), (RIGHT, level), f"{'≥' if series.at_least else '≤'} the promise")
+    _draw_levels(panel, series)
     # a release in words at its line, from the top, and the changes from the bottom: they do not meet
     for point, words in series.releases:
-        drawn["new release"] = axes.axvline(_time(point), color=TEXT_COLOUR, linestyle=":", linewidth=1.1, zorder=1)
-        _note(axes, point, words or "not known", 0.98, "top")
-    axes.set_xlabel("")
-    axes.set_ylabel(unit)
-    axes.margins(x=0.04, y=0.25)
-    axes.grid(axis="y", color=GRID_COLOUR, linewidth=0.8, zorder=0)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(axis="x", labelsize=9)
-    title = visible(f"{series.key['sentence']}  ({series.name})").replace("\n", " ")
-    axes.set_title(textwrap.fill(title, 92), loc="left", fontsize=10.5, weight="bold", parse_math=False)
-    if series.label:
-        axes.text(
-            *(0.995, 0.02, series.label),
-            transform=axes.transAxes,
-            ha="right",
-            fontsize=9,
-            weight="bold",
-            color=SIMULATED_COLOUR,
-            parse_math=False,
-        )
+        x = panel.x(point.started)
+        frame.line((x, frame.top), (x, frame.bottom), TEXT_COLOUR, 1.1, "2 3", "new release")
+        panel.note(point, words or "not known", frame.top + 13)
+    for point in known:
+        x, value = panel.x(point.started), point.value or 0.0
+        shape, colour = _MARKS[point.verdict]
+        low, high = (value if end is None else end for end in (point.low, point.high))
+        if high > low:
+            frame.upright(x, panel.y(low), panel.y(high), colour)
+        hollow = point.kind == AT_LEAST
+        label = f"{point.verdict}{', at least this' if hollow else ''}"
+        frame.mark((x, panel.y(value)), shape + (OUTLINED if hollow else 0), colour, label)
 
 
-def _draw_levels(axes: Any, series: Series, size: float, drawn: dict[str, Any]) -> None:
+def _draw_levels(panel: _Panel, series: Series) -> None:
     """The mean of each segment between two changes, and what each change is, at its place."""
     if not series.changes:
         return
@@ -240,46 +236,9 @@ def _draw_levels(axes: Any, series: Series, size: float, drawn: dict[str, Any]) 
     ends = [*(change.before for change in series.changes), series.judged[-1]]
     means = [series.changes[0].size.reference.mean, *(change.size.candidate.mean for change in series.changes)]
     for start, end, mean in zip(starts, ends, means, strict=True):
-        (drawn["level between changes"],) = axes.plot(
-            [_time(start), _time(end)], [mean / size] * 2, color=TEXT_COLOUR, linewidth=1.8, zorder=3
-        )
+        first, last = ((panel.x(point.started), panel.y(mean)) for point in (start, end))
+        panel.frame.line(first, last, TEXT_COLOUR, 1.8, label="level between changes")
     for change in series.changes:
         arrow = "▼" if change.size.difference < 0 else "▲"
-        _note(
-            axes, change.after, f"{arrow} {change.words}{' worse' if change.worse else ''}", 0.10, "bottom", bold=True
-        )
-
-
-def _note(axes: Any, point: TrendPoint, words: str, height: float, side: str, bold: bool = False) -> None:
-    shown = visible(words).replace("\n", " ")
-    axes.text(
-        _time(point),
-        height,
-        f" {shown[:40]}{'…' if len(shown) > 40 else ''}",
-        transform=axes.get_xaxis_transform(),
-        va=side,
-        fontsize=8.5,
-        color=TEXT_COLOUR,
-        weight="bold" if bold else "normal",
-        parse_math=False,
-        zorder=6,
-    )
-
-
-def _time(point: TrendPoint) -> Any:
-    import numpy as np
-
-    # a date beyond what matplotlib draws is drawn where its dates end
-    return np.datetime64(int(min(max(point.started, 0.0), 250e9)), "s")
-
-
-def _errors(points: Sequence[TrendPoint], size: float) -> list[list[float]]:
-    below = [
-        max(0.0, (point.value or 0.0) - (point.low if point.low is not None else point.value or 0.0))
-        for point in points
-    ]
-    above = [
-        max(0.0, (point.high if point.high is not None else point.value or 0.0) - (point.value or 0.0))
-        for point in points
-    ]
-    return [[item / size for item in side] for side in (below, above)]
+        words = f"{arrow} {change.words}{' worse' if change.worse else ''}"
+        panel.note(change.after, words, panel.frame.y(0.06), bold=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from ...errors import TestbedError
 from ...files import read_file
 from ...system.installed import remedy
 from ...units import counted
-from ..drawing import matplotlib_style
 from ..recorder import ROUTER_FACTS
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..summary import NOT_READ
@@ -293,10 +292,9 @@ def _plain_metadata(_: Any, pdf: Any) -> None:
 
 
 def _font_folder() -> Path:
-    with matplotlib_style({}):
-        import matplotlib
-
-        return Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    # never imported: it would read settings of the current folder
+    found = importlib.util.find_spec("matplotlib")
+    return Path(found.origin if found and found.origin else "").parent / "mpl-data" / "fonts" / "ttf"
 
 
 def _fetcher(weasyprint: Any, protocol: str) -> Any:

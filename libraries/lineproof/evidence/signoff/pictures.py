@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from ...core.units import Unit
 from ...units import counted, si
-from ..plots import ticks
+from ..plot_frame import ticks
 from ..rates import percent
 from ..sentence_rows import SentenceRow
 from ..svg import Hatch, SvgPicture, text_width
@@ -84,12 +84,10 @@ def _values(row: SentenceRow, lossy: bool) -> list[float | None]:
 def _draw_axes(picture: SvgPicture, divided: tuple[float, str], low: float, high: float) -> None:
     """Both axes, and round numbers at the upright one. *divided*: what figures are divided by, and their unit then."""
     factor, unit = divided
-    step = list(ticks((high - low) / factor))[1][0]
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    for number in range(math.ceil(low / factor / step), math.floor(high / factor / step) + 1):
-        at = _BOTTOM - (number * step * factor - low) / (high - low) * (_BOTTOM - _TOP)
+    for value, words in ticks(high / factor, low / factor):
+        at = _BOTTOM - (value * factor - low) / (high - low) * (_BOTTOM - _TOP)
         picture.line((_LEFT - 4, at), (_LEFT, at), INK)
-        picture.text(_LEFT - 7, at + 4, f"{number * step:.{digits}f}", 11, INK, anchor="end")
+        picture.text(_LEFT - 7, at + 4, words, 11, INK, anchor="end")
     picture.text(13, (_TOP + _BOTTOM) / 2, unit, 11, INK, anchor="middle", turned=-90)
     picture.line((_LEFT, _TOP), (_LEFT, _BOTTOM), INK)
     picture.line((_LEFT, _BOTTOM), (_RIGHT, _BOTTOM), INK)

@@ -16,9 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
@@ -68,15 +70,13 @@ class ServerOrder:
 
     def to_json(self) -> dict[str, Any]:
         """The process's specification."""
-        data = asdict(replace(self, login=None))
-        return {**data, "login": self.login.to_json() if self.login else None}
+        found: dict[str, Any] = TypeAdapter(ServerOrder).dump_python(self, mode="json")
+        return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ServerOrder:
-        """The inverse of :meth:`to_json`. Raises TypeError or KeyError on anything else."""
-        login = None if data.get("login") is None else Login.from_json(data["login"])
-        lists = {name: tuple(data[name]) for name in ("arguments", "local_ports")}
-        return cls(**{**data, **lists, "login": login})
+        """The inverse of :meth:`to_json`. Raises ValueError on anything else."""
+        return TypeAdapter(cls).validate_python(data)
 
     @property
     def where(self) -> str:
