@@ -101,7 +101,7 @@ class TrexGenerator:
         self._directions: tuple[Direction, ...] = ()
         self._profile: Profile | None = None
         self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._groups: dict[str, int] = {}
+        self._groups: dict[str, list[int]] = {}
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
@@ -210,7 +210,7 @@ class TrexGenerator:
         check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
-        self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
+        self._groups = {str(item.tx_port): [probe_group_id(item)] for item in directions} if probe else {}
 
     @property
     def streams(self) -> Mapping[str, object]:

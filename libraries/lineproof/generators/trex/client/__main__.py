@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -168,14 +168,14 @@ class ClientCommands(RunningTraffic):
         duration: float,
         clock_speed: float = 1.0,
         drain: float = 2.0,
-        groups: Mapping[str, int] | None = None,
+        groups: Mapping[str, Sequence[int]] | None = None,
         intended: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
 
         *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
         *intended*: see :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups*, by sending
-        port the packet group (:mod:`.running_traffic`).
+        port the packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported.
         """
         if groups:
             self.prepare(self._streams)  # removing the streams resets the counts of their groups
@@ -189,13 +189,13 @@ class ClientCommands(RunningTraffic):
             latency = self._latency(groups, directions)
         return {**answer, "latency": latency}
 
-    def _latency(self, groups: Mapping[str, int], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        stats = self._library.group_stats(list(groups.values()))
-        return [
-            found
-            for direction in directions
-            if (found := group_counts(stats, groups[str(direction[0])], *direction)) is not None
-        ]
+    def _latency(self, groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        stats = self._library.group_stats([number for numbers in groups.values() for number in numbers])
+        found: list[dict[str, Any]] = []
+        for tx_port, rx_port in directions:
+            counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
+            found += () if None in counts else [count for count in counts if count]
+        return found
 
     def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
         """A trial that keeps up to *keep* frames of each receiving port, as hexadecimal digits."""
