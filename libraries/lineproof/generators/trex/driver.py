@@ -23,9 +23,8 @@ from ..streams import (
     Stream,
     burst_streams,
     concurrent_streams,
-    most_frequent_frame,
-    probe_group_id,
-    probe_size,
+    probe_groups,
+    probe_shares,
     profile_streams,
 )
 from .client_choice import PYPI, FetchClient, choose_client, handshake_error
@@ -207,10 +206,10 @@ class TrexGenerator:
         self._put(data)
         self._streams = data
         rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
-        check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
+        check_layers(profile, rates, (probe, probe_shares(profile)) if probe else None)
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
-        self._groups = {str(item.tx_port): [probe_group_id(item)] for item in directions} if probe else {}
+        self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
 
     @property
     def streams(self) -> Mapping[str, object]:
