@@ -47,6 +47,9 @@ from .server_facts import ServerFacts, ask_server, check_events_port
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
 
+NEVER = 1e9
+"""µs before the first frame of a stream that is stopped at once."""
+
 CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
 
@@ -210,6 +213,16 @@ class TrexGenerator:
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
         self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
+
+    def has_fine_latency(self, profile: Profile) -> bool:
+        """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
+
+        Nothing is sent, and no streams are on the ports afterwards.
+        """
+        port, self._directions = self.ports[0], ()
+        *_, probes = profile_streams(profile, Direction(port.index, port.index, destination=port.mac), Probe(1.0))
+        stream = replace(probes, gap=NEVER).to_json()
+        return bool(self._ask("fine_latency", port=port.index, stream=stream))
 
     @property
     def streams(self) -> Mapping[str, object]:

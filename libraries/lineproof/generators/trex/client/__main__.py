@@ -51,7 +51,7 @@ class ClientCommands(RunningTraffic):
         """The command called *name*. Raises Refusal."""
         known = (
             *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
-            *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish"),
+            *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish", "fine_latency"),
         )
         if name not in known:
             raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")
@@ -196,6 +196,22 @@ class ClientCommands(RunningTraffic):
             counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
             found += () if None in counts else [count for count in counts if count]
         return found
+
+    def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
+        """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
+
+        *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
+        """
+        self.prepare({str(port): [stream]})
+        self._library.start({port: 1.0}, -1, at_own_rates=[port])
+        try:
+            found = group_counts(self._library.group_stats([stream["group"]]), stream["group"], port, port)
+        finally:
+            self._library.stop_traffic([port])
+            self.prepare({})
+        if found is None:
+            raise Refusal("refused", "it reports nothing of a packet group")
+        return bool(found["hdrh"])
 
     def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
         """A trial that keeps up to *keep* frames of each receiving port, as hexadecimal digits."""
