@@ -167,10 +167,10 @@ class FlowCounters:
 
 @dataclass(frozen=True, slots=True)
 class LatencyCounters:
-    """Latency of a packet group since the backend began, in µs. ``histogram``: {from this many µs on: frames}.
+    """Latency of a packet group since the backend began, in µs. ``histogram``: {whole µs: frames}.
 
-    Its keys are TRex's: 0, 10, 20 … 90, 100, 200 … ``lost``: frames missing in the sequence, less those that came
-    late after all; ``out_of_order``: these late ones; ``duplicates``: frames with the number of the one before.
+    ``lost``: frames missing in the sequence, less those that came late after all; ``out_of_order``: these late ones;
+    ``duplicates``: frames with the number of the one before.
     """
 
     average: float = 0.0

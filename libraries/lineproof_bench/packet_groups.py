@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,24 +26,8 @@ class Delay:
     most: float = math.inf
 
 
-def bucket_of(usec: float) -> int:
-    """The key of TRex's latency histogram: one digit and zeros, 0 below 10 µs."""
-    if usec < 10:
-        return 0
-    unit = 10
-    while usec >= 10 * unit * (1 - 1e-9):
-        unit *= 10
-    return int(usec / unit + 1e-9) * unit
-
-
-def bucket_bounds(least: float, most: float) -> list[float]:
-    """The bounds of TRex's buckets within *least* … *most*, in µs, without the two themselves."""
-    found: list[float] = []
-    unit = 10
-    while unit <= most:
-        found += [float(digit * unit) for digit in range(1, 10) if least < digit * unit < most]
-        unit *= 10
-    return found
+_BUCKETS = [*range(2048), *(low << shift for shift in range(1, 14) for low in range(1024, 2048))]
+"""The lower ends of the buckets of TRex's fine histogram, in µs."""
 
 
 @dataclass(slots=True)
@@ -144,13 +129,10 @@ def _highest(delay: Delay, frames: int) -> float:
 
 
 def _histogram(delay: Delay, frames: int, highest: float) -> dict[int, int]:
-    """Return so many frames in TRex's buckets."""
-    bounds = [delay.least, *bucket_bounds(delay.least, highest), highest]
-    shares = [math.exp(-(bound - delay.least) / _wait(delay)) for bound in bounds]
-    buckets: dict[int, int] = {}
-    for low, above, below in zip(bounds, shares, shares[1:], strict=False):
-        key = bucket_of(low)
-        buckets[key] = buckets.get(key, 0) + math.floor(frames * (above - below))
-    # the remainder of rounding down goes to the bucket with most frames
-    buckets[max(buckets, key=lambda key: buckets[key])] += frames - sum(buckets.values())
-    return buckets
+    """Return so many frames in fine buckets: as many up to the end of each as is most likely."""
+    first = bisect_right(_BUCKETS, delay.least)
+    last = max(first, bisect_left(_BUCKETS, highest))
+    ends = _BUCKETS[first:last]
+    below = [0, *(round(-frames * math.expm1((delay.least - end) / _wait(delay))) for end in ends), frames]
+    rows = zip(_BUCKETS[first - 1 : last], below, below[1:], strict=False)
+    return {low: after - before for low, before, after in rows if after > before}

@@ -66,6 +66,21 @@ def test_no_traffic_unless_asked(tmp_path: Path):
     assert words in found.stdout
 
 
+@pytest.mark.parametrize(
+    ("habits", "line"),
+    [
+        ("", "ok       latency: counted in histograms of three digits"),
+        ("habits: [{kind: coarse latency}]\n", "warning  latency: counted in histograms of one digit"),
+    ],
+)
+def test_a_server_that_counts_latency_coarsely_is_a_warning(tmp_path: Path, habits: str, line: str) -> None:
+    home = robot_run.project(tmp_path)
+    file = home / "variables" / "testbeds" / "simulated.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + habits, encoding="utf-8")
+    found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--listen", "0", root=home)
+    assert line in found.stdout and ("start it with --hdrh" in found.stdout) == bool(habits), found.stdout
+
+
 # -- as hardware: a simulated testbed that was started outside the test
 
 

@@ -1,6 +1,7 @@
 """Profiles as stream data, compared with bytes calculated by hand."""
 
 import struct
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.core.traffic.stream_flows import address_ranges
-from lineproof.generators.base import Direction
-from lineproof.generators.streams import Stream, burst_streams, frame_bytes, profile_streams
+from lineproof.generators.base import Direction, Probe
+from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
 from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import Flow, flow_of, spread
 from support.catalogue import CATALOGUE
@@ -59,6 +60,41 @@ def test_a_mix_has_one_stream_per_size_and_shares_sum_to_1() -> None:
     assert [item.share for item in mixed] == pytest.approx([28 / 48, 16 / 48, 4 / 48])
     assert sum(item.share for item in mixed) == pytest.approx(1)
     assert [item.gap for item in mixed] == [0, 0.1, 0.2]
+
+
+def probes_of(words: str, pps: float = 1200.0) -> list[Stream]:
+    found = profile_streams(CATALOGUE.profile(words.split()), BACK, Probe(pps))
+    return [item for item in found if item.group is not None]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("64b", [(64, 1200)]),
+        ("imix", [(64, 700), (594, 400), (1518, 100)]),
+        ("imix-66 ipv6", [(82, 700), (594, 400), (1518, 100)]),  # 66 bytes have no room
+        ("82b ipv6", [(82, 1200)]),
+    ],
+)
+def test_probe_frames_are_of_each_size_in_the_mixs_ratio(words: str, expected: list[tuple[int, int]]) -> None:
+    probes = probes_of(words)
+    assert [(len(item.frame) // 2 + 4, round(item.pps)) for item in probes] == expected
+    assert all(item.share == 0 and item.variables == probes[0].variables for item in probes)
+    assert [item.group for item in probes] == probe_groups(CATALOGUE.profile(words.split()), BACK)
+
+
+def test_probe_frames_of_the_sizes_are_spread_over_the_trial() -> None:
+    probes = probes_of("imix")
+    # none begins so late that a trial has fewer of its frames
+    assert all(item.gap < 1e6 / item.pps for item in probes)
+    moments = sorted(item.gap + number * 1e6 / item.pps for item in probes for number in range(round(item.pps)))
+    assert min(later - earlier for earlier, later in pairwise(moments)) > 100
+
+
+def test_no_two_ports_or_sizes_have_the_same_packet_group() -> None:
+    imix = CATALOGUE.profile(["imix"])
+    groups = [number for port in range(256) for number in probe_groups(imix, Direction(port, port ^ 1))]
+    assert len(set(groups)) == len(groups) == 3 * 256 and max(groups) < 1 << 16
 
 
 def test_a_frame_too_small_for_its_headers_is_refused() -> None:

@@ -14,7 +14,6 @@ from golden import net
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
-from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
@@ -32,7 +31,9 @@ from lineproof.core.trial import (
     Outcome,
     Problem,
 )
+from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.quantities import cycles
+from support.made_testbeds import probe_group
 from support.paths import VARIABLES
 
 SEEDS = 40_000
@@ -252,11 +253,12 @@ class _Instruments:
             self._reading = router.reading()
             during(self._wait)
             readings = {"during_ended": self._covered + 0.05 + self._reading[2]}
-        probes = tuple(
-            LatencyCount(port, 1 - port, sent, received, 50.0, max(histogram), 10.0, histogram, out_of_order=disorder)
-            for port, (sent, received, disorder, histogram) in enumerate(made.probes)
-        )
-        return Outcome(load, duration, made.took, 0.0, rows, problems, readings, probes)
+        probes = [
+            probe_group(rows, sent, received, max(rows), tx_port=port, rx_port=1 - port, out_of_order=disorder)
+            for port, (sent, received, disorder, rows) in enumerate(made.probes)
+        ]
+        latency = probe_counts(probes, max(duration, made.took))
+        return Outcome(load, duration, made.took, 0.0, rows, problems, readings, latency)
 
     def _wait(self, seconds: float) -> None:
         self._covered = seconds

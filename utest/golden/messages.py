@@ -41,6 +41,7 @@ from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams
+from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.methods.budget import duration_text
 from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
@@ -55,6 +56,7 @@ from lineproof.session.judging import Judge
 from lineproof.session.router_watch import RouterWatch
 from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
+from support.made_testbeds import probe_group
 from support.paths import VARIABLES
 from support.pure_router import EVERY_TRIAL, PureRouter
 from support.why_evidence import (
@@ -357,9 +359,9 @@ def _latency() -> Mapping[str, str]:
 
     def t(histogram: Mapping[int, int], lost: float = 0, faults: tuple[Problem, ...] = (), **more: Any) -> T:
         came = sum(histogram.values())
-        fields = {"sent": came, "received": came, "maximum": float(max(histogram, default=0)), **more}
-        probes = tuple(LatencyCount(at, 1 - at, mean=20.0, minimum=5.0, histogram=histogram, **fields) for at in (0, 1))
-        return T((lost,), faults=faults, probes=probes)
+        fields = {"sent": came, "received": came, "maximum": float(max(histogram, default=0)), "minimum": 5.0, **more}
+        probes = [probe_group(histogram, tx_port=at, rx_port=1 - at, **fields) for at in (0, 1)]
+        return T((lost,), faults=faults, probes=probe_counts(probes, 1.0))
 
     fast = t({20: 20_000})
     own = {"load_pps": 1e6, "frames": 900, "mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10, "minimum_us": 2}

@@ -45,6 +45,15 @@ def test_a_percentile_needs_room_for_its_probe_frames(goal: str, words: str) -> 
         found.requirement(f"64b unidirectional {words} at {0.99 * least:.0f} pps")
 
 
+def test_probe_frames_of_more_groups_than_trex_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "imix bidirectional latency p99 ≤ 100 µs at 1 Mpps each way"
+    monkeypatch.setattr("lineproof.session.plan.MOST_PROBE_GROUPS", 6)
+    plan("standard").requirement(words)
+    monkeypatch.setattr("lineproof.session.plan.MOST_PROBE_GROUPS", 5)
+    with pytest.raises(SentenceError, match="of 3 sizes from 2 ports are 6 packet groups; expected at most 5"):
+        plan("standard").requirement(words)
+
+
 def test_no_sample_shows_that_nothing_is_reordered() -> None:
     with pytest.raises(SentenceError, match="expected more than that"):
         plan("standard").requirement("64b unidirectional reorders ≤ 0% at 1 Mpps")

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from lineproof.core.deciding import Decision, TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
-from lineproof.core.latency import LatencyCount, bucket_end
+from lineproof.core.latency import LatencyCount, Resolution
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
@@ -131,9 +132,18 @@ def probe_frames(
 ) -> LatencyCount:
     """Return probe frames: {lower end of TRex's bucket in µs: frames}. *late*: out of order."""
     timed = sum(histogram.values())
-    most = float(bucket_end(max(histogram, default=0)))
+    most = float(Resolution.ONE_DIGIT.end(max(histogram, default=0)))
     came = timed if received is None else received
     return LatencyCount(0, 1, timed if sent is None else sent, came, most / 2, most, 5.0, histogram, late, copies)
+
+
+def probe_group(
+    histogram: Mapping[int, int], sent: int, received: int, maximum: float = 50.0, **more: Any
+) -> dict[str, Any]:
+    """Return one packet group of TRex's, as the client answers it: the coarse *histogram*; ``hdrh``: the fine one."""
+    coarse = {str(key): frames for key, frames in histogram.items()}
+    counts = {"tx_port": 0, "rx_port": 1, "sent": sent, "received": received, "mean": 50.0, "maximum": maximum}
+    return {**counts, "histogram": coarse, "hdrh": "", **more}
 
 
 def powered(watts: float, idle: float | None = None, error: float = 0.1, testbed: Measure | None = None) -> Measure:

@@ -29,6 +29,7 @@ from .host_checks import (
     firmware_checks,
     flow_control_check,
     host_checks,
+    latency_check,
     noise_checks,
     ok,
     place_checks,
@@ -190,6 +191,7 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     yield from _card(session)
     yield from firmware_checks(session)
     yield from place_checks(session)
+    yield from latency_check(session)
     yield from noise_checks(session, listen)
 
 

@@ -12,6 +12,7 @@ from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
 from ..evidence.tables import known_rows, pcie_text
 from ..generators.base import GeneratorPort
+from ..generators.trex.driver import TrexGenerator
 from ..session.links import dropped_by_card
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
@@ -202,6 +203,26 @@ def _nodes_text(first: GeneratorPort, second: GeneratorPort) -> str:
         return "no NUMA node reported"
     shown = " and ".join("none" if port.numa is None else f"{port.numa}" for port in (first, second))
     return f"NUMA node {shown}" if len(nodes) > 1 else f"NUMA node {first.numa}"
+
+
+def latency_check(session: Session) -> Iterator[Check]:
+    """Return whether TRex counts latency in fine histograms; nothing of another generator."""
+    driver = session.generator.driver
+    if not isinstance(driver, TrexGenerator):
+        return
+    try:
+        fine = driver.has_fine_latency(session.plan.probe[0])
+    except TestbedError as error:
+        yield warning("latency", f"how finely it is counted is not known: {error}")
+        return
+    if fine:
+        yield ok("latency", "counted in histograms of three digits")
+    else:
+        yield warning(
+            "latency",
+            "counted in histograms of one digit, so limits near a router's figure are INCONCLUSIVE: end TRex, and start"
+            " it with --hdrh",
+        )
 
 
 LISTEN_SECONDS = 10.0

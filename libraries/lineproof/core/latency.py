@@ -1,11 +1,7 @@
 """Latency of one trial as a generator counts it: a histogram of probe frames, and the bounds that it proves.
 
-Terms: RFC 1242 3.8 (latency), RFC 2544 26.2, RFC 5481 4.2 (packet delay variation). The histogram has few buckets, so a
-percentile is known only to lie within a bucket: bounds are kept, and a verdict uses the bound that is worse for it.
-
-What TRex's histogram holds (v3.08, ``src/time_histogram.cpp``): frames of 10 µs to less than 1 s in buckets of one
-digit. A later frame is in none. The bucket 0 (less than 10 µs) is the highest count that this bucket ever had in the
-server's life: no reset takes it back, so it may be of an earlier trial. It is absent if the trial had no such frame.
+Terms: RFC 1242 3.8 (latency), RFC 2544 26.2, RFC 5481 4.2 (packet delay variation). A percentile is known only to lie
+within a bucket of the histogram: bounds are kept, and a verdict uses the bound that is worse for it.
 """
 
 from __future__ import annotations
@@ -15,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Self
 
 from ..errors import SentenceError
@@ -28,9 +25,6 @@ NAMED_STATISTICS = ("min", "mean", "max")
 FRAMES_BEYOND_PERCENTILE = 10
 """Probe frames above a percentile that a trial has room for, if the load allows: then its bounds are close."""
 
-FIRST_BUCKET, LATER = 10, 1_000_000
-"""µs: TRex's histogram holds frames from the one to the other exactly."""
-
 LOST = math.inf
 """A lost frame is later than any limit."""
 
@@ -40,8 +34,20 @@ PERFECT = -1.0
 Errors = tuple[float, float]
 """How often the lower, and the upper bound of a percentile may be wrong, 0 to 1: it is that of a sample."""
 
-_FAR_BELOW = 100_000
-"""µs: if no frame is known to be later, nothing overtook a frame that is later than ``LATER`` for 0.9 s."""
+
+class Resolution(Enum):
+    """How wide the buckets of a histogram are."""
+
+    ONE_DIGIT = "one digit"
+    """From 0, 10, 20 … 90, 100, 200 … 900 000 µs on, as far as the next one; from 1 s on without an end."""
+    THREE_DIGITS = "three digits"
+    """An HDR histogram's of whole µs: 2048 of 1 µs, then 1024 of 2 µs, 1024 of 4 µs …"""
+
+    def end(self, low: float) -> float:
+        """Return the end in µs of the bucket that begins at *low* µs; one digit: 0 → 10, 90 → 100, 100 → 200."""
+        if self is Resolution.THREE_DIGITS:
+            return low + (1 << max(0, int(low).bit_length() - 11))
+        return math.inf if low >= 1_000_000 else low + 10.0 ** max(1, len(str(int(low))) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ def time_words(bounds: Bounds) -> str:
 class LatencySpread:
     """The latencies of all probe frames that were sent, as far as they are known.
 
-    ``best`` and ``worst`` for the router: {lower end of a bucket in µs, LATER, or LOST: frames}, of the same number of
+    ``best`` and ``worst`` for the router: {lower, upper end of a bucket in µs, or LOST: frames}, of the same number of
     frames each.
     """
 
@@ -116,16 +122,16 @@ class LatencySpread:
         best, worst = self.best, self.worst
         if statistic.variation:
             best, worst = _as_fast_as_any(best), _as_fast_as_any(worst)
-        low, high = _low(best, statistic, errors[0]), _high(worst, statistic, errors[1])
+        first, last = ranks(sum(best.values()), statistic.share or 0.0, *errors)
+        low, high = _figure(best, statistic, first), _figure(worst, statistic, last)
         if not statistic.variation:
             return Bounds(low, max(low, high))
-        least = Statistic("min")
-        fastest = _low(best, least), _high(worst, least)
+        fastest = min(best), min(worst)
         if math.isinf(fastest[0]):
             return UNKNOWN  # no frame came, from which others could vary
         # a lost frame varies beyond any limit
         low = low if math.isinf(low) else max(0.0, low - max(slowest, fastest[1]))
-        return Bounds(low, max(low, high - min(fastest[0], LATER)))
+        return Bounds(low, max(low, high - max(0.0, fastest[0])))
 
     def with_lost(self, most: float, certain: float = 0.0) -> LatencySpread:
         """Return it with frames more that may be lost: so many at most, and so many certainly."""
@@ -153,10 +159,11 @@ def pooled(spreads: Sequence[LatencySpread], perfect: int = 0) -> LatencySpread:
 class LatencyCount:
     """The probe frames of one direction in one trial. Times in µs.
 
-    ``histogram``: {lower end of a bucket: frames}, in TRex's buckets: one digit and zeros, 0 for less than 10 µs.
-    ``mean``, ``maximum`` and ``minimum`` (None: not reported) are the generator's own readings: TRex smooths the mean
-    over the last second or two, and its maximum leaves out the first half second. ``elsewhere``: received at another
-    port than ``rx_port``; the histogram has them too.
+    ``histogram``: {lower end of a bucket: frames}, whose upper end ``resolution`` knows; frames that it lacks may have
+    any latency, and ``doubt`` says in words why it lacks some, or is coarse. ``mean``, ``maximum`` and ``minimum``
+    (None: not reported) are the generator's own readings: TRex smooths the mean over the last second or two, and its
+    maximum leaves out the first half second. ``elsewhere``: received at another port than ``rx_port``; the histogram
+    has them too.
     """
 
     tx_port: int
@@ -170,6 +177,31 @@ class LatencyCount:
     out_of_order: int = 0
     duplicates: int = 0
     elsewhere: int = 0
+    resolution: Resolution = Resolution.ONE_DIGIT
+    doubt: str = ""
+
+    @classmethod
+    def of_groups(cls, counts: Sequence[Self]) -> Self:
+        """Return the probe frames of several groups of one direction together, of one resolution."""
+        if len(counts) == 1:
+            return counts[0]
+        first, came = counts[0], sum(count.received for count in counts)
+        return cls(
+            first.tx_port,
+            first.rx_port,
+            sum(count.sent for count in counts),
+            came,
+            math.fsum(count.mean * count.received for count in counts) / max(1, came),
+            max(count.maximum for count in counts),
+            min((count.minimum for count in counts if count.minimum is not None), default=None),
+            sum((Counter(count.histogram) for count in counts), Counter()),
+            sum(count.out_of_order for count in counts),
+            # frames that came twice in one group do not replace lost ones of another
+            sum(count._copies for count in counts),
+            sum(count.elsewhere for count in counts),
+            first.resolution,
+            next(filter(None, (count.doubt for count in counts)), ""),
+        )
 
     @property
     def lost(self) -> int:
@@ -178,71 +210,37 @@ class LatencyCount:
 
     @property
     def unplaced(self) -> int:
-        """Received frames in no bucket from 10 µs on: faster, or later than 1 s. Negative: a reading is wrong."""
-        return self.received + self.elsewhere - sum(self._placed.values())
+        """Received frames that are in no bucket. Negative: a reading is wrong."""
+        return self.received + self.elsewhere - sum(self.histogram.values())
 
-    @property
-    def unexplained(self) -> int:
-        """Received frames that are in no bucket at all."""
-        return max(0, self.unplaced - self.histogram.get(0, 0))
-
-    def most_late(self, seconds: float) -> int:
-        """The most of the :attr:`unplaced` frames that may be later than 1 s, in a trial of *seconds*.
-
-        The bucket 0 does not show that they were fast: it may be of an earlier trial. Their order does. A frame that
-        is 1 s late and not overtaken holds up all that follow: those sent within the next 0.9 s are later than 100 ms,
-        or lost, and if it is among the last ones, it is the maximum. Otherwise it came out of order.
-        """
-        if self.unplaced <= 0:
-            return 0
-        disorder = self.out_of_order + self.duplicates
-        followed = (self.lost + disorder + 1) * seconds <= 0.9 * self.sent
-        latest = max(self._placed, default=0.0)
-        if followed and not self.unexplained and latest < _FAR_BELOW and 0 < self.maximum < _FAR_BELOW:
-            return min(self.unplaced, disorder)
-        return self.unplaced
-
-    def spread(self, seconds: float, lost: float = math.inf, excused: float = 0) -> LatencySpread | None:
-        """Return what the counts of a trial of *seconds* prove. None where nothing was sent, or the counts contradict.
+    def spread(self, lost: float = math.inf, excused: float = 0) -> LatencySpread | None:
+        """Return what the counts prove. None where nothing was sent, or the counts contradict.
 
         *lost*: the most probe frames whose loss is the router's; any others are unknown. *excused*: the most frames
         that a problem of the testbed may have made late.
         """
         if self.sent <= 0 or self.unplaced < 0:
             return None
-        # two readings agree, and both begin anew with each trial
-        late = self.unexplained if self.maximum >= LATER else 0
-        most_late, strangers = self.most_late(seconds), self.elsewhere + self._copies
-        best: Counter[float] = Counter({**self._placed, 0: self.unplaced - late, LATER: late})
-        worst: Counter[float] = Counter({**self._placed, 0: self.unplaced - most_late, LATER: most_late})
+        best, worst = Counter[float]({0.0: self.unplaced}), Counter[float]({LOST: self.unplaced})
+        for key, frames in self.histogram.items():
+            best[key] += frames
+            worst[self.resolution.end(key)] += frames
+        strangers = self.elsewhere + self._copies
         _remove(best, strangers, latest=True)
         _remove(worst, strangers, latest=False)
         certain = min(self.lost, math.floor(min(lost, self.lost)))
         best[LOST] += certain
-        best[0] += self.lost - certain
+        best[0.0] += self.lost - certain
         worst[LOST] += self.lost
         if excused:
             kept = best.total()
             _remove(best, min(kept, math.ceil(min(excused, kept))), latest=True)
-            best[0] += kept - best.total()
+            best[0.0] += kept - best.total()
         return LatencySpread(+best, +worst)
-
-    @property
-    def _placed(self) -> dict[float, int]:
-        return {float(key): frames for key, frames in self.histogram.items() if key >= FIRST_BUCKET and frames}
 
     @property
     def _copies(self) -> int:
         return min(self.received, max(self.duplicates, self.received - self.sent))
-
-
-def bucket_end(key: float) -> float:
-    """Return the end of TRex's bucket that begins at *key* µs: 0 → 10, 10 → 20, 90 → 100, 100 → 200."""
-    if key >= LATER:
-        return math.inf
-    if key < 0:
-        return 0.0
-    return key + 10 ** (len(str(int(key))) - 1) if key >= FIRST_BUCKET else FIRST_BUCKET
 
 
 def _as_fast_as_any(frames: Mapping[float, int]) -> Mapping[float, int]:
@@ -258,29 +256,16 @@ def _remove(frames: Counter[float], number: int, latest: bool) -> None:
         number -= taken
 
 
-def _low(frames: Mapping[float, int], statistic: Statistic, error: float = 0.5) -> float:
+def _figure(frames: Mapping[float, int], statistic: Statistic, rank: int) -> float:
+    """Return the statistic of *frames* in µs; a percentile is the latency of the frame with that *rank*, from 1."""
     if statistic.name == "mean":
         return math.fsum(max(0.0, key) * count for key, count in frames.items()) / sum(frames.values())
     if statistic.share is None:
         return max(0.0, (min if statistic.name == "min" else max)(frames))
-    rank, _ = ranks(sum(frames.values()), statistic.share, error, 0.5)
-    return max(0.0, _of_rank(frames, rank)) if rank else 0.0
-
-
-def _high(frames: Mapping[float, int], statistic: Statistic, error: float = 0.5) -> float:
-    if statistic.name == "mean":
-        return math.fsum(bucket_end(key) * count for key, count in frames.items()) / sum(frames.values())
-    if statistic.share is None:
-        return bucket_end((min if statistic.name == "min" else max)(frames))
-    total = sum(frames.values())
-    _, rank = ranks(total, statistic.share, 0.5, error)
-    return math.inf if rank > total else bucket_end(_of_rank(frames, rank))
-
-
-def _of_rank(frames: Mapping[float, int], rank: int) -> float:
-    """Return the bucket of the frame with that rank: 1 is the fastest."""
+    if rank < 1:
+        return 0.0
     for key in sorted(frames):
         rank -= frames[key]
         if rank <= 0:
-            break
-    return key
+            return max(0.0, key)
+    return math.inf

@@ -55,7 +55,7 @@ _LATENCY_KEYS = {
     key.removesuffix("_us"): key
     for key in (
         *("tx_port", "rx_port", "sent", "received", "mean_us", "minimum_us", "maximum_us"),
-        *("histogram_us", "out_of_order", "duplicates", "elsewhere"),
+        *("histogram_us", "out_of_order", "duplicates", "elsewhere", "resolution", "doubt"),
     )
 }
 """The fields of a latency count -> their keys, in the order of the file."""
@@ -116,7 +116,8 @@ def _read_problem(data: Any) -> Problem:
 
 def _latency_data(count: LatencyCount) -> dict[str, Any]:
     found = {key: getattr(count, name) for name, key in _LATENCY_KEYS.items()}
-    return {**found, "histogram_us": {str(key): frames for key, frames in count.histogram.items()}}
+    histogram = {str(key): frames for key, frames in count.histogram.items()}
+    return {**found, "histogram_us": histogram, "resolution": count.resolution.value}
 
 
 def step_down_data(found: StepDown) -> dict[str, Any]:

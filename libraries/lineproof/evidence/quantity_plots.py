@@ -8,11 +8,12 @@ that are set aside are hatched and have no part in the scale.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ..core.bounds import Bounds
-from ..core.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
+from ..core.latency import LOST, LatencyCount
 from ..core.quantity import Promise
 from ..core.step_down import StepDown
 from ..core.trial import Trial
@@ -108,21 +109,23 @@ def _draw_range(frame: PlotFrame, x: float, figure: Bounds, highest: float, plac
 
 
 def _draw_histogram(frame: PlotFrame, demand: Demand, promise: Promise, trials: Sequence[Trial]) -> None:
-    """The probe frames of all trials that count, by latency, on a logarithmic scale."""
+    """The probe frames of all trials that count, by latency, on a logarithmic scale; each at the end of its bucket."""
     counted = [trial for trial in trials if not is_set_aside(trial)]
     found: dict[str, Counter[float]] = {}
-    for trial in counted:
-        for count in trial.outcome.latency:
-            if spread := count.spread(trial.seconds.high):
-                found.setdefault(_direction(count), Counter()).update(spread.worst)
+    for count in (count for trial in counted for count in trial.outcome.latency):
+        if spread := count.spread():
+            found.setdefault(_direction(count), Counter()).update(spread.worst)
     limit, label = demand.number, f"limit {demand}"
-    placed = [key for frames in found.values() for key in frames if key < LATER]
+    placed = [key for frames in found.values() for key in frames if key < LOST]
     if promise.statistic is not None and promise.statistic.variation:
         limit, label = limit + min(placed, default=0.0), f"limit: {demand.text()} later than the fastest frame"
-    buckets = _buckets(max([*placed, limit])) + sorted(
-        {key for frames in found.values() for key in (LATER, LOST) if frames[key]}
-    )
-    columns, most = len(buckets), max((max(frames.values()) for frames in found.values()), default=1)
+    edges = _edges(min([*placed, limit]), max([*placed, limit]), limit)
+    edges += [LOST] * any(frames[LOST] for frames in found.values())
+    bars = {name: Counter[int]() for name in found}
+    for name, frames in found.items():
+        for key, number in frames.items():
+            bars[name][bisect_left(edges, key)] += number
+    columns, most = len(edges), max((max(frames.values()) for frames in bars.values()), default=1)
     decades = math.ceil(math.log10(most)) + 0.6
 
     def share(frames: float) -> float:
@@ -130,42 +133,38 @@ def _draw_histogram(frame: PlotFrame, demand: Demand, promise: Promise, trials: 
 
     marks = ((share(10**power), f"{10**power:,}") for power in range(math.ceil(decades - 0.3)))
     frame.scale(marks, "probe frames", "latency [µs], from each figure up to the next")
-    for column, key in enumerate(buckets):
+    for column, (low, high) in enumerate(zip([0.0, *edges], edges, strict=False)):
         width = 0.84 / max(1, len(found))
-        late = key >= LATER or key >= limit
-        for place, frames in enumerate(found.values()):
-            if not frames[key]:
+        for place, bar in enumerate(bars.values()):
+            if not bar[column]:
                 continue
             left = frame.x(column - 0.42 + place * width, columns)
-            height = share(frames[key]) * AXES_HEIGHT
+            height = share(bar[column]) * AXES_HEIGHT
             box = (left, frame.bottom - height, width * 0.94 / columns * (RIGHT - LEFT), height)
-            if late:
+            if low >= limit or high == LOST:
                 frame.hatched(box, LOST_COLOUR, Hatch.CROSSED, "later than the limit, or lost")
             else:
                 frame.area(box, place)
             if columns * len(found) <= 20:
                 middle = left + box[2] / 2, box[1] - 4
-                frame.picture.text(*middle, f"{frames[key]:,}", LABEL_SIZE, TEXT_COLOUR, anchor="middle")
-        if columns <= 16 or key >= LATER or not column or f"{key:g}".strip("0") == "1":
-            name = "lost" if key == LOST else "1 s" if key == LATER else f"{key:g}"
-            frame.name_below(frame.x(column, columns), name)
+                frame.picture.text(*middle, f"{bar[column]:,}", LABEL_SIZE, TEXT_COLOUR, anchor="middle")
+        if columns <= 16 or high == LOST or not column or f"{low:g}".strip("0") == "1":
+            frame.name_below(frame.x(column, columns), "late, lost" if high == LOST else f"{low:g}")
     for place, name in enumerate(found):
         frame.area_sign(f"probe frames {name}", place)
-    at = next((column for column, key in enumerate(buckets) if key <= limit < bucket_end(key)), columns - 1)
-    inside = (limit - buckets[at]) / (bucket_end(buckets[at]) - buckets[at])
-    x = frame.x(at - 0.5 + (inside if math.isfinite(inside) else 0.0), columns)
+    x = frame.x(edges.index(limit) + 0.5, columns)
     frame.limit((x, frame.top), (x, frame.bottom), label)
     frame.not_shown(len(trials) - len(counted), len(trials))
     if not found:
         frame.note("no probe frames are known")
 
 
-def _buckets(last: float) -> list[float]:
-    """The lower ends of TRex's buckets up to that of *last* µs."""
-    found = [0.0]
-    while bucket_end(found[-1]) <= min(last, LATER / 2):
-        found.append(bucket_end(found[-1]) if found[-1] else float(FIRST_BUCKET))
-    return found
+def _edges(least: float, most: float, limit: float) -> list[float]:
+    """The ends of columns of one digit, from that of *least* µs to that of *most*, and *limit*."""
+    found = [1.0 if least < 10 else 10.0]
+    while found[-1] < most:
+        found.append(found[-1] + 10.0 ** (len(str(int(found[-1]))) - 1))
+    return sorted({*found, limit})
 
 
 def _direction(count: LatencyCount) -> str:

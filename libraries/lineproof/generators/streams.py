@@ -23,6 +23,9 @@ VARYING_BYTES = {4: (12, 16), 6: (20, 36)}
 PROBE_PAYLOAD = 16
 """Payload bytes into which TRex writes number and time of a probe frame (its flow_stat_payload_header)."""
 
+MOST_PROBE_GROUPS = 128
+"""Packet groups of probe frames that TRex counts at a time, on all ports (MAX_FLOW_STATS_PAYLOAD of v3.08)."""
+
 STREAM_GAP = 0.1
 """Microseconds between the starts of the sizes of a mix, as in TRex's own mixes: no burst at the start."""
 
@@ -74,7 +77,7 @@ class Stream:
 
 
 def profile_streams(profile: Profile, direction: Direction, probe: Probe | None = None) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *direction*: one per size or captured frame, and *probe*.
+    """The streams of *profile* for the sending port of *direction*: one per size or captured frame, and of *probe* too.
 
     All carry the destination MAC address of *direction*, if it has one.
 
@@ -85,7 +88,7 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
         raise ValueError("these frames have their own addresses, which fit the first pair of ports only")
     if profile.program is not None:
         if probe is not None:
-            probe_size(profile, profile.frames[0])
+            probe_shares(profile)
         if direction.swapped and profile.one_direction_reason:
             raise ValueError(profile.one_direction_reason)
         rows, pattern = profile.program.directions[direction.swapped], profile.program.patterns[direction.swapped]
@@ -109,9 +112,11 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
 
     found = [stream(item, share, round(STREAM_GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
     if probe is not None:
-        # of the most frequent size and in the same flows, so that it waits in the same queues
-        item = FrameClass(probe_size(profile, most_frequent_frame(profile)))
-        found.append(replace(stream(item, 0.0, 0.0), group=probe_group_id(direction), pps=probe.pps))
+        # of each size and in the same flows, so that they wait in the same queues; not all sizes at the same moment
+        sizes, groups = probe_shares(profile), probe_groups(profile, direction)
+        for place, (size, share) in enumerate(sizes.items()):
+            gap = round(1e6 / probe.pps / share * place / len(sizes), 1)
+            found.append(replace(stream(FrameClass(size), 0.0, gap), group=groups[place], pps=probe.pps * share))
     return tuple(found)
 
 
@@ -148,14 +153,21 @@ def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[
     return tuple(replace(stream, burst=count) for stream, count in zip(found, counts, strict=True) if count)
 
 
-def probe_group_id(direction: Direction) -> int:
-    """The packet group of the probe frames of *direction*."""
-    return direction.tx_port + 1
+def probe_groups(profile: Profile, direction: Direction) -> list[int]:
+    """The packet groups of the probe frames of *direction*, one for each size: TRex has one stream in a group."""
+    return [direction.tx_port + 1 + 256 * place for place in range(len(probe_shares(profile)))]
 
 
-def most_frequent_frame(profile: Profile) -> FrameClass:
-    """The frames with the largest share."""
-    return max(profile.shares(), key=lambda row: row[1])[0]
+def probe_shares(profile: Profile) -> dict[int, float]:
+    """The sizes of probe frames in bytes with FCS, and the share of each: as in the load, where it has room for probes.
+
+    Raises ValueError for frames that cannot be probes.
+    """
+    found: dict[int, float] = {}
+    for frame, share in profile.shares():
+        size = probe_size(profile, frame)
+        found[size] = found.get(size, 0.0) + share
+    return found
 
 
 def probe_size(profile: Profile, frame: FrameClass) -> int:

@@ -130,7 +130,7 @@ def own_latency(outcome: Outcome) -> OwnLatency | None:
     """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
     found = []
     for count in outcome.latency:
-        spread = count.spread(outcome.duration)
+        spread = count.spread()
         bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
         if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
             return None

@@ -20,7 +20,7 @@ from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
 from ..generators.abilities import Abilities, Method
 from ..generators.kinds import generator_kind, refusal
-from ..generators.streams import probe_size
+from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pairs, named_file, read_platform
@@ -228,10 +228,14 @@ class Plan:
         _check_fixed_streams(sentence, found.profile, load)
         if "probes" in found.quantity.needs:
             try:
-                for frame in found.profile.frames:
-                    probe_size(found.profile, frame)
+                sizes = len(probe_shares(found.profile))
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
+            if sizes * (ports := found.pairs * (1 + found.bidirectional)) > MOST_PROBE_GROUPS:
+                raise SentenceError(
+                    f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
+                    f" expected at most {MOST_PROBE_GROUPS}"
+                )
         if "runtime" in found.quantity.needs and self.software.shell != "vpp":
             raise SentenceError(
                 f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"

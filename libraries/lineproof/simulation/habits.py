@@ -24,7 +24,9 @@ class RouterHabits(Config):
     link_poll: Seconds = 0.0
 
 
-HabitKind = Literal["gateway unknown at start", "silent gateway", "own frames only", "promiscuous off at acquire"]
+HabitKind = Literal[
+    "gateway unknown at start", "silent gateway", "own frames only", "promiscuous off at acquire", "coarse latency"
+]
 
 
 class Habit(Config):
@@ -33,7 +35,8 @@ class Habit(Config):
     ``gateway unknown at start``: the server was started before the router had addresses, and knows an IPv4 gateway
     without its MAC address. ``silent gateway``: likewise, and nobody answers when it is asked for. ``own frames only``:
     the card drops frames that are addressed to another MAC address than its own, and counts them nowhere, unless it is
-    promiscuous. ``promiscuous off at acquire``: whoever acquires the port finds it not promiscuous.
+    promiscuous. ``promiscuous off at acquire``: whoever acquires the port finds it not promiscuous. ``coarse latency``:
+    the server was started without ``--hdrh``.
     """
 
     kind: HabitKind

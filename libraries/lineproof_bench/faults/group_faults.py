@@ -9,14 +9,13 @@ from lineproof.simulation.faults import InjectedFault
 
 from ..backend import FlowCounters, LatencyCounters, StreamTraffic
 from ..model.injected_loss import LossyModel
-from ..packet_groups import bucket_of
 from .added_frames import AddedFrames
 
 OVERTAKEN, LATE, DUPLICATED = "overtaken", "late", "twice"
 _COUNTED_AS = {"reordered frames": OVERTAKEN, "late frames": LATE, "duplicated frames": DUPLICATED}
 
-HOW_LATE = 1_500_000.0
-"""µs: a late frame's latency, beyond TRex's histogram and within the wait for frames in transit."""
+HOW_LATE = 1_500_000
+"""µs: a late frame's latency, beyond TRex's coarse histogram and within the wait for frames in transit."""
 
 
 class GroupFaults:
@@ -99,11 +98,10 @@ def _with_late_frames(found: LatencyCounters, late: int) -> LatencyCounters:
         left -= taken
     frames = sum(found.histogram.values())
     average = found.average + (HOW_LATE - found.average) * late / frames if frames else 0.0
-    key = bucket_of(HOW_LATE)
     return replace(
         found,
         average=average,
         total_max=max(found.total_max, HOW_LATE),
         last_max=max(found.last_max, HOW_LATE),
-        histogram={**histogram, key: histogram.get(key, 0) + late},
+        histogram={**histogram, HOW_LATE: histogram.get(HOW_LATE, 0) + late},
     )

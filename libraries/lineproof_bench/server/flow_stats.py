@@ -5,13 +5,19 @@ with a new ``ver_id``, which makes clients forget their former baseline.
 
 As in TRex v3.08 (``src/time_histogram.cpp``), a latency histogram leaves out frames later than 1 s. Its bucket 0 has
 the highest count that a group in the same place had there since the server began, if the group has any such frame.
+With ``--hdrh`` there is a fine one too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from lineproof.generators.trex.probe_counts import DIGITS, HIGHEST, LOWEST
 
 from ..backend import Backend, FlowCounters, LatencyCounters, SimulatedBackend
 from .nic import MOST_LATENCY_GROUPS, ServerCard
@@ -44,10 +50,12 @@ class _Group:
 
 
 class FlowStats:
-    """The groups in use on all ports, as *nic* counts them. *now* is the bench's clock in s."""
+    """The groups in use on all ports, as *nic* counts them. *now* is the bench's clock in s. *hdrh*: TRex's option."""
 
-    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
-        self._nic = nic or ServerCard()
+    def __init__(
+        self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None, hdrh: bool = True
+    ) -> None:
+        self._nic, self._hdrh = nic or ServerCard(), hdrh
         self._ports = [port.index for port in backend.ports]
         self._backend, self._now = backend, now
         self._groups: dict[int, _Group] = {}
@@ -97,7 +105,7 @@ class FlowStats:
             group.users.discard((port, stream.stream_id))
             if not group.users:
                 if group.rule == "latency":
-                    self._histogram(group, self._backend.latency_counters(stream.group.number))
+                    self._coarse(group, self._backend.latency_counters(stream.group.number))
                 del self._groups[stream.group.number]
 
     def active(self) -> dict[str, Any]:
@@ -125,13 +133,20 @@ class FlowStats:
             flows[str(number)] = self._flow(group, counted if group.seen else FlowCounters(counted.sent))
             if group.rule == "latency":
                 delays = self._backend.latency_counters(number) if group.seen else LatencyCounters()
-                latency[str(number)] = _latency(delays, self._histogram(group, delays))
+                histograms: dict[str, Any] = {"histogram": coarse} if (coarse := self._coarse(group, delays)) else {}
+                if self._hdrh:
+                    histograms["hdrh"] = fine(delays.histogram)
+                latency[str(number)] = _latency(delays, histograms)
         shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
         return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}
 
-    def _histogram(self, group: _Group, found: LatencyCounters) -> dict[str, int]:
-        short = self._most_short[group.place] = max(found.histogram.get(0, 0), self._most_short.get(group.place, 0))
-        return {str(key): count if key else short for key, count in found.histogram.items() if count and key < LATER}
+    def _coarse(self, group: _Group, found: LatencyCounters) -> dict[str, int]:
+        histogram = Counter[int]()
+        for usec, count in found.histogram.items():
+            unit = 10 ** (len(str(usec)) - 1)
+            histogram[usec // unit * unit if usec >= 10 else 0] += count
+        short = self._most_short[group.place] = max(histogram[0], self._most_short.get(group.place, 0))
+        return {str(key): count if key else short for key, count in histogram.items() if count and key < LATER}
 
     def _flow(self, group: _Group, found: FlowCounters) -> dict[str, dict[str, float]]:
         self._measure(group, found)
@@ -162,7 +177,15 @@ class FlowStats:
         group.before = now, found
 
 
-def _latency(found: LatencyCounters, histogram: dict[str, int]) -> dict[str, Any]:
+def fine(histogram: Mapping[int, int]) -> str:
+    """Return {whole µs: frames} as TRex encodes it (``hdrh``)."""
+    found = HdrHistogram(LOWEST, HIGHEST, DIGITS)
+    for usec, count in histogram.items():
+        found.record_value(usec, count)
+    return str(found.encode(), "ascii")
+
+
+def _latency(found: LatencyCounters, histograms: Mapping[str, Any]) -> dict[str, Any]:
     # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
     late, twice = found.out_of_order, found.duplicates
     counts = {"drp": found.lost, "ooo": late, "dup": twice, "sth": found.lost + late, "stl": late + twice}
@@ -176,5 +199,5 @@ def _latency(found: LatencyCounters, histogram: dict[str, int]) -> dict[str, Any
     }
     return {
         "er": {key: count for key, count in errors.items() if count},
-        "lat": measured | ({"histogram": histogram} if histogram else {}),
+        "lat": measured | dict(histograms),
     }

@@ -16,7 +16,7 @@ from lineproof.system.network_namespace import run_in_namespace
 from lineproof.units import FCS
 
 from ..backend import LatencyCounters
-from ..packet_groups import WINDOW, bucket_of
+from ..packet_groups import WINDOW
 from .counting import vlan_tag_bytes
 from .filters import packed, program
 from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, IpHeader, ip_header_of, packet_end
@@ -178,7 +178,7 @@ class LatencyTracker:
     def _measure(self, usec: float, now: float) -> None:
         self._frames += 1
         self._sum += usec
-        self._histogram[bucket_of(usec)] += 1
+        self._histogram[int(usec)] += 1
         self._least, self._most = min(self._least, usec), max(self._most, usec)
         if self._before is not None:
             self._jitter += (abs(usec - self._before) - self._jitter) / _SMOOTHING

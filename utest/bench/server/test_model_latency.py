@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lineproof.core.latency import Resolution
 from lineproof_bench.backend import PortDescription
 from lineproof_bench.packet_groups import Delay, PacketGroups
 from lineproof_bench.server.params import Params
@@ -81,6 +86,20 @@ def test_frames_of_many_lengths_add_up() -> None:
     backend, clock = started([parse_stream(1, Params(given), PORT)], duration=1.003)
     clock.time += 2
     assert backend.counters(0).opackets == 1003
+
+
+@given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))
+def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wait: float, frames: int) -> None:
+    groups, rule = PacketGroups(), {"enabled": True, "stream_id": 1, "rule_type": "latency"}
+    (traffic,) = traffic_of(segments_of([parsed(flow_stats=rule)], 1.0, None)[0], *MACS)
+    groups.record(0, traffic, 64, frames, {1: frames}, Delay(least, wait))
+    found = groups.latency_counters(1)
+    assert sum(found.histogram.values()) == frames and min(found.histogram) <= found.total_max
+    assert all(low <= found.total_max and Resolution.THREE_DIGITS.end(low) > least for low in found.histogram)
+    ends, below = [Resolution.THREE_DIGITS.end(low) for low in sorted(found.histogram)], 0
+    for low, end in zip(sorted(found.histogram), ends[:-1], strict=False):
+        below += found.histogram[low]
+        assert abs(below - frames * -math.expm1((least - end) / max(wait, 1e-3))) <= 0.51
 
 
 def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:

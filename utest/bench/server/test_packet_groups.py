@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof_bench.server.filters import filter_of
 from lineproof_bench.server.packet_push import reply_to
 from lineproof_bench.server.params import RpcError
@@ -68,6 +69,7 @@ def test_counts_of_a_group(client: Client) -> None:
     assert found["flow_stats"]["9"]["rb"] == {"0": 0, "1": 640}
     assert found["latency"]["9"]["er"] == {"drp": 2, "sth": 2}
     assert found["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
+    assert fine_histogram(found["latency"]["9"]["lat"]["hdrh"]) == {10: 10, 90: 1}
     assert found["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
     assert "too many" in client.call("get_pgid_stats", pgids=list(range(2000)))["specific_err"]
 

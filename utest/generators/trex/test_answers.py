@@ -144,12 +144,22 @@ def test_a_group_without_latency_has_no_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("histogram", "placed"), [({"10": 12}, True), ({"0": 7, "10": 12}, True), ({"0": 2, "10": 10}, False), ({}, False)]
+    ("histogram", "hdrh", "placed"),
+    [
+        ({"10": 12}, "", True),
+        ({"0": 7, "10": 12}, "", True),
+        ({"0": 2, "10": 10}, "", False),
+        ({}, "", False),
+        ({"0": 2, "10": 10}, "A" * 100, True),
+        ({"0": 2, "10": 10}, "A" * 60, False),  # it may be empty
+    ],
 )
-def test_received_frames_of_all_ports_are_those_of_the_histogram(histogram: dict[str, int], placed: bool) -> None:
+def test_received_frames_of_all_ports_are_those_of_a_histogram(
+    histogram: dict[str, int], hdrh: str, placed: bool
+) -> None:
     answer = {
         "flow_stats": {"7": {"tp": {"0": 15, "1": 0}, "rp": {"0": 2, "1": 10}}},
-        "latency": {"7": {"lat": {"total_max": 30, "jit": 5, "histogram": histogram}, "er": {"dup": 1}}},
+        "latency": {"7": {"lat": {"total_max": 30, "jit": 5, "histogram": histogram, "hdrh": hdrh}, "er": {"dup": 1}}},
     }
     found = group_counts(answer, 7, 0, 1)
     assert found is not None

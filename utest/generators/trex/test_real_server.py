@@ -12,10 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lineproof.core.latency import Resolution
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, read_trial
 from lineproof.errors import TestbedError
+from lineproof.generators.base import Probe
+from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
+from lineproof.testbed.trex.wrapper import trex_arguments
 from support import robot_run
 from support.real_trex import REASON, WORDS, generator
 from support.simulated_session import owed, started
@@ -67,6 +71,29 @@ def test_a_server_killed_in_a_trial_is_started_again_for_the_next_sentence(sessi
     assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
     assert "the testbed's server 'trex' was ended by signal 9" in session.traffic.reconnection.note
     assert [found.pid for found in servers(tmp_path)] != [server.pid]
+
+
+@pytest.mark.parametrize("fine", [True, False])
+def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fine: bool
+) -> None:
+    if not fine:
+        monkeypatch.setattr(
+            "lineproof.testbed.netns.trex_arguments",
+            lambda *given: [argument for argument in trex_arguments(*given) if argument != "--hdrh"],
+        )
+    with started(tmp_path, WORDS, bypass=True) as session:
+        session.generator.connect(generator)
+        driver, profile = session.generator.driver, session.plan.catalogue.profile(["imix"])
+        assert isinstance(driver, TrexGenerator) and driver.has_fine_latency(session.plan.probe[0]) is fine
+        session.traffic.put(profile, bidirectional=True, probe=Probe(600.0))
+        for _ in range(2):
+            counts = session.traffic.measure(Load(6000.0), 1.0).latency
+            assert [(count.tx_port, count.rx_port) for count in counts] == [(0, 1), (1, 0)]
+            for count in counts:
+                assert count.resolution is (Resolution.THREE_DIGITS if fine else Resolution.ONE_DIGIT)
+                assert count.sent == count.received == pytest.approx(600, abs=3) and count.unplaced >= 0
+                assert ("'--hdrh'" in count.doubt) is not fine and (not fine or count.unplaced == 0), count
 
 
 def test_an_overloaded_cpu_is_a_fault_of_this_trial_only(session: Session) -> None:

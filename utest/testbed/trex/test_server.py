@@ -71,7 +71,7 @@ def value(name):
     return sys.argv[sys.argv.index(name) + 1]
 
 kind = os.path.basename(os.getcwd())
-for needed in ("-i", "--stl", "--no-scapy-server"):
+for needed in ("-i", "--stl", "--hdrh", "--no-scapy-server"):
     assert needed in sys.argv, sys.argv
 (config,) = yaml.safe_load(open(value("--cfg")))
 with open("seen.json", "w") as seen:

@@ -23,9 +23,8 @@ from ..streams import (
     Stream,
     burst_streams,
     concurrent_streams,
-    most_frequent_frame,
-    probe_group_id,
-    probe_size,
+    probe_groups,
+    probe_shares,
     profile_streams,
 )
 from .client_choice import PYPI, FetchClient, choose_client, handshake_error
@@ -47,6 +46,9 @@ from .server_facts import ServerFacts, ask_server, check_events_port
 
 IMPORT_LIMIT = 30.0
 """Seconds for the client's process to import its library on a slow and busy machine."""
+
+NEVER = 1e9
+"""µs before the first frame of a stream that is stopped at once."""
 
 CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
@@ -101,7 +103,7 @@ class TrexGenerator:
         self._directions: tuple[Direction, ...] = ()
         self._profile: Profile | None = None
         self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._groups: dict[str, int] = {}
+        self._groups: dict[str, list[int]] = {}
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
@@ -207,10 +209,20 @@ class TrexGenerator:
         self._put(data)
         self._streams = data
         rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
-        check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
+        check_layers(profile, rates, (probe, probe_shares(profile)) if probe else None)
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
-        self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
+        self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
+
+    def has_fine_latency(self, profile: Profile) -> bool:
+        """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
+
+        Nothing is sent, and no streams are on the ports afterwards.
+        """
+        port, self._directions = self.ports[0], ()
+        *_, probes = profile_streams(profile, Direction(port.index, port.index, destination=port.mac), Probe(1.0))
+        stream = replace(probes, gap=NEVER).to_json()
+        return bool(self._ask("fine_latency", port=port.index, stream=stream))
 
     @property
     def streams(self) -> Mapping[str, object]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.foreign import RECEIVED_AROUND
-from ...core.latency import LatencyCount
 from ...core.pause_names import is_received_pause, pause_seconds
 from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
+from .probe_counts import probe_counts
 
 CLOCK_JUMP = 0.5
 """Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
@@ -106,7 +106,8 @@ def make_outcome(
             # they may be lost in the place of others, and come back in the place of others
             problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
-    probes = {int(item["tx_port"]): int(item["sent"]) for item in answer.get("latency", ())}
+    latency = probe_counts(answer.get("latency", ()), max(duration, most))
+    probes = {item.tx_port: item.sent for item in latency}
     for item, count in zip(counted, missed, strict=True):
         problems.extend(_pauses(answer, item.tx_port, item.rx_port, load, speeds or {}))
         if count and item.lost:
@@ -155,10 +156,7 @@ def make_outcome(
             }.items()
             if value is not None
         },
-        latency=tuple(
-            LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
-            for item in answer.get("latency", ())
-        ),
+        latency=latency,
         counters={moment: _raw_counters(answer[key]) for moment, key in _MOMENTS.items()},
     )
 

@@ -102,12 +102,14 @@ TOLERATED_RATIO = 1e-3
 """Tolerated difference as a ratio: TRex uses 9.999 Gbit/s for the line of a 10 Gbit/s port."""
 
 
-def check_layers(profile: Profile, rates: Mapping[str, Mapping[str, Any]], probe: tuple[Probe, int] | None) -> None:
+def check_layers(
+    profile: Profile, rates: Mapping[str, Mapping[str, Any]], probe: tuple[Probe, Mapping[int, float]] | None
+) -> None:
     """Raise TestbedError if the server counts the bits of *profile* in another way.
 
     *rates*: by port number, ``pps``, ``bps_l1``, ``bps_l2`` and ``line_util`` (per cent) of the port's streams without
     a multiplier, and its ``speed_bps``; empty for a port without a report. *probe*: probe frames beside one frame/s of
-    the profile, and their size in bytes with FCS.
+    the profile, and their sizes in bytes with FCS, each with its share.
     """
     for port, rate in rates.items():
         if not rate or not rate["pps"]:
@@ -144,7 +146,7 @@ def line_use(outcome: Outcome, speeds: Mapping[int, float]) -> float | None:
 _FIGURES = {"on L1": {"bps_l1": 1}, "on L2": {"bps_l2": 1}, "more on L1 than on L2": {"bps_l1": 1, "bps_l2": -1}}
 
 
-def _expected_bits(profile: Profile, probe: tuple[Probe, int] | None) -> dict[str, float]:
+def _expected_bits(profile: Profile, probe: tuple[Probe, Mapping[int, float]] | None) -> dict[str, float]:
     """Bits per frame. For a user's own streams the server uses untrimmed sizes: only L1 minus L2 can be compared.
 
     For patterns it reports the maximum of each figure, at different times: nothing can be compared.
@@ -156,8 +158,9 @@ def _expected_bits(profile: Profile, probe: tuple[Probe, int] | None) -> dict[st
     return {f"on {layer.name}": _mean_bits(profile, layer, probe) for layer in (Layer.L1, Layer.L2)}
 
 
-def _mean_bits(profile: Profile, layer: Layer, probe: tuple[Probe, int] | None) -> float:
+def _mean_bits(profile: Profile, layer: Layer, probe: tuple[Probe, Mapping[int, float]] | None) -> float:
     if probe is None:
         return profile.bits(layer)
-    found, size = probe
-    return (profile.bits(layer) + found.pps * bits(size, layer)) / (1 + found.pps)
+    found, sizes = probe
+    mean = math.fsum(share * bits(size, layer) for size, share in sizes.items())
+    return (profile.bits(layer) + found.pps * mean) / (1 + found.pps)

@@ -65,7 +65,7 @@ class Latency(Quantity):
             needed = promise.statistic.frames_needed(1 - promise.goal.bad_share)
             if 0 < (fewest := min((count.sent for count in counts), default=0)) < needed:
                 details.append(f"a trial had {counted(fewest, 'probe frame')}, too few: expected at least {needed}")
-        doubts = [doubt for trial in trials if (doubt := _doubt_of_histogram(trial))]
+        doubts = [doubt for trial in trials if (doubt := _doubt_of_histogram(trial, ruling))]
         return Reason(words, (*details, *doubts[:1]))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
@@ -141,7 +141,7 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     if loss_ratio > forgiven:
         # of the probe frames no more may be the testbed's loss than of all frames
         lost = max(lost, min(count.lost, loss_ratio * count.sent))
-    spread = count.spread(trial.seconds.high, lost, count.sent * min(1.0, cost / offered))
+    spread = count.spread(lost, count.sent * min(1.0, cost / offered))
     if spread is None:
         return None
     latest = spread.bounds(Statistic("mean")).high
@@ -162,28 +162,21 @@ def _lost_beside(count: LatencyCount, loss_ratio: float, forgiven: float) -> flo
     return min(MOST_LOST * count.sent, max(0.0, loss_ratio * count.sent - count.lost) / max(1e-9, 1 - loss_ratio))
 
 
-def _doubt_of_histogram(trial: Trial) -> str:
+def _doubt_of_histogram(trial: Trial, ruling: Ruling) -> str:
     """Return why the histogram of a direction does not say how late its frames were; "" if it does."""
     for row in trial.outcome.directions:
         if (probes := trial.probes(row)) is None or not probes.sent:
             return f"{name(row)}: the generator reported no probe frames"
     for count in trial.outcome.latency:
-        total, way = count.received + count.elsewhere, f"port {count.tx_port} to port {count.rx_port}"
+        way, total = f"port {count.tx_port} to port {count.rx_port}", count.received + count.elsewhere
         if count.unplaced < 0:
             return (
                 f"{way}: the generator's histogram has {total - count.unplaced} probe frames, and it received"
                 f" {total}: its figures contradict each other"
             )
-        if count.unexplained:
-            return (
-                f"{way}: {count.unexplained} of {total} received probe frames are missing in the generator's"
-                f" histogram, which leaves out those later than 1 s (the latest known: {count.maximum:g} µs)"
-            )
-        if (late := count.most_late(trial.seconds.high)) > 0:
-            return (
-                f"{way}: {late} of {total} received probe frames came in less than 10 µs, or later than 1 s"
-                f" ({count.out_of_order} out of order, {count.lost} lost, the latest known: {count.maximum:g} µs)"
-            )
+        if ruling is Ruling.INCONCLUSIVE and (count.doubt or count.unplaced):
+            rest = f"{count.unplaced} of {total} received probe frames are missing in the generator's histogram"
+            return f"{way}: {count.doubt or rest}"
     return ""
 
 

@@ -88,9 +88,9 @@ def extra_problem(argument: str) -> str:
 
 
 def trex_arguments(cores: int | None, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return TRex's own arguments: interactive, stateless, quiet, no programs that would outlive it."""
+    """Return TRex's own arguments: interactive, stateless, fine latency, quiet, no programs that would outlive it."""
     threads = ("-c", str(cores)) if cores else ()
-    return ("-i", "--stl", "--no-scapy-server", "--no-termio", "--iom", "0", *threads, *extra)
+    return ("-i", "--stl", "--hdrh", "--no-scapy-server", "--no-termio", "--iom", "0", *threads, *extra)
 
 
 def wrapper_command(

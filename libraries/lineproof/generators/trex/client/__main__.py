@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class ClientCommands(RunningTraffic):
         """The command called *name*. Raises Refusal."""
         known = (
             *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
-            *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish"),
+            *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish", "fine_latency"),
         )
         if name not in known:
             raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")
@@ -168,14 +168,14 @@ class ClientCommands(RunningTraffic):
         duration: float,
         clock_speed: float = 1.0,
         drain: float = 2.0,
-        groups: Mapping[str, int] | None = None,
+        groups: Mapping[str, Sequence[int]] | None = None,
         intended: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
 
         *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
         *intended*: see :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups*, by sending
-        port the packet group (:mod:`.running_traffic`).
+        port the packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported.
         """
         if groups:
             self.prepare(self._streams)  # removing the streams resets the counts of their groups
@@ -189,13 +189,29 @@ class ClientCommands(RunningTraffic):
             latency = self._latency(groups, directions)
         return {**answer, "latency": latency}
 
-    def _latency(self, groups: Mapping[str, int], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        stats = self._library.group_stats(list(groups.values()))
-        return [
-            found
-            for direction in directions
-            if (found := group_counts(stats, groups[str(direction[0])], *direction)) is not None
-        ]
+    def _latency(self, groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        stats = self._library.group_stats([number for numbers in groups.values() for number in numbers])
+        found: list[dict[str, Any]] = []
+        for tx_port, rx_port in directions:
+            counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
+            found += () if None in counts else [count for count in counts if count]
+        return found
+
+    def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
+        """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
+
+        *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
+        """
+        self.prepare({str(port): [stream]})
+        self._library.start({port: 1.0}, -1, at_own_rates=[port])
+        try:
+            found = group_counts(self._library.group_stats([stream["group"]]), stream["group"], port, port)
+        finally:
+            self._library.stop_traffic([port])
+            self.prepare({})
+        if found is None:
+            raise Refusal("refused", "it reports nothing of a packet group")
+        return bool(found["hdrh"])
 
     def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
         """A trial with the last frames of each receiving port, in hexadecimal digits; about *keep* of each."""

@@ -46,9 +46,8 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
     group = item.get("group")
     if group is not None:
         measured = streams.STLFlowLatencyStats(pg_id=group)
-        return streams.STLStream(
-            packet=packet, mode=streams.STLTXCont(pps=item["pps"]), flow_stats=measured, **own_macs
-        )
+        mode = streams.STLTXCont(pps=item["pps"])
+        return streams.STLStream(packet=packet, mode=mode, isg=item["gap"], flow_stats=measured, **own_macs)
     if item.get("burst"):
         mode = streams.STLTXSingleBurst(pps=item["share"], total_pkts=item["burst"])
     else:
