@@ -107,6 +107,15 @@ def test_w7_late_frames_within_the_sampling_error_fail_no_percentile(late: int) 
     assert ruling(testbed, "64b unidirectional latency p99 ≤ 100 µs at 1 Mpps") in (PASS, OPEN)
 
 
+def test_w14_a_clock_that_leaves_the_load_open_is_not_a_slow_generator() -> None:
+    def faults(testbed: Measure) -> set[Fault]:
+        return {problem.fault for problem in doubted(testbed).problems}
+
+    assert faults(router(clock=0.04)) == {Fault.UNTIMED}
+    assert faults(router(sent=0.99, clock=0.04)) == faults(router(late=0.1, clock=0.04)) == {Fault.UNDER_OFFERED}
+    assert faults(router(clock=0.0005)) == faults(router(sent=0.9995)) == set()
+
+
 def test_as_many_probe_frames_are_lost_as_of_all_frames_whoever_lost_a_few() -> None:
     testbed = router(0.05, probes=probe_frames({10: 1900}, sent=2000))
     assert ruling(testbed, "64b unidirectional latency p99 ≤ 100 µs at 5 Mpps", own=UNWATCHED) is FAIL

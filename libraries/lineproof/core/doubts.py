@@ -97,12 +97,14 @@ def sent_more(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that frames that may not have been offered might have been lost. Loss at a lower load is loss anyway."""
-    needed = conditions.load_pps * trial.seconds.high
+    least, needed = (conditions.load_pps * time for time in (trial.seconds.low, trial.seconds.high))
     for row in trial.outcome.directions:
         short = needed - row.offered - 1
         if short > conditions.resolution * needed:
+            is_slow = least - row.offered - 1 > conditions.resolution * least
+            fault = Fault.UNDER_OFFERED if is_slow else Fault.UNTIMED
             detail = f"{name(row)}: {row.offered} frames in up to {trial.seconds.high:.3f} s, expected {needed:.0f}"
-            yield Problem(Fault.UNDER_OFFERED, detail, short if short <= GENTLE * needed else None, ports(row))
+            yield Problem(fault, detail, short if short <= GENTLE * needed else None, ports(row))
 
 
 def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:

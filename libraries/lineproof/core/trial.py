@@ -75,6 +75,7 @@ class Fault(Enum):
     """A thing that the testbed can do wrong in a trial, in words."""
 
     UNDER_OFFERED = "less than the load may have been sent"
+    UNTIMED = "how long the sending took is not known exactly"
     UNSENT = "the generator failed to send frames"
     OVER_OFFERED = "more than the load may have been sent"
     STRETCHED = "the generator took longer than the trial's duration"
@@ -115,13 +116,14 @@ class Fault(Enum):
 
     @property
     def generator_too_slow(self) -> bool:
-        """Whether the generator could not send the intended load, or only just: use another one, or a lower load."""
-        return self in (Fault.UNDER_OFFERED, Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
+        """Whether the generator could not send the intended load in time, or only just, or nobody knows (UNTIMED)."""
+        slow = (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
+        return self in slow
 
 
 _HIDES_ONLY = (
-    *(Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.SURPLUS, Fault.FOREIGN, Fault.COPIES, Fault.LOST_PROBES),
-    *(Fault.QUEUES, Fault.PAUSED),
+    *(Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.SURPLUS, Fault.FOREIGN, Fault.COPIES),
+    *(Fault.LOST_PROBES, Fault.QUEUES, Fault.PAUSED),
 )
 
 

@@ -234,7 +234,6 @@ class TrexGenerator:
             self._directions,
             self.settings.clock_speed,
             trial["intended"],
-            is_continuous(self._profile),
             self._speeds,
         )
         readings = {**found.readings, **answer.get("readings", {})}
@@ -299,6 +298,10 @@ class TrexGenerator:
         self._check_load_above_fixed(load)
         answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
         return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
+
+    def round_trips(self) -> list[float]:
+        """Seconds of some requests for counters and their answers. Raises TestbedError."""
+        return list(self._ask("distance"))
 
     def stop(self) -> None:
         """Stop all traffic now. Raises TestbedError."""
