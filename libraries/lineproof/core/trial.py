@@ -88,6 +88,7 @@ class Fault(Enum):
     FOREIGN = "frames of other origin came in"
     COPIES = "frames may have come back twice"
     LOST_PROBES = "more probe frames were lost than frames are missing"
+    SPARED_PROBES = "frames were later than the probe frames among them"
     LINK_DOWN = "a link was down"
     QUEUES = "frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
@@ -107,7 +108,7 @@ class Fault(Enum):
     def may_cost(self) -> bool:
         """Return whether frames may be missing by it that the router did not lose."""
         # frames that were not sent are not among those offered, so none of them is missing
-        return self not in (*_HIDES_ONLY, Fault.UNSENT, Fault.READING, Fault.OWN_DELAY)
+        return self not in (*_HIDES_ONLY, Fault.UNSENT, Fault.READING, Fault.OWN_DELAY, Fault.SPARED_PROBES)
 
     @property
     def may_hide(self) -> bool:
@@ -188,6 +189,9 @@ DURING_READING = "during_ended"
 """The reading of such a trial that says when it was done: s of the testbed's clock since the start was requested. What
 is below the trial's duration was done before the last frame was sent."""
 
+
+UNDER_WAY = "under_way."
+"""Begins a reading of each sending port: the fewest frames that were under way at a time in the steady part."""
 
 HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial, read_trial
+from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.messages import is_error
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
@@ -260,6 +260,39 @@ def test_lost_frames_were_not_under_way() -> None:
 def test_without_a_reading_near_the_end_nothing_is_known_to_be_under_way(shares: tuple[float, ...]) -> None:
     found = make_outcome(answer(ALL, snapshots=sent_in(1.0, *shares)), Load(1000), 1.0, BOTH)
     assert [item.backlog for item in found.directions] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("under", "lost", "took", "shares", "expected"),
+    [
+        (50, 0, 0.0, (0.2, 0.3, 0.8, 0.9), 50),
+        (0, 0, 0.0, (0.2, 0.3, 0.8, 0.9), 0),
+        # those that were lost before the first of these readings are not under way
+        (50, 20, 0.0, (0.2, 0.3, 0.8, 0.9), 30),
+        # between the two counters of a reading as many were sent
+        (50, 0, 0.03, (0.2, 0.3, 0.8, 0.9), 20),
+        # too early
+        (50, 0, 0.0, (0.06, 0.08, 0.2, 0.3, 0.8, 0.9), 50),
+        (50, 0, 0.0, (0.02, 0.06, 0.8, 0.9), None),
+        (50, 0, 0.0, (0.8, 0.9, 0.95), None),
+    ],
+)
+def test_frames_under_way_are_those_of_every_reading(
+    under: int, lost: int, took: float, shares: tuple[float, ...], expected: int | None
+) -> None:
+    probes = {"tx_port": 1, "rx_port": 0, "sent": 9, "received": 9, "mean": 0.0, "maximum": 0.0, "histogram": {}}
+    after = {**ALL, "0": {"opackets": 1005, "ipackets": 1007 - lost}}
+    readings = sent_in(1.0, *shares, under_way=under, took=took)
+    found = make_outcome(answer(after, snapshots=readings, latency=[probes]), Load(1000), 1.0, BOTH)
+    # port 0 received fewer: those from port 1
+    assert found.readings.get(f"{UNDER_WAY}1") == expected and f"{UNDER_WAY}0" not in found.readings
+
+
+def test_a_card_that_counts_once_a_second_shows_nothing_under_way() -> None:
+    stale = [reading(moment, (round(1000 * moment),) * 2, (700, 700)) for moment in (0.8, 0.85, 0.9, 0.95)]
+    probes = {"tx_port": 1, "rx_port": 0, "sent": 9, "received": 9, "mean": 0.0, "maximum": 0.0, "histogram": {}}
+    found = make_outcome(answer(ALL, snapshots=stale, latency=[probes]), Load(1000), 1.0, BOTH)
+    assert f"{UNDER_WAY}1" not in found.readings
 
 
 @pytest.mark.parametrize(("cpu", "queue_full"), [(None, 0.0), (0.0, 744_048.0)])

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.foreign import RECEIVED_AROUND
 from ...core.latency import LatencyCount
 from ...core.pause_names import is_received_pause, pause_seconds
-from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
+from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
 
 CLOCK_DRIFT, START_BURST = 1e-3, 0.02
@@ -153,6 +153,11 @@ def make_outcome(
                 "drain": float(answer["drained"]) * clock_speed,
                 **_card_readings(answer),
                 **{
+                    f"{UNDER_WAY}{row.tx_port}": under_way(snapshots, row, duration / clock_speed)
+                    for row in counted
+                    if row.tx_port in probes
+                },
+                **{
                     f"{RECEIVED_AROUND}{port}": count
                     for port, count in answer.get("received_around", {}).items()
                     if answer.get("groups", {}).get(port)
@@ -237,9 +242,9 @@ FIRST_SHARE, EARLY_SHARE = 0.01, 0.5
 BACKLOG_READINGS = 2
 """So many of the last readings show what is under way: one alone may be torn between two counters."""
 
-STANDSTILL, JUMP = 0.02, 2.0
+STANDSTILL, JUMP, STEADY_READINGS = 0.02, 2.0, 4
 """A counter that is read for each answer rises in this share of a trial, by at most so many times the mean rate (some
-cards update theirs once a second)."""
+cards update theirs once a second); so many readings show what is always under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +308,20 @@ def _rise(readings: Sequence[tuple[Snapshot, float]], seconds: float) -> bool:
         and all(risen > 0 or time <= STANDSTILL * seconds for time, risen in pauses)
         and all(risen <= STANDSTILL + JUMP * time / seconds for time, risen in jumps)
     )
+
+
+def under_way(snapshots: Sequence[Snapshot], row: DirectionCount, seconds: float) -> int | None:
+    """Return the fewest frames that were under way at a reading, once as many had come back; None: not known.
+
+    All lost ones may have been lost before, and as many as are sent between the reading of two counters may be none.
+    """
+    counts = [(item, item.offered[row.tx_port], item.received[row.rx_port]) for item in snapshots]
+    steady = [(item, sent, back) for item, sent, back in counts if 0 < sent < row.offered and 2 * back >= sent]
+    if len(steady) < STEADY_READINGS or not _rise([(item, back / row.offered) for item, _, back in steady], seconds):
+        return None
+    torn = row.offered / seconds
+    fewest = min(sent - back - torn * (item.latest - item.earliest) for item, sent, back in steady)
+    return max(0, math.floor(fewest) - row.lost)
 
 
 def queue_growth(
