@@ -11,7 +11,7 @@ from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.packet_cost import packet_costs, together
 from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import NodeRuntime, Telemetry
-from lineproof.core.trial import Fault, Load, Measure, Tolerance, Trial, read_trial
+from lineproof.core.trial import UNDER_WAY, Fault, Load, Measure, Tolerance, Trial, read_trial
 from support.made_testbeds import (
     CLEAN,
     decided,
@@ -105,6 +105,38 @@ def test_w5_a_problem_that_may_hide_loss_counts_at_its_better_end_for_a_fail() -
 def test_w7_late_frames_within_the_sampling_error_fail_no_percentile(late: int) -> None:
     testbed = router(probes=probe_frames({10: 2000 - late, 10_000: late}))
     assert ruling(testbed, "64b unidirectional latency p99 ≤ 100 µs at 1 Mpps") in (PASS, OPEN)
+
+
+@pytest.mark.parametrize(
+    ("under_way", "backlog", "latest", "expected"),
+    [
+        # 500 of 10 000 frames/s are 50 ms each
+        (500, 0, 1000, OPEN),
+        (0, 500, 1000, OPEN),
+        (500, 0, 40_000, FAIL),
+        # 1 ms is within a reading, 3 ms less than twice the probe frames' time
+        (10, 0, 100, PASS),
+        (30, 30, 1000, PASS),
+    ],
+)
+def test_w12_probe_frames_that_are_spared_speak_for_no_other_frame(
+    under_way: int, backlog: int, latest: int, expected: Ruling
+) -> None:
+    testbed = router(probes=probe_frames({latest: 2000}), readings={f"{UNDER_WAY}0": under_way}, backlog=backlog)
+    for statistic in ("p50", "mean"):
+        sentence = f"64b unidirectional latency {statistic} ≤ 5 ms at 10 kpps"
+        assert ruling(testbed, sentence) is expected
+    # the fastest one is a frame, too
+    assert ruling(testbed, "64b unidirectional latency min ≤ 60 ms at 10 kpps") is PASS
+
+
+def test_w14_a_clock_that_leaves_the_load_open_is_not_a_slow_generator() -> None:
+    def faults(testbed: Measure) -> set[Fault]:
+        return {problem.fault for problem in doubted(testbed).problems}
+
+    assert faults(router(clock=0.04)) == {Fault.UNTIMED}
+    assert faults(router(sent=0.99, clock=0.04)) == faults(router(late=0.1, clock=0.04)) == {Fault.UNDER_OFFERED}
+    assert faults(router(clock=0.0005)) == faults(router(sent=0.9995)) == set()
 
 
 def test_as_many_probe_frames_are_lost_as_of_all_frames_whoever_lost_a_few() -> None:
@@ -236,7 +268,7 @@ def test_every_problem_moves_an_end_outwards(kind: Fault) -> None:
     trial = replace(doubted(router(0.01)), problems=(fault(kind, 100),))
     bounds = trial.lost_frames(trial.outcome.directions[0])
     assert bounds == Bounds(50_000 - 100 * kind.may_cost, 50_000 + 100 * kind.may_hide)
-    assert kind.may_cost or kind.may_hide or kind in (Fault.UNSENT, Fault.READING, Fault.OWN_DELAY)
+    assert kind.may_cost or kind.may_hide or kind in (Fault.UNSENT, Fault.READING, Fault.OWN_DELAY, Fault.SPARED_PROBES)
 
 
 def test_an_uncertain_end_of_sending_is_a_time_between_two() -> None:

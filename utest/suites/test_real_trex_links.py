@@ -70,7 +70,8 @@ def settled(session: Session, sentence: str) -> Verdict:
     """The verdict; a machine that others use too may be late a few times, which decides nothing."""
     for _ in range(3):
         found = judged(session, sentence)
-        if found.ruling is not Ruling.INCONCLUSIVE or Fault.UNDER_OFFERED.value not in found.message:
+        late = any(fault.value in found.message for fault in (Fault.UNDER_OFFERED, Fault.UNTIMED))
+        if found.ruling is not Ruling.INCONCLUSIVE or not late:
             break
     return found
 

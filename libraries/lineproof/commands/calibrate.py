@@ -219,7 +219,8 @@ def _latency(
 
 
 def _print_trial(trial: Trial) -> None:
-    problems = "".join(f"; {problem}" for problem in trial.problems if problem.fault is not Fault.UNDER_OFFERED)
+    own = (Fault.UNDER_OFFERED, Fault.UNTIMED)
+    problems = "".join(f"; {problem}" for problem in trial.problems if problem.fault not in own)
     load, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
     words = f"  trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}"
     print(words, flush=True)

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from ..ceilings.cards import CardQuirk
 from ..errors import LineproofError, TestbedError
@@ -14,6 +15,7 @@ from ..files import require_folder
 from ..generators.abilities import WORDS
 from ..generators.base import GeneratorPort
 from ..generators.kinds import DEFAULT
+from ..generators.trex.driver import TrexGenerator
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -37,6 +39,9 @@ from .host_checks import (
     wrong,
 )
 from .router_checks import router_checks
+
+TRIAL_REQUESTS, FAR = 25, 0.005
+"""Requests of a trial beside the sending that wait for their answers; s of an answer that are worth a warning."""
 
 SMALLEST_ON_WIRE = 84
 """Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
@@ -175,6 +180,8 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     else:
         server = versions.get("server", access.type)
     yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
+    if isinstance(driver := session.generator.driver, TrexGenerator):
+        yield _distance(median(driver.round_trips()))
     if lacking := session.plan.abilities.lacking:
         words = "; ".join(WORDS[name] for name in lacking)
         yield warning("generator", f"'{access.type}' {words}; sentences that need it are refused before any traffic")
@@ -193,6 +200,13 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     yield from place_checks(session)
     yield from latency_check(session)
     yield from noise_checks(session, listen)
+
+
+def _distance(seconds: float) -> Check:
+    words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
+    if seconds < FAR:
+        return ok("distance", words)
+    return warning("distance", f"{words}, and trials are longer where its clock decides; a nearer machine is faster")
 
 
 def _port(session: Session, port: GeneratorPort) -> Check:

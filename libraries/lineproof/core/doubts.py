@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .binomial import highest_share
-from .trial import DirectionCount, Fault, Problem, Trial
+from .latency import LOST, LatencySpread, Statistic
+from .trial import UNDER_WAY, DirectionCount, Fault, Problem, Trial
 
 GENTLE = 0.02
 """Up to that share of the load not offered, at most all of these frames would be lost. Beyond it, anything may."""
@@ -21,6 +22,12 @@ RARE = 1e-3
 
 SELDOM = 1e-4
 """How seldom probe frames of a trial may be called a worse sample of the frames than they are."""
+
+SPARED = 2.0
+"""Frames may take so many times as long as probe frames on average: a queue that grows holds the last ones longest."""
+
+READING_SECONDS = 1e-3
+"""Seconds that two counters may be read apart."""
 
 FEW_FOREIGN = 12.0
 """Foreign frames a second that are no doubt where the goal leaves any unseen: ARP and LLDP of a quiet link.
@@ -97,12 +104,14 @@ def sent_more(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that frames that may not have been offered might have been lost. Loss at a lower load is loss anyway."""
-    needed = conditions.load_pps * trial.seconds.high
+    least, needed = (conditions.load_pps * time for time in (trial.seconds.low, trial.seconds.high))
     for row in trial.outcome.directions:
         short = needed - row.offered - 1
         if short > conditions.resolution * needed:
+            is_slow = least - row.offered - 1 > conditions.resolution * least
+            fault = Fault.UNDER_OFFERED if is_slow else Fault.UNTIMED
             detail = f"{name(row)}: {row.offered} frames in up to {trial.seconds.high:.3f} s, expected {needed:.0f}"
-            yield Problem(Fault.UNDER_OFFERED, detail, short if short <= GENTLE * needed else None, ports(row))
+            yield Problem(fault, detail, short if short <= GENTLE * needed else None, ports(row))
 
 
 def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
@@ -143,6 +152,20 @@ def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 def _lack_more(lost: int, sent: int, row: DirectionCount) -> bool:
     """Return whether more of the probe frames are missing than of all frames, beyond what a sample may show."""
     return lost > row.lost or 1 - highest_share(sent - min(lost, sent), sent, SELDOM) > row.loss_ratio
+
+
+def spared_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+    """Yield that probe frames were faster than the rest: by Little's law those under way are the rate x their mean."""
+    for row in trial.outcome.directions:
+        probes = trial.probes(row)
+        spread = None if probes is None else probes.spread(trial.seconds.high, 0.0)
+        came = {key: frames for key, frames in spread.worst.items() if key != LOST} if spread else {}
+        probed = LatencySpread(came, came).bounds(Statistic("mean")).high
+        held = max(row.backlog or 0, trial.outcome.readings.get(f"{UNDER_WAY}{row.tx_port}", 0))
+        waited = 1e6 * (held / max(1, row.offered) * trial.seconds.low - READING_SECONDS)
+        if math.isfinite(probed) and waited > SPARED * probed:
+            detail = f"{name(row)}: {held:.0f} under way, {waited:.4g} µs each on average; probe frames {probed:.4g} µs"
+            yield Problem(Fault.SPARED_PROBES, detail, directions=ports(row))
 
 
 def queues(trial: Trial, conditions: Conditions) -> Iterator[Problem]:

@@ -82,6 +82,7 @@ class Fault(Enum):
     """A thing that the testbed can do wrong in a trial, in words."""
 
     UNDER_OFFERED = "less than the load may have been sent"
+    UNTIMED = "how long the sending took is not known exactly"
     UNSENT = "the generator failed to send frames"
     OVER_OFFERED = "more than the load may have been sent"
     STRETCHED = "the generator took longer than the trial's duration"
@@ -95,6 +96,7 @@ class Fault(Enum):
     CHANGED = "frames came back that are none that was sent"
     COPIES = "frames may have come back twice"
     LOST_PROBES = "more probe frames were lost than frames are missing"
+    SPARED_PROBES = "frames were later than the probe frames among them"
     LINK_DOWN = "a link was down"
     QUEUES = "frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
@@ -114,7 +116,7 @@ class Fault(Enum):
     def may_cost(self) -> bool:
         """Return whether frames may be missing by it that the router did not lose."""
         # frames that were not sent are not among those offered, so none of them is missing
-        return self not in (*_HIDES_ONLY, Fault.UNSENT, Fault.READING, Fault.OWN_DELAY)
+        return self not in (*_HIDES_ONLY, Fault.UNSENT, Fault.READING, Fault.OWN_DELAY, Fault.SPARED_PROBES)
 
     @property
     def may_hide(self) -> bool:
@@ -123,21 +125,14 @@ class Fault(Enum):
 
     @property
     def generator_too_slow(self) -> bool:
-        """Whether the generator could not send the intended load, or only just: use another one, or a lower load."""
-        return self in (Fault.UNDER_OFFERED, Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
+        """Whether the generator could not send the intended load in time, or only just, or nobody knows (UNTIMED)."""
+        slow = (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
+        return self in slow
 
 
 _HIDES_ONLY = (
-    *(
-        Fault.UNDER_OFFERED,
-        Fault.STRETCHED,
-        Fault.SURPLUS,
-        Fault.FOREIGN,
-        Fault.COPIES,
-        Fault.LOST_PROBES,
-        Fault.CHANGED,
-    ),
-    *(Fault.QUEUES, Fault.PAUSED),
+    *(Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.SURPLUS, Fault.FOREIGN, Fault.COPIES),
+    *(Fault.LOST_PROBES, Fault.CHANGED, Fault.QUEUES, Fault.PAUSED),
 )
 
 
@@ -204,6 +199,9 @@ DURING_READING = "during_ended"
 """The reading of such a trial that says when it was done: s of the testbed's clock since the start was requested. What
 is below the trial's duration was done before the last frame was sent."""
 
+
+UNDER_WAY = "under_way."
+"""Begins a reading of each sending port: the fewest frames that were under way at a time in the steady part."""
 
 HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and

@@ -20,7 +20,7 @@ from ..errors import BREAKDOWN_ERRORS, in_words
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
 
-_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.PAUSED)
+_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED)
 
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
 """A generator that nobody watched: a characterisation blames no router, so its loss is not doubted for that alone."""
@@ -199,7 +199,7 @@ class TrialSeries:
 
     def _learn(self, trial: Trial) -> None:
         """Make trials so long that neither clock nor queues can hide a shortage, where nothing else is wrong."""
-        if any(problem.fault not in (Fault.UNDER_OFFERED, Fault.QUEUES) for problem in trial.problems):
+        if any(problem.fault not in (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.QUEUES) for problem in trial.problems):
             return
         terms, rows = self.terms, trial.outcome.directions
         seconds = (trial.seconds.high - trial.seconds.low) / terms.tolerance.under
@@ -231,6 +231,6 @@ def _spoilt_text(trials: Sequence[Trial]) -> str:
     problems = trials[-1].problems
     if not problems:
         return "the trials decided nothing"
-    slow = any(problem.fault.generator_too_slow for problem in problems)
+    slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
     return f"{len(trials)} trials in a row decided nothing: {'; '.join(map(str, problems))}; {remedy}"

@@ -300,7 +300,7 @@ class ServerMethods:
     def _start(self, params: Params) -> dict[str, Any]:
         port = self._owned_port(params)
         port.require("start", "STREAMS")
-        force = params.boolean("force", False)
+        begin, force = self._uptime(), params.boolean("force", False)
         duration = params.number("duration")
         if not force and not self._backend.link_up(port.index):
             raise refused("Link state is DOWN.")
@@ -313,7 +313,7 @@ class ServerMethods:
         self.flows.start(port.streams.values())
         port.sent = port.traffic(factor, lasts, force)
         self.transmission.start(port, port.sent, lasts)
-        return {"multiplier": factor, "ts": self._uptime()}
+        return {"multiplier": factor, "ts": begin}
 
     def _update(self, params: Params) -> dict[str, Any]:
         port = self._owned_port(params)

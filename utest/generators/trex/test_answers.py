@@ -106,7 +106,8 @@ def test_the_destination_state_of_a_port_is_read(ether: str, ipv4: str, found: s
 def test_counters_are_flat_with_the_port_in_their_name() -> None:
     whole = recorded("get_global_stats")[-1]["result"]
     ports = {port: recorded("get_port_stats")[-2 + port]["result"] for port in (0, 1)}
-    found = answers.flat_counters(whole, ports)
+    found = answers.flat_counters(whole, ports, {"ts": 1.5}, {"ts": 1.75})
+    assert (found["earliest"], found["latest"]) == (1.5, 1.75)
     assert found["m_total_queue_full"] == whole["m_total_queue_full"]
     for port, counts in ports.items():
         for name in ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors"):
@@ -165,3 +166,9 @@ def test_received_frames_of_all_ports_are_those_of_a_histogram(
     assert found is not None
     assert (found["sent"], found["received"], found["elsewhere"], found["duplicates"]) == (15, 10, 2, 1)
     assert "jitter" not in found and all_placed(found) is placed
+
+
+@pytest.mark.parametrize("time", [float("inf"), float("nan"), "soon"])
+def test_a_time_that_is_no_number_is_refused(time: object) -> None:
+    with pytest.raises(ValueError, match=r"soon|its time is"):
+        answers.moment({"ts": time})

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial, read_trial
+from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.messages import is_error
-from lineproof.generators.trex.outcomes import make_outcome
+from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
+from lineproof.generators.trex.outcomes import Snapshot, make_outcome, sending_bounds
 
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
+FIRST = 5000.0
+"""The server's clock before the first frame."""
 NOTHING = {"opackets": 0, "ipackets": 0, "obytes": 0, "ibytes": 0, "oerrors": 0, "ierrors": 0}
 
 
@@ -30,14 +35,16 @@ def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
         "links": {"0": True, "1": True},
         "complaints": [],
         "finished": True,
-        "elapsed": [1.01, 1.05],
+        "first": FIRST,
+        "clocks": [30.0, 29.9, 30.1],
         "drained": 0.02,
     }
     glob = {"m_total_queue_full": 3.0}
+    ended = FIRST + other.pop("ended", 1.03)
     return {
         "started": 1e9,
         "before": {**before, "global": glob},
-        "at_end": {**counts, "global": glob},
+        "at_end": {**counts, "global": {**glob, "earliest": ended - 0.001, "latest": ended}},
         "after": {**counts, "global": other.pop("glob", glob)},
         "cpu_util": 12.5,
         "rx_cpu_util": 0.5,
@@ -68,14 +75,28 @@ def test_raw_counters_are_kept_of_three_moments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("range_", "elapsed", "uncertainty"),
-    [((0.97, 1.01), 1.0, 0.03), ((0.5, 0.6), 0.55, 0.05), ((1.98, 2.02), 2.0, 0.02), ((0.1, 2.0), 1.0, 1.0)],
+    ("ended", "shares", "elapsed", "uncertainty"),
+    [
+        (1.03, (), 1.0, 0.03),
+        (2.0, (), 1.0, 1.0),
+        # faster than it was asked to send
+        (0.6, (), 0.3, 0.3),
+        (1.03, (0.0, 0.5, 1.0), 1.0, 0.001),
+        # the first frame left within the first half
+        (1.03, (0.5, 0.9, 1.0), 1.0, 0.001),
+        # a frame left after 99 %
+        (2.03, (0.0, 0.01, 0.3, 0.7, 0.99), 1.996, 0.035),
+    ],
 )
-def test_elapsed_has_an_uncertainty(range_: tuple[float, float], elapsed: float, uncertainty: float) -> None:
+def test_elapsed_has_an_uncertainty(
+    ended: float, shares: tuple[float, ...], elapsed: float, uncertainty: float
+) -> None:
     # a possible duration is taken; otherwise elapsed - uncertainty is certainly reached
-    found = make_outcome(answer(FULL, elapsed=list(range_)), Load(1000), 1.0, BOTH)
-    assert found.elapsed == pytest.approx(elapsed)
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty)
+    took = 2.0 if ended > 2 else 1.0
+    found = make_outcome(answer(ALL, ended=ended, snapshots=sent_in(took, *shares)), Load(1000), 1.0, BOTH)
+    # 1000 intervals of the 999 between the frames
+    assert found.elapsed == pytest.approx(elapsed, rel=1.1e-3)
+    assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty, abs=2.1e-3)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +124,8 @@ def test_frames_missed_by_the_generator_are_not_the_routers_loss(
 
 def test_elapsed_is_on_the_testbeds_clock() -> None:
     found = make_outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
-    assert found.elapsed == pytest.approx(20.6) and found.readings["drain"] == pytest.approx(0.4)
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.4)
+    assert found.elapsed == 20.0 and found.readings["drain"] == pytest.approx(0.4)
+    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.6, abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +176,7 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(
 def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> dict[str, Any]:
     """A reading during the sending, *took* s long, as the client's process reports it."""
     ports = {str(port): [sent[port] + 5, received[port] + 7] for port in (0, 1)}
-    return {"asked": moment, "answered": moment + took, "ports": ports}
+    return {"earliest": FIRST + moment, "latest": FIRST + moment + took, "ports": ports}
 
 
 def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[dict[str, Any]]:
@@ -169,31 +190,51 @@ def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.
 ALL = {"0": {"opackets": 1005, "ipackets": 1007}, "1": {"opackets": 1005, "ipackets": 1007}}
 
 
-def test_readings_during_the_sending_show_how_long_it_took() -> None:
-    rough = make_outcome(answer(ALL, elapsed=[0.97, 1.05]), Load(1000), 1.0, BOTH)
-    assert rough.elapsed == 1.0 and rough.readings["elapsed_uncertainty"] == pytest.approx(0.05)
-    found = make_outcome(answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(1.0, 0.1, 0.9)), Load(1000), 1.0, BOTH)
-    assert found.elapsed == 1.0 and found.readings["elapsed_uncertainty"] < 0.002
-    slow = make_outcome(answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(1.02, 0.1, 0.9)), Load(1000), 1.0, BOTH)
-    assert slow.elapsed == pytest.approx(1.02, abs=0.002)
+def test_no_rate_between_readings_is_taken_for_that_of_the_whole() -> None:
+    # it waited for its CPU before, between or after them
+    for readings in (
+        sent_in(1.0, 0.1, 0.9),
+        sent_in(0.98, 0.05, 0.4) + sent_in(1.04, 0.6, 0.95),
+        sent_in(0.9, 0.5, 0.9) + sent_in(1.04, 0.95, 1.0),
+    ):
+        found = make_outcome(answer(ALL, ended=1.05, snapshots=readings), Load(1000), 1.0, BOTH)
+        assert found.elapsed + found.readings["elapsed_uncertainty"] >= 1.041
 
 
-def test_a_generator_that_paused_after_the_readings_is_not_as_fast_as_they_show() -> None:
-    found = make_outcome(answer(ALL, elapsed=[1.2, 1.25], snapshots=sent_in(1.0, 0.1, 0.9)), Load(1000), 1.0, BOTH)
-    assert found.elapsed == pytest.approx(1.225) and found.readings["elapsed_uncertainty"] == pytest.approx(0.025)
+@pytest.mark.parametrize("seconds", [1.0, 10.0])
+@pytest.mark.parametrize("phase", [0.0, 0.05, 0.3, 0.6, 0.95])
+def test_a_card_that_counts_once_a_second_makes_no_trial_shorter(seconds: float, phase: float) -> None:
+    """Sending took 4 % longer than it should have."""
+    took, readings = 1.04 * seconds, []
+    for share in (0.0, 0.005, *SNAPSHOT_SHARES, 1.001, 1.02, 1.035):
+        counted = max(0.0, (share * seconds - phase) // 1 + phase)
+        frames = min(1000, round(1000 * counted / took))
+        readings.append(reading(share * seconds, (frames,) * 2, (frames,) * 2))
+    found = make_outcome(answer(ALL, ended=took + 0.02, snapshots=readings), Load(1000 / seconds), seconds, BOTH)
+    assert found.elapsed + found.readings["elapsed_uncertainty"] >= took
 
 
-def test_a_generator_that_paused_between_the_readings_sent_at_no_one_rate() -> None:
-    paused = sent_in(0.98, 0.05, 0.4) + sent_in(1.04, 0.6, 0.95)
-    found = make_outcome(answer(ALL, elapsed=[0.99, 1.1], snapshots=paused), Load(1000), 1.0, BOTH)
-    assert found.elapsed == 1.0 and found.readings["elapsed_uncertainty"] == pytest.approx(0.1)
+@given(st.data())
+def test_the_bounds_contain_the_time_that_frames_were_sent(data: st.DataObject) -> None:
+    pauses = data.draw(st.lists(st.floats(0, 0.2), min_size=2, max_size=40))
+    start = data.draw(st.floats(0, 0.05))
+    times = [start + sum(pauses[:number]) for number in range(len(pauses))]
+    readings = []
+    for moment in sorted(data.draw(st.lists(st.floats(0, times[-1] + 0.1), max_size=20))):
+        early, late = (data.draw(st.floats(0, 0.1)) for _ in range(2))
+        sent = sum(time <= moment for time in times)
+        readings.append(Snapshot(moment - early, moment + late, {0: sent}, {}))
+    least, most = sending_bounds(0.0, times[-1] + data.draw(st.floats(0, 0.2)), readings, {0: len(times)})
+    took = (times[-1] - times[0]) * len(times) / (len(times) - 1)
+    assert least - 1e-9 <= took <= most + 1e-9
 
 
-def test_readings_of_bursts_say_nothing_about_the_rate() -> None:
-    found = make_outcome(
-        answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(0.98, 0.1, 0.9)), Load(1000), 1.0, BOTH, steady=False
-    )
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.05)
+@pytest.mark.parametrize(
+    ("server", "is_wrong"), [(30.0, False), (30.1, False), (29.88, False), (30.2, True), (15.0, True)]
+)
+def test_a_server_whose_clock_is_wrong_is_not_believed(server: float, is_wrong: bool) -> None:
+    found = make_outcome(answer(ALL, clocks=[server, 29.9, 30.1]), Load(1000), 1.0, BOTH)
+    assert [problem.fault for problem in found.problems] == [Fault.CLOCK] * is_wrong
 
 
 @pytest.mark.parametrize(("early", "grown"), [(0, 30), (20, 10), (30, 0), (40, 0)])
@@ -219,6 +260,39 @@ def test_lost_frames_were_not_under_way() -> None:
 def test_without_a_reading_near_the_end_nothing_is_known_to_be_under_way(shares: tuple[float, ...]) -> None:
     found = make_outcome(answer(ALL, snapshots=sent_in(1.0, *shares)), Load(1000), 1.0, BOTH)
     assert [item.backlog for item in found.directions] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("under", "lost", "took", "shares", "expected"),
+    [
+        (50, 0, 0.0, (0.2, 0.3, 0.8, 0.9), 50),
+        (0, 0, 0.0, (0.2, 0.3, 0.8, 0.9), 0),
+        # those that were lost before the first of these readings are not under way
+        (50, 20, 0.0, (0.2, 0.3, 0.8, 0.9), 30),
+        # between the two counters of a reading as many were sent
+        (50, 0, 0.03, (0.2, 0.3, 0.8, 0.9), 20),
+        # too early
+        (50, 0, 0.0, (0.06, 0.08, 0.2, 0.3, 0.8, 0.9), 50),
+        (50, 0, 0.0, (0.02, 0.06, 0.8, 0.9), None),
+        (50, 0, 0.0, (0.8, 0.9, 0.95), None),
+    ],
+)
+def test_frames_under_way_are_those_of_every_reading(
+    under: int, lost: int, took: float, shares: tuple[float, ...], expected: int | None
+) -> None:
+    probes = {"tx_port": 1, "rx_port": 0, "sent": 9, "received": 9, "mean": 0.0, "maximum": 0.0, "histogram": {}}
+    after = {**ALL, "0": {"opackets": 1005, "ipackets": 1007 - lost}}
+    readings = sent_in(1.0, *shares, under_way=under, took=took)
+    found = make_outcome(answer(after, snapshots=readings, latency=[probes]), Load(1000), 1.0, BOTH)
+    # port 0 received fewer: those from port 1
+    assert found.readings.get(f"{UNDER_WAY}1") == expected and f"{UNDER_WAY}0" not in found.readings
+
+
+def test_a_card_that_counts_once_a_second_shows_nothing_under_way() -> None:
+    stale = [reading(moment, (round(1000 * moment),) * 2, (700, 700)) for moment in (0.8, 0.85, 0.9, 0.95)]
+    probes = {"tx_port": 1, "rx_port": 0, "sent": 9, "received": 9, "mean": 0.0, "maximum": 0.0, "histogram": {}}
+    found = make_outcome(answer(ALL, snapshots=stale, latency=[probes]), Load(1000), 1.0, BOTH)
+    assert f"{UNDER_WAY}1" not in found.readings
 
 
 @pytest.mark.parametrize(("cpu", "queue_full"), [(None, 0.0), (0.0, 744_048.0)])

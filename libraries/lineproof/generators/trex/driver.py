@@ -250,7 +250,6 @@ class TrexGenerator:
             self._directions,
             self.settings.clock_speed,
             trial["intended"],
-            is_continuous(self._profile),
             self._speeds,
         )
         readings = {**found.readings, **answer.get("readings", {})}
@@ -310,6 +309,10 @@ class TrexGenerator:
         """See :meth:`..base.Generator.live`."""
         check_continuous(self._profile)
         return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
+
+    def round_trips(self) -> list[float]:
+        """Seconds of some requests for counters and their answers. Raises TestbedError."""
+        return list(self._ask("distance"))
 
     def stop(self) -> None:
         """Stop all traffic now. Raises TestbedError."""

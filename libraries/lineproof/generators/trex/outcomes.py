@@ -6,13 +6,17 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from typing import Any
 
 from ...core.foreign import RECEIVED_AROUND
 from ...core.pause_names import is_received_pause, pause_seconds
-from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
+from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
 from .probe_counts import probe_counts
+
+CLOCK_DRIFT, START_BURST = 1e-3, 0.02
+"""Share by which the server's clock may differ; seconds of frames that TRex sends at once in software mode (v3.08)."""
 
 CLOCK_JUMP = 0.5
 """Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
@@ -33,19 +37,16 @@ def make_outcome(
     directions: tuple[Direction, ...],
     clock_speed: float = 1.0,
     intended: Mapping[str, int] | None = None,
-    steady: bool = True,
     speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
     """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
 
-    *intended*: frames by sending port, if they are not *load* x *duration*. *steady*: they are sent at one rate, which
-    readings during the sending show. *speeds*: of links, bit/s by port, where they are known.
+    *intended*: frames by sending port, if they are not *load* x *duration*. *speeds*: of links, bit/s by port, where
+    they are known.
 
-    ``elapsed`` is in s of the testbed's clock, measured with the wall clock. Its range is known: sending began between
-    the start's request and its answer, and ended before the message of its end came, at most by that message's delay
-    (the server's polling interval and the message's time, as measured in this trial). If *duration* is in this range it
-    is taken, else the middle. The true value is ``elapsed`` ± the reading ``elapsed_uncertainty``: about 20 ms x
-    *clock_speed* on an idle machine, or a few ms where the counters could be read during the sending.
+    ``elapsed`` is in s of the testbed's clock, measured with the server's (:func:`sending_bounds`). If *duration* is
+    possible it is taken: TRex sends no faster than it is asked to. Else it is the middle. The true value is ``elapsed``
+    ± the reading ``elapsed_uncertainty``, a few ms whatever the distance to the server.
 
     Readings, each only if it was reported: ``cpu_util`` and ``rx_cpu_util``, per cent: the highest load of a core in a
     second of sending, and the receiving load after sending; ``queue_full``: times that a transmit queue was full, no
@@ -58,9 +59,13 @@ def make_outcome(
     snapshots = snapshots_of(answer)
     sent = {item.tx_port: int(after[str(item.tx_port)]["opackets"]) for item in directions}
     sent = {port: count - int(before[str(port)]["opackets"]) for port, count in sent.items()}
-    least, most = _sending_time(answer, snapshots if steady else (), sent, clock_speed)
+    ended = float(answer["at_end"]["global"]["latest"])
+    least, most = (clock_speed * s for s in sending_bounds(float(answer["first"]), ended, snapshots, sent))
+    most = max(most, duration) if most > duration - clock_speed * START_BURST else most
     elapsed = duration if least <= duration <= most else (least + most) / 2
     problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
+    times = [float(answer["first"]), *(time for item in snapshots for time in (item.earliest, item.latest)), ended]
+    problems += _clock_problems(times, *answer["clocks"])
     ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
     for number, up in answer["links"].items():
         if not up:
@@ -142,12 +147,17 @@ def make_outcome(
             for name, value in {
                 "cpu_util": cpu,
                 "rx_cpu_util": answer["rx_cpu_util"],
-                "elapsed_uncertainty": max(elapsed - least, most - elapsed),
+                "elapsed_uncertainty": most - elapsed,
                 "ierrors": sum(missed),
                 "oerrors": sum(unsent.values()),
                 "queue_full": queue_full,
                 "drain": float(answer["drained"]) * clock_speed,
                 **_card_readings(answer),
+                **{
+                    f"{UNDER_WAY}{row.tx_port}": under_way(snapshots, row, duration / clock_speed)
+                    for row in counted
+                    if row.tx_port in probes
+                },
                 **{
                     f"{RECEIVED_AROUND}{port}": count
                     for port, count in answer.get("received_around", {}).items()
@@ -208,15 +218,13 @@ def _pauses(
             yield Problem(fault, f"port {port}: {rows}", frames, ((tx_port, rx_port),))
 
 
-def _sending_time(
-    answer: Mapping[str, Any], snapshots: Sequence[Snapshot], sent: Mapping[int, int], clock_speed: float
-) -> tuple[float, float]:
-    """Least and most s of sending on the testbed's clock, by the messages of its begin and end, and by *snapshots*."""
-    least, most = (float(value) * clock_speed for value in answer["elapsed"])
-    fewest, longest = (seconds * clock_speed for seconds in sending_bounds(snapshots, sent))
-    # a generator that paused before, after or between the readings sent at no one rate: then only the messages count
-    shortest, slowest = max(least, fewest), min(most, longest)
-    return (shortest, slowest) if shortest <= slowest else (least, most)
+def _clock_problems(times: Sequence[float], server: float, least: float, most: float) -> Iterator[Problem]:
+    """Yield that the server's clock went back, or on by *server* s where this machine's did by *least* to *most* s."""
+    if any(before > after for before, after in pairwise(times)):
+        yield Problem(Fault.CLOCK, "the server's went back")
+    if not least * (1 - CLOCK_DRIFT) <= server <= most * (1 + CLOCK_DRIFT):
+        words = f"the server's went on by {server:.3f} s, this machine's by {least:.3f} to {most:.3f} s"
+        yield Problem(Fault.CLOCK, words)
 
 
 def make_port(facts: Mapping[str, Any]) -> GeneratorPort:
@@ -226,19 +234,23 @@ def make_port(facts: Mapping[str, Any]) -> GeneratorPort:
     return GeneratorPort(**known)
 
 
-WIDEST_SHARE = 0.5
-"""Two readings that are at least this share of the frames apart show the rate of the whole trial."""
+FIRST_SHARE, EARLY_SHARE = 0.01, 0.5
+"""A reading between these shares of the frames is one of those soon after the start: no queue is filled at once."""
 
 BACKLOG_READINGS = 2
 """So many of the last readings show what is under way: one alone may be torn between two counters."""
 
+STANDSTILL, JUMP, STEADY_READINGS = 0.02, 2.0, 4
+"""A counter that is read for each answer rises in this share of a trial, by at most so many times the mean rate (some
+cards update theirs once a second); so many readings show what is always under way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Frames sent and received since the trial began, by port, read from ``asked`` to ``answered`` (s, one clock)."""
+    """Frames sent and received since the trial began, by port, read from ``earliest`` to ``latest`` (s, one clock)."""
 
-    asked: float
-    answered: float
+    earliest: float
+    latest: float
     offered: Mapping[int, int]
     received: Mapping[int, int]
 
@@ -252,8 +264,8 @@ def snapshots_of(answer: Mapping[str, Any]) -> list[Snapshot]:
 
     return [
         Snapshot(
-            asked=float(item["asked"]),
-            answered=float(item["answered"]),
+            earliest=float(item["earliest"]),
+            latest=float(item["latest"]),
             offered=counted(item["ports"], 0, "opackets"),
             received=counted(item["ports"], 1, "ipackets"),
         )
@@ -261,24 +273,53 @@ def snapshots_of(answer: Mapping[str, Any]) -> list[Snapshot]:
     ]
 
 
-def sending_bounds(snapshots: Sequence[Snapshot], offered: Mapping[int, int]) -> tuple[float, float]:
-    """Least and most s in which the frames *offered* by each port were sent at the rate that two readings show.
+def sending_bounds(
+    first: float, ended: float, snapshots: Sequence[Snapshot], offered: Mapping[int, int]
+) -> tuple[float, float]:
+    """Least and most s in which the frames *offered* by port were sent: as many intervals as frames.
 
-    Of several ports the slowest counts for the most, the fastest for the least. Without readings: 0 and infinite.
+    *first*: a time before the first frame, *ended*: one after the last. No rate is taken for granted: a generator that
+    waits for its CPU sends more slowly then.
     """
     least, most = math.inf, 0.0
     for port, frames in offered.items():
-        shortest, longest = 0.0, math.inf
-        for place, first in enumerate(snapshots):
-            for last in snapshots[place + 1 :]:
-                between = last.offered[port] - first.offered[port]
-                if between < WIDEST_SHARE * frames or not between:
-                    continue
-                longest = min(longest, (last.answered - first.asked) / between * frames)
-                if last.offered[port] < frames:
-                    shortest = max(shortest, (last.asked - first.answered) / between * frames)
-        least, most = min(least, shortest), max(most, longest)
-    return (least, most) if offered else (0.0, math.inf)
+        if not frames:
+            continue
+        during = [item for item in snapshots if 0 < item.offered[port] < frames]
+        none = [item for item in snapshots if not item.offered[port]]
+        # counters that stand still show less than was sent, so neither the first frame nor the last one
+        is_live = _rise([(item, item.offered[port] / frames) for item in [*none[-1:], *during]], ended - first)
+        began = [item.earliest for item in none] if is_live else []
+        sent = [item.latest for item in snapshots if item.offered[port] >= frames]
+        intervals = frames / max(1, frames - 1)
+        most = max(most, intervals * (min([*sent, ended]) - max([first, *began])))
+        least = min(least, intervals * (during[-1].earliest - during[0].latest) if is_live else 0.0)
+    return max(0.0, min(least, most)), most
+
+
+def _rise(readings: Sequence[tuple[Snapshot, float]], seconds: float) -> bool:
+    """Return whether shares of the frames of a trial of *seconds* rise with time, and never pause or jump."""
+    pauses = ((to.earliest - at.latest, more - less) for (at, less), (to, more) in combinations(readings, 2))
+    jumps = ((to.latest - at.earliest, more - less) for (at, less), (to, more) in pairwise(readings))
+    return (
+        len(readings) > 2
+        and all(risen > 0 or time <= STANDSTILL * seconds for time, risen in pauses)
+        and all(risen <= STANDSTILL + JUMP * time / seconds for time, risen in jumps)
+    )
+
+
+def under_way(snapshots: Sequence[Snapshot], row: DirectionCount, seconds: float) -> int | None:
+    """Return the fewest frames that were under way at a reading, once as many had come back; None: not known.
+
+    All lost ones may have been lost before, and as many as are sent between the reading of two counters may be none.
+    """
+    counts = [(item, item.offered[row.tx_port], item.received[row.rx_port]) for item in snapshots]
+    steady = [(item, sent, back) for item, sent, back in counts if 0 < sent < row.offered and 2 * back >= sent]
+    if len(steady) < STEADY_READINGS or not _rise([(item, back / row.offered) for item, _, back in steady], seconds):
+        return None
+    torn = row.offered / seconds
+    fewest = min(sent - back - torn * (item.latest - item.earliest) for item, sent, back in steady)
+    return max(0, math.floor(fewest) - row.lost)
 
 
 def queue_growth(
@@ -290,8 +331,8 @@ def queue_growth(
     every port was sending count; None: there are too few near the end. Without an early one, none were under way.
     """
     during = [item for item in snapshots if all(item.offered[port] < count for port, count in offered.items())]
-    half = WIDEST_SHARE * offered[tx_port]
-    first = [item for item in during if item.offered[tx_port] < half]
+    half = EARLY_SHARE * offered[tx_port]
+    first = [item for item in during if FIRST_SHARE * offered[tx_port] <= item.offered[tx_port] < half]
     last = during[-BACKLOG_READINGS:]
     # a reading early in the trial says nothing about its end
     if not last or last[0].offered[tx_port] < half:

@@ -11,20 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import AT_THE_EXACT_LOAD, foreign_frames, name, own_ceiling, own_delay, own_loss
+from ...core.doubts import AT_THE_EXACT_LOAD, foreign_frames, name, own_ceiling, own_delay, own_loss, spared_probes
 from ...core.latency import Errors, LatencyCount, LatencySpread, Statistic, pooled, time_words
 from ...core.phrases import mean_rate
 from ...core.quantity import Promise, Quantity, Reason
 from ...core.rule import Ruling
-from ...core.trial import DirectionCount, Trial
+from ...core.trial import DirectionCount, Fault, Trial
 from ...core.units import Unit
 from ...units import counted, si
 
 MOST_LOST = 100.0
 """Lost frames for each probe frame that was sent, where hardly a frame came back."""
-
-READING_SECONDS = 1e-3
-"""Seconds that two counters may be read apart."""
 
 
 class Latency(Quantity):
@@ -37,7 +34,7 @@ class Latency(Quantity):
     statistics: ClassVar[tuple[str, ...]] = ("min", "mean", "max")
     has_total = False
     loss_explains = True
-    doubts = (*AT_THE_EXACT_LOAD, foreign_frames, own_loss, own_ceiling, own_delay)
+    doubts = (*AT_THE_EXACT_LOAD, foreign_frames, own_loss, own_ceiling, own_delay, spared_probes)
     is_of_exact_load = True
     chart = "histogram"
     title = "Latency"
@@ -144,10 +141,7 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     spread = count.spread(lost, count.sent * min(1.0, cost / offered))
     if spread is None:
         return None
-    latest = spread.bounds(Statistic("mean")).high
-    waiting = 1e6 * ((row.backlog or 0) / offered * trial.seconds.low - READING_SECONDS)
-    # Little's law: where frames wait much longer than probes, the probes are treated differently
-    if math.isfinite(latest) and waiting > 2 * latest:
+    if any(item.fault is Fault.SPARED_PROBES and item.concerns(row) for item in trial.problems):
         spread = spread.with_later_frames()
     most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
     spread = spread.with_lost(most, min(certain, most))

@@ -23,7 +23,7 @@ from typing import Any
 
 from .library import ClientLibrary
 from .messages import plain_message
-from .running_traffic import UPDATE_PERIOD, RunningTraffic, all_placed, group_counts
+from .running_traffic import MOMENTS, UPDATE_PERIOD, RunningTraffic, all_placed, group_counts
 from .service import ClientService, Refusal
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
@@ -45,12 +45,11 @@ class ClientCommands(RunningTraffic):
         self._connected_once = self._gone = False
         self._held: list[int] = []
         self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._round_trip = 0.0  # s, of the last request for counters
 
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
         known = (
-            *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
+            *("connect", "acquire", "ports", "prepare", "rates", "stop", "release", "distance"),
             *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish", "fine_latency"),
         )
         if name not in known:
@@ -114,6 +113,10 @@ class ClientCommands(RunningTraffic):
         self.ports(ports)  # raises Refusal for ports that do not exist
         self._held, library.next_hops = list(ports), next_hops or {}  # an attempt that fails may hold some of them
         return library.acquire(ports, force, former or {}, promiscuous)
+
+    def distance(self) -> list[float]:
+        """Seconds of some requests for counters and their answers."""
+        return [self._round_trip for _ in range(9) if self._counters()]
 
     def release(self) -> dict[str, Any]:
         """Stop the traffic and release the ports."""
@@ -228,11 +231,13 @@ class ClientCommands(RunningTraffic):
     # -- helpers -------------------------------------------------------------------------------------------------------
 
     def _counters(self) -> dict[str, Any]:
-        """Current totals of every held port, and the server's global readings."""
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
         fresh = library.read_counters(self._held)
-        self._round_trip = time.monotonic() - asked
+        self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
+        return self._totals(fresh)
+
+    def _totals(self, fresh: Mapping[str, Any]) -> dict[str, Any]:
         missing = [
             f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
         ]
@@ -244,7 +249,8 @@ class ClientCommands(RunningTraffic):
         found["global"] = {
             key: value
             for key, value in fresh.items()
-            if key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value))
+            if (key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value)))
+            or key in MOMENTS
         }
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -70,11 +71,27 @@ def destination_state(status: Mapping[str, Any]) -> str:
     return "none" if (layers.get("ether") or {}).get("state") == "unconfigured" else "known"
 
 
-def flat_counters(whole: Mapping[str, Any], ports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """``get_global_stats`` and ``get_port_stats`` per port as one flat mapping, like API 4's ``trex-global``."""
-    found = dict(whole)
+def flat_counters(
+    whole: Mapping[str, Any],
+    ports: Mapping[int, Mapping[str, Any]],
+    earliest: Mapping[str, Any],
+    latest: Mapping[str, Any],
+) -> dict[str, Any]:
+    """``get_global_stats`` and ``get_port_stats`` per port as one flat mapping, like API 4's ``trex-global``.
+
+    *earliest* and *latest*: answers to ``ping`` before and after it. Raises ValueError for one without a time.
+    """
+    found = {**whole, "earliest": moment(earliest), "latest": moment(latest)}
     for port, counts in ports.items():
         found |= {f"{name}-{port}": value for name, value in counts.items()}
+    return found
+
+
+def moment(answer: Mapping[str, Any]) -> float:
+    """The time by the server's own clock, s, in its answer to ``ping`` or ``start_traffic``. Raises ValueError."""
+    found = float(answer["ts"])
+    if not math.isfinite(found):
+        raise ValueError(f"its time is {found}")
     return found
 
 

@@ -17,7 +17,8 @@ SILENCE_LIMIT = 5.0
 class ClientLibrary(Protocol):
     """A connection to one TRex server. Methods raise :class:`.service.Refusal`, or an error of the library.
 
-    Ports are numbers; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on.
+    Ports are numbers; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on. They were
+    read from ``earliest`` to ``latest``, s of the server's own clock.
     """
 
     pins_cores: bool
@@ -77,11 +78,13 @@ class ClientLibrary(Protocol):
         """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
         ...
 
-    def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
-        """Start all ports of *rates* (frames/s) together; return the time of the answer (``time.monotonic()``).
+    def start(
+        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], at_own_rates: Container[int] = ()
+    ) -> tuple[float, Mapping[str, Any]]:
+        """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
 
         *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
-        streams have these rates already.
+        streams have these rates already. All of it is one message.
         """
         ...
 
@@ -102,7 +105,7 @@ class ClientLibrary(Protocol):
         ...
 
     def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Current counters."""
+        """Current counters. Fetches the server's events, too."""
         ...
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:

@@ -26,6 +26,12 @@ BUSY_ERROR, TICKET_ERROR = -32001, -32002
 """Errors of a busy server: repeat the request, or ask later with the ticket."""
 
 
+def _reading(ports: Sequence[int], event_session: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that read the counters of *ports*, between two looks at the server's clock, and then its events."""
+    each = [("get_port_stats", {"port_id": port}) for port in ports]
+    return [("ping", {}), ("get_global_stats", {}), *each, ("ping", {}), ("get_async_events", event_session)]
+
+
 class OfficialLibrary(StlLibrary):
     """:class:`.library.ClientLibrary` through the client that TRex ships. The library connects, acquires ports, builds
     streams and resolves addresses; requests for traffic and counters go to the server directly."""
@@ -34,6 +40,7 @@ class OfficialLibrary(StlLibrary):
         """*folder*: see :func:`..client_folders.client_folder`."""
         super().__init__()
         self._folder = folder
+        self._event_session: dict[str, Any] = {}
 
     def _import(self) -> SimpleNamespace:
         return load_library(self._folder)
@@ -55,8 +62,9 @@ class OfficialLibrary(StlLibrary):
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
         self._connect_client()
         self._record_answer_time()
-        # the server keeps events from now on
-        self._ask("get_async_events", session_id=client.ctx.session_id, user="sub")
+        # the server keeps events from now on, for as long as it is asked every 10 s
+        self._event_session = {"session_id": client.ctx.session_id, "user": "sub"}
+        self._ask("get_async_events", **self._event_session)
         api = client.ctx.api_ver
         return self._versions(f"TRex's own, of {self._folder}", f"{api['major']}.{api['minor']}")
 
@@ -113,8 +121,10 @@ class OfficialLibrary(StlLibrary):
         """The streams of *port* in frames/s and bit/s."""
         return dict(self._ask("validate", **self._port_parameters(port))["rate"])
 
-    def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
-        """Start all ports together, in one message; return the time of the answer."""
+    def start(
+        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], at_own_rates: Container[int] = ()
+    ) -> tuple[float, Mapping[str, Any]]:
+        """Start all ports together and read the counters, in one message."""
         batch = [
             (
                 "start_traffic",
@@ -128,7 +138,7 @@ class OfficialLibrary(StlLibrary):
         limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:
-                self._ask_all(batch)
+                found = self._ask_all([*batch, *_reading(ports, self._event_session)])
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
@@ -141,7 +151,7 @@ class OfficialLibrary(StlLibrary):
                     raise
                 time.sleep(0.05)
             else:
-                return time.monotonic()
+                return answers.moment(found[0]), self._counters_read(ports, found[len(batch) :])
 
     def update(self, rates: Mapping[int, float]) -> None:
         """Change the rates of sending ports in one message."""
@@ -160,8 +170,9 @@ class OfficialLibrary(StlLibrary):
 
     def poll_events(self) -> None:
         """Fetch the server's events."""
-        # after 10 s without this call a server keeps no new events: each trial begins with it
-        answer = self._ask("get_async_events", session_id=self._client.ctx.session_id, user="sub")
+        self._handle_events(self._ask("get_async_events", **self._event_session))
+
+    def _handle_events(self, answer: Mapping[str, Any]) -> None:
         for kind, data in answers.events(answer):
             self._handle_event(kind, data)
 
@@ -171,10 +182,12 @@ class OfficialLibrary(StlLibrary):
 
     def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Current counters, which the server reads for each answer."""
-        totals, *each = self._ask_all(
-            [("get_global_stats", {}), *(("get_port_stats", {"port_id": port}) for port in ports)]
-        )
-        return answers.flat_counters(totals, dict(zip(ports, each, strict=True)))
+        return self._counters_read(ports, self._ask_all(_reading(ports, self._event_session)))
+
+    def _counters_read(self, ports: Sequence[int], found: Sequence[Any]) -> Mapping[str, Any]:
+        earliest, totals, *each, latest, events = found
+        self._handle_events(events)
+        return answers.flat_counters(totals, dict(zip(ports, each, strict=True)), earliest, latest)
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
         """The cards' own counters since the server started, by port and by their own names."""

@@ -9,10 +9,11 @@ import importlib.metadata
 import importlib.util
 import itertools
 import os
+import random
 import sys
 import time
 from collections.abc import Container, Mapping, MutableMapping, Sequence
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 from . import answers
@@ -57,6 +58,11 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
 class PypiLibrary(StlLibrary):
     """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads what the server publishes."""
 
+    _key = -1
+    """The last barrier that was asked for."""
+    _published: Mapping[str, Any] = MappingProxyType({})
+    """The counters that came before it."""
+
     def _import(self) -> SimpleNamespace:
         return load_library(BASIC_LAYERS)  # streams hold finished frames
 
@@ -72,6 +78,7 @@ class PypiLibrary(StlLibrary):
         client.event_handler.on_async_timeout = lambda _: None
         # Its thread crashes on a barrier (for example another client's) before its own first request.
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
+        client.conn.async_connection.handle_async_barrier = self._note_barrier
         events = client.event_handler
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
         # the library's own statistics of the counters are not used
@@ -147,8 +154,10 @@ class PypiLibrary(StlLibrary):
         answer = found.transmit("validate", {"handler": found.handler, "port_id": port})
         return dict(self._require_success(answer).data()["rate"])
 
-    def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
-        """Start all ports together, in one message; return the time of the answer."""
+    def start(
+        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], at_own_rates: Container[int] = ()
+    ) -> tuple[float, Mapping[str, Any]]:
+        """Start all ports together and read the counters, in one message."""
         client, batch = self._client, []
         for number, rate in rates.items():
             port = client.ports[number]
@@ -157,14 +166,14 @@ class PypiLibrary(StlLibrary):
             parameters = start_parameters(rate, duration, number in at_own_rates, self.core_mask(number, rates))
             batch.append(self._command("start_traffic", number, **parameters))
             port.state = port.STATE_TX  # before the call: the end may come before the answer
-        answer = client._transmit_batch(batch)
-        moment = time.monotonic()
+        answer = client._transmit_batch([*batch, *self._reading()])
         if not answer:
             for number in rates:
                 client.ports[number].stop(force=True)
                 client.ports[number].sync()
             raise Refusal("lost" if self.lost else "refused", plain_message(answer))
-        return moment
+        found = [one.data for one in answer]
+        return answers.moment(found[0]), self._counters_read(found[len(batch) :])
 
     def update(self, rates: Mapping[int, float]) -> None:
         """Change the rates of sending ports in one message."""
@@ -192,21 +201,33 @@ class PypiLibrary(StlLibrary):
         states = zip(ports, answer, strict=True)
         self.events.links_down |= {port for port, status in states if not status.data["attr"]["link"]["up"]}
 
-    def _last_counters(self) -> Mapping[str, Any]:
-        """The counters published last."""
-        found: dict[str, Any] = self._client.conn.async_connection.raw_snapshot.get("trex-global", {})
-        return found
-
     def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Counters that the server publishes on request."""
-        stale = self._last_counters()
-        self._require_success(self._client.conn.barrier())
+        answer = self._require_success(self._client._transmit_batch(self._reading()))
+        return self._counters_read([one.data for one in answer])
+
+    def _reading(self) -> list[Any]:
+        """The calls by which the server publishes its counters, between two looks at its clock."""
+        self._published, self._key = {}, random.getrandbits(32)
+        command = self._loaded.RpcCmdData
+        ping, publish = command("ping", {}, "core"), {"key": self._key, "baseline": False}
+        return [ping, command("publish_now", publish, "core"), ping]
+
+    def _counters_read(self, found: Sequence[Any]) -> Mapping[str, Any]:
         limit = time.monotonic() + REPLY_LIMIT
-        while (found := self._last_counters()) is stale or not found:
+        while not self._published:
             if time.monotonic() > limit:
                 raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
             time.sleep(0.001)
-        return found
+        return answers.flat_counters(self._published, {}, found[0], found[2])
+
+    def _note_barrier(self, key: int, _: Any) -> None:
+        """Keep the counters that came before the barrier *key*. In the library's thread, also for its own barriers."""
+        connection = self._client.conn.async_connection
+        if key == self._key:
+            self._published = connection.raw_snapshot.get("trex-global", {})
+        if connection.async_barrier["key"] == key:
+            connection.async_barrier["ack"] = True
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
         """The cards' own counters since the server started, by port and by their own names."""

@@ -7,6 +7,7 @@ A trial is a begin and a finish; a burst ends by itself; a changing load has the
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,6 @@ from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during
 from .service import Refusal
 from .stream_objects import scaled_pattern
-
-END_DELAY = 0.015
-"""Seconds from the last frame to the server's message, without the message's own time: TRex's main loop runs every
-10 ms, the embedded server's every 4 ms."""
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -39,12 +36,25 @@ LOAD_PERIOD = 1.05
 """Upper limit in s of TRex's period of a core's load: 100 runs of its main loop of 10 ms and some work."""
 
 SNAPSHOT_SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.82, 0.86, 0.9, 0.94, 0.97, 0.99)
-"""Shares of a trial's duration at which the counters are read: they show the rate, and what is under way at the end."""
+"""Shares of a trial's duration at which the counters are read: they show what is under way."""
 
 SNAPSHOT_COUNTERS = ("opackets", "ipackets")
 
+MOMENTS = ("earliest", "latest")
+"""Of a reading: between these times by the server's clock, s, its counters were read."""
+
+START_WINDOW = 0.2
+"""Seconds in which the first frame is looked for. An idle core of TRex v3.08 looks for messages every 2 ms, after 4 s
+every 50 ms (``src/stx/common/trex_dp_core.cpp``), or begins after 0.1 s (``SCHD_OFFSET_DTIME_RX_ENABLED``)."""
+
+MARGIN, MARGIN_SHARE = 0.001, 0.05
+"""Seconds of a reading before the first frame and after the last one, and more as a share of the round trip."""
+
 POLL_INTERVAL, END_POLL_INTERVAL = 0.05, 0.005
 """Seconds between two polls for events during a trial, and near its end."""
+
+POLL_TIME = 5
+"""Round trips that a poll may take: events, the links of a pair of ports, loads of the cores."""
 
 
 @dataclass(slots=True)
@@ -57,12 +67,16 @@ class _Traffic:
     duration: float | None
     frames: Mapping[int, int]
     before: dict[str, Any]
-    round_trip: float
     started: float
     asked: float
+    first: float = 0.0
+    """The server's clock before the first frame."""
     began: float = 0.0
+    has_sent: bool = False
     peak_load: float | None = None
     """The highest load of a core so far, in per cent; None: no period was reported."""
+    ahead: float = math.inf
+    """s by which the server's clock shows more when a request arrives than this machine's when it leaves."""
     snapshots: list[dict[str, Any]] = field(default_factory=list)
     load_since: float = 0.0
     """Time from which the cores' loads count: the start, or the last change of the load."""
@@ -81,11 +95,15 @@ class RunningTraffic(ABC):
     """The part of the client's commands that sends. Times are s of the wall clock, unless stated otherwise."""
 
     _library: ClientLibrary
-    _round_trip: float
+    _held: list[int]
     _streams: dict[str, list[dict[str, Any]]]
 
     def __init__(self) -> None:
         self._running: _Traffic | None = None
+        self._start_delay = 0.0
+        """s from the last start's first reading to its first frame."""
+        self._clocks = list[tuple[float, float, float, float]]()
+        """Of the first and the last reading: when it was asked and answered by this machine's clock, and MOMENTS."""
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -114,19 +132,19 @@ class RunningTraffic(ABC):
         }
         if patterns:
             self._library.replace_streams(list(patterns), patterns)
-        self._library.poll_events()
-        self._library.events.clear()
         # outside of what is counted: some cards clear counters by it that the server reads too
         around, extended = self._counters(), self._extended(involved)
         before = self._counters()
+        self._library.events.clear()
         self._running = running = _Traffic(
-            sending, directions, involved, duration, count, before, self._round_trip, time.time(), time.monotonic()
+            sending, directions, involved, duration, count, before, time.time(), time.monotonic()
         )
         running.around, running.extended = around, extended
-        running.began = self._library.start(
-            sending, -1 if duration is None or frames is not None else duration, at_own_rates=patterns
-        )
-        running.load_since = running.began
+        limit = -1 if duration is None or frames is not None else duration
+        running.first, fresh = self._library.start(sending, limit, self._held, at_own_rates=patterns)
+        running.began = running.load_since = time.monotonic()
+        running.ahead = running.first - running.asked
+        self._keep_snapshot(running, self._totals(fresh), running.asked)
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
     def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
@@ -162,10 +180,11 @@ class RunningTraffic(ABC):
         """Wait for the end of the traffic (or stop it, if it has no duration), then for the drain; return the counts.
 
         The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
-        ``elapsed`` (wall s of sending, minimum and maximum), ``finished``, ``links`` (by port: up at every check) and
-        ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent
-        (None: none was reported); after a change of load, since that change. ``snapshots``: readings during the
-        sending, with ``asked``, ``answered`` (moments on this machine's clock) and ``ports`` (frames sent, received).
+        ``finished``, ``links`` (by port: up at every check) and ``complaints`` of the server. ``cpu_util``: the highest
+        load of a core in a second of sending, in per cent (None: none was reported); after a change of load, since that
+        change. ``first``: a time before the first frame. ``snapshots``: readings during the sending, with MOMENTS and
+        ``ports`` (frames sent, received). These times are s of the server's clock; ``clocks``: how far that went since
+        the connection, and this machine's at least and at most.
         ``extended``, ``pauses``, ``groups``: by port, by how much the card's own counters of errors, of pause frames
         and of frames to a group grew; ``received_around``: frames received from before they were read until after it.
         """
@@ -182,8 +201,6 @@ class RunningTraffic(ABC):
                 self._library.stop_traffic(list(running.sending))
             ended = max(events.ended.values()) if finished else time.monotonic()
         first = self._counters()
-        # sending began between the start's request and its answer, and ended before its message came
-        latency = END_DELAY + max(running.round_trip, self._round_trip)
         took = (ended - running.load_since) * clock_speed
         self._record_core_load(running, took)
         after, waited = wait_for_drain(
@@ -201,8 +218,8 @@ class RunningTraffic(ABC):
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
-            "elapsed": [max(0.0, ended - latency - running.began), ended - running.asked],
-            "ended": ended,
+            "first": running.first,
+            "clocks": self._clocks_went(),
             "finished": finished,
             "drained": waited,
             "before": running.before,
@@ -327,23 +344,28 @@ class RunningTraffic(ABC):
     def _await_end(self, running: _Traffic, seconds: float) -> None:
         """Wait until all ports have ended, due *seconds* after the start; at most 1.5 x *seconds* + 5 s.
 
-        Meanwhile the counters are read at SNAPSHOT_SHARES of the time.
+        Meanwhile the counters are read: for the first frame, at SNAPSHOT_SHARES of the time, and for the last frame.
         """
-        due, events = running.began + seconds, self._library.events
-        moments = [running.began + share * seconds for share in SNAPSHOT_SHARES]
-        while True:
-            self._check_progress(running)
-            if moments and time.monotonic() >= moments[0] and not self._has_ended(running):
-                self._take_snapshot(running)
-                moments = [moment for moment in moments if moment > time.monotonic()]
-            late = time.monotonic() - due
-            if self._has_ended(running) or late >= 0.5 * seconds + 5:
+        events, begin = self._library.events, running.snapshots[0]["earliest"] + self._start_delay
+        moments = [begin + share * seconds for share in SNAPSHOT_SHARES]
+        while not self._has_ended(running):
+            now, late = time.monotonic(), time.monotonic() - running.began - seconds
+            if late >= 0.5 * seconds + 5:
                 return
+            # by the server's clock: when a request arrives that leaves now, and when the next one shall
+            arrival, way, last = now + running.ahead, self._round_trip, self._next_reading(running, seconds)
+            # none that is still under way when the one leaves that shows the end
+            left = min([*(moment for moment in moments if moment < last - 1.25 * way), last]) - arrival
+            if left <= 0:
+                self._take_snapshot(running)
+                moments = [moment for moment in moments if moment > time.monotonic() + running.ahead]
+            elif left > POLL_TIME * way:
+                self._check_progress(running)
             with events.changed:
                 if not self._has_ended(running):
                     # poll an overdue trial less often: the machine is busy
                     wait = min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100))
-                    events.changed.wait(min([wait, *(max(0.0, moment - time.monotonic()) for moment in moments[:1])]))
+                    events.changed.wait(min(wait, max(0.0, now + left - time.monotonic())))
 
     def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
         """The cards' own counters of errors, pause frames and frames to a group, by port; none where there are none."""
@@ -368,9 +390,55 @@ class RunningTraffic(ABC):
 
     def _take_snapshot(self, running: _Traffic) -> None:
         asked = time.monotonic()
-        counters = self._counters()
+        self._keep_snapshot(running, self._counters(), asked)
+
+    @staticmethod
+    def _keep_snapshot(running: _Traffic, counters: Mapping[str, Any], asked: float) -> None:
+        moments = {name: float(counters["global"][name]) for name in MOMENTS}
+        running.ahead = min(running.ahead, moments["earliest"] - asked)
         ports = {str(port): [counters[str(port)][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
-        running.snapshots.append({"asked": asked, "answered": time.monotonic(), "ports": ports})
+        running.snapshots.append({**moments, "ports": ports})
+
+    def _next_reading(self, running: _Traffic, seconds: float) -> float:
+        """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
+
+        The last one is due when the rest of the frames is sent at the same rate as all of them in *seconds*.
+        """
+
+        def unsent(reading: Mapping[str, Any], port: int) -> int:
+            sent = reading["ports"][str(port)][0] - running.before[str(port)]["opackets"]
+            return int(running.frames[port] - sent)
+
+        def due(reading: Mapping[str, Any]) -> float:
+            share = max(unsent(reading, port) / max(1, running.frames[port]) for port in running.sending)
+            return float(reading["latest"] + share * seconds)
+
+        last, latest = running.snapshots[-1], float(running.snapshots[-1]["latest"])
+        none_sent = any(unsent(last, port) == running.frames[port] for port in running.sending)
+        started, margin = float(running.snapshots[0]["earliest"]), MARGIN + MARGIN_SHARE * self._round_trip
+        passed = latest - started
+        if none_sent and passed < START_WINDOW:
+            return max(latest + max(MARGIN, passed / 20), started + self._start_delay - margin)
+        if not running.has_sent:
+            running.has_sent, self._start_delay = True, max(0.0, due(last) - seconds - started)
+        # rounding of durations may cost one frame
+        if all(unsent(last, port) <= 1 for port in running.sending):
+            return math.inf
+        # frames leave in lumps: a reading just before one shows too few
+        return max(min(map(due, running.snapshots[-4:])) + margin, latest + (passed - self._start_delay - seconds) / 4)
+
+    # -- clocks --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _round_trip(self) -> float:
+        """s of the last request for counters."""
+        asked, answered, *_ = self._clocks[-1]
+        return answered - asked
+
+    def _clocks_went(self) -> list[float]:
+        """By how many s the server's clock went on since the first reading, and this machine's at least and at most."""
+        (asked, answered, _, latest), (last_asked, last_answered, earliest, _) = self._clocks[0], self._clocks[-1]
+        return [earliest - latest, last_asked - answered, last_answered - asked]
 
     # -- implemented by the subclass -----------------------------------------------------------------------------------
 
@@ -379,7 +447,12 @@ class RunningTraffic(ABC):
         """Replace all streams."""
 
     @abstractmethod
-    def _counters(self) -> dict[str, Any]: ...
+    def _counters(self) -> dict[str, Any]:
+        """Current totals of every held port, and the server's global readings, among them MOMENTS."""
+
+    @abstractmethod
+    def _totals(self, fresh: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of counters that were read already."""
 
     @abstractmethod
     def _connected(self) -> Any: ...
