@@ -138,7 +138,10 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     if loss_ratio > forgiven:
         # of the probe frames no more may be the testbed's loss than of all frames
         lost = max(lost, min(count.lost, loss_ratio * count.sent))
-    spread = count.spread(lost, count.sent * min(1.0, cost / offered))
+    # what lost a frame made no other one late
+    excusing = (item for item in trial.problems if item.fault.may_cost and item.fault not in _LOSE_ONLY)
+    late = math.fsum(item.most_frames for item in excusing if item.concerns(row))
+    spread = count.spread(lost, count.sent * min(1.0, late / offered))
     if spread is None:
         return None
     if any(item.fault is Fault.SPARED_PROBES and item.concerns(row) for item in trial.problems):
@@ -147,6 +150,9 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     spread = spread.with_lost(most, min(certain, most))
     unseen = 0.0 if math.isinf(hidden) or hidden <= forgiven * offered else count.sent * hidden / offered
     return spread.with_lost(unseen)
+
+
+_LOSE_ONLY = (Fault.OWN_LOSS, Fault.UNWATCHED, Fault.DAMAGED, Fault.AFTER_ROUTER)
 
 
 def _lost_beside(count: LatencyCount, loss_ratio: float, forgiven: float) -> float:

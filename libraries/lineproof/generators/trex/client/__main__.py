@@ -206,7 +206,7 @@ class ClientCommands(RunningTraffic):
         *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
         """
         self.prepare({str(port): [stream]})
-        self._library.start({port: 1.0}, -1, at_own_rates=[port])
+        self._library.start({port: 1.0}, -1, [port], at_own_rates=[port])
         try:
             found = group_counts(self._library.group_stats([stream["group"]]), stream["group"], port, port)
         finally:
