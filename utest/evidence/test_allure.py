@@ -100,11 +100,6 @@ def left(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_each_test_is_written_once(left):
-    assert len(left) == len({test["fullName"] for test in left}) == 10
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "status", "message"),
     [

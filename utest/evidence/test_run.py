@@ -177,14 +177,6 @@ def test_telemetry_files_have_safe_unique_names(folder):
     assert (first.read_text(), second.read_text()) == ("a", "ß\n")
 
 
-def test_the_environment_file_is_replaced_atomically(folder):
-    folder.write_environment(ENVIRONMENT)
-    folder.close(replace(ENVIRONMENT, ended=5.0))
-    run = read_run(folder.path)
-    assert run.environment.ended == 5.0
-    assert not list(folder.path.glob(".*"))
-
-
 def check_summary(run: Path) -> None:
     """The summary has what is on the disk: each whole verdict with its trials, and what is not finished."""
     trials, verdicts = (whole_rows(run / f"{name}.jsonl") for name in ("trials", "requirements"))

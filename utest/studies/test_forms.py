@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from base64 import b64decode
 from pathlib import Path
@@ -11,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lineproof.studies.forms import csv_text, headline, markdown, text
+from lineproof.studies.forms import headline, markdown, text
 from lineproof.studies.page import page, pictures_of
 from lineproof.studies.results import StudyResults, results_of
 from lineproof.studies.study import AT_LEAST, StudyTolerance
@@ -61,17 +59,6 @@ def test_markdown_shows_no_markup_of_others(found: StudyResults) -> None:
     shown = markdown(found)
     assert shown.startswith("# SIMULATED: Two routers, one flow") and "\\<b\\>flapped" in shown
     assert "| vpp | 3 | 33.5 | 33.6 | 33.7 | baseline |" in shown
-
-
-def test_csv_has_plain_numbers(found: StudyResults) -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_text(found))))
-    assert [(row["row"], row["variant"], row["n"]) for row in rows] == [
-        ("one flow", "vpp", "3"),
-        ("one flow", "linux", "2"),
-        ("ramp", "vpp", "1"),
-        ("ramp", "linux", "1"),
-    ]
-    assert float(rows[1]["median"]) == 6.65 and rows[1]["inside"] == "false" and rows[1]["simulated"] == "true"
 
 
 def test_the_page_needs_nothing_else_and_escapes_what_others_said(found: StudyResults) -> None:

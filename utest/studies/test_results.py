@@ -148,15 +148,6 @@ def test_a_row_of_one_repeat_has_its_figure() -> None:
     assert results_of(once, measurements(once, {"v1": [4.3]})).cells["one flow", "v1"].measured
 
 
-def test_a_slow_row_is_close_in_points_and_far_in_per_cent() -> None:
-    slow = Pair(0.77, 0.5, 14.88)
-    assert slow.points == pytest.approx(1.81, abs=0.01) and slow.percent == pytest.approx(54)
-    assert closeness_words([slow]) == (
-        "error of 1 figure: median 54.0 %, 95th percentile 54.0 %; 0 within 5 %, 0 within 10 %;"
-        " in points of line rate: median 1.8, 95th percentile 1.8"
-    )
-
-
 def test_what_is_no_rate_has_no_points() -> None:
     assert closeness_words([Pair(104.0, 100.0), Pair(92.0, 100.0)]) == (
         "error of 2 figures: median 4.0 %, 95th percentile 8.0 %; 1 within 5 %, 2 within 10 %"

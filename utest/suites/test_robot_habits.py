@@ -5,7 +5,6 @@ Suites side by side are those of ``test_lab.py`` and ``test_pool.py``.
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -113,14 +112,6 @@ def test_verdicts_are_tags(failed: tuple[Path, str]) -> None:
     folder, _ = failed
     statistics = {item.name: item.failed for item in ExecutionResult(folder / "out" / "output.xml").statistics.tags}
     assert statistics == {"verdict:fail": 1, "verdict:inconclusive": 1}
-
-
-def test_an_xunit_file_has_the_verdicts(failed: tuple[Path, str]) -> None:
-    folder, _ = failed
-    rebot = [sys.executable, "-m", "robot.rebot", "--log", "NONE", "--report", "NONE", "--xunit", "xunit.xml"]
-    subprocess.run([*rebot, "out/output.xml"], cwd=folder, capture_output=True, timeout=60, check=False)
-    found = re.findall(r'<failure message="(\w+): ', (folder / "xunit.xml").read_text(encoding="utf-8"))
-    assert found == ["FAIL", "INCONCLUSIVE"]
 
 
 def test_failed_tests_run_again_and_merged_name_the_evidence_of_both_runs(failed: tuple[Path, str]) -> None:
