@@ -122,18 +122,6 @@ def test_a_fault_is_caused_or_refused_in_words() -> None:
         assert "error" in said(ran)
 
 
-def test_a_server_that_a_fault_ends_returns_on_the_same_ports() -> None:
-    with process(**MODEL) as ran:
-        first = said(ran)
-        tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 4}})
-        assert said(ran) == {"ok": True}
-        assert said(ran) == {"ended": "server", "again": True}
-        with pytest.raises(OSError):
-            socket.create_connection(("127.0.0.1", first["rpc_port"]), 2)
-        assert said(ran) == {"again": "server"}
-        socket.create_connection(("127.0.0.1", first["rpc_port"]), 2).close()
-
-
 def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         before = len(list(Path("/proc/self/fd").iterdir()))

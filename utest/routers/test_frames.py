@@ -272,7 +272,7 @@ def test_freebsd_is_configured_for_ipv6_and_says_what_is_not_set_up() -> None:
     ]
 
 
-def test_freebsd_is_configured_for_tags_and_restored() -> None:
+def test_freebsd_is_configured_for_tags() -> None:
     shell = Recorder(freebsd_with_fibs)
     router = make_router("freebsd", shell)
     router.configure_frames(SIDES, TAGS)
@@ -291,18 +291,7 @@ def test_freebsd_is_configured_for_tags_and_restored() -> None:
     assert "setfib 2 route add -net 48.0.0.0/8 198.18.21.2" in shell.commands
     assert router.not_forwarded == {}
     assert any("stays so until a restart" in note for note in router.notes)
-    changes = router.changes
-    assert all(change.is_undoable(None) for change in changes)
-    router.restore()
-    assert shell.commands[-7:] == [
-        "setfib 1 route delete -net 16.0.0.0/8 198.18.10.2",
-        "setfib 1 arp -d 198.18.10.2",
-        "ifconfig vlan29700 inet 198.18.10.1 -alias",
-        "ifconfig vlan29700 fib 0",
-        "ifconfig vlan29700 down",
-        "ifconfig vlan29700 destroy",
-        "sysctl net.fibs=3",
-    ]
+    assert all(change.is_undoable(None) for change in router.changes)
 
 
 def taken_vpp(line: str, done: list[str]) -> str | None:

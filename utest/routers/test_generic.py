@@ -209,23 +209,6 @@ def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> Non
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_saved_configuration_is_restored_as_a_whole() -> None:
-    shell = Scripted()
-    router = generic(shipped("junos"), shell, ("eth1", "eth2"))
-    router.configure(SIDES)
-    assert shell.ran[:3] == ["configure exclusive", "save lineproof-before.conf", "exit configuration-mode"]
-    assert shell.ran.count("commit and-quit comment lineproof") == 2
-    shell.ran = []
-    router.restore()
-    router.restore()
-    assert shell.ran == [
-        "show system commit",
-        "configure exclusive",
-        "load override lineproof-before.conf",
-        "commit and-quit comment lineproof-restored",
-    ]
-
-
 def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> None:
     file, shell, resets = shipped("junos"), Scripted(), list[int]()
     shell.outputs["commit and-quit comment lineproof"] = "error: configuration check-out failed\n"

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import select
 import socket
 import struct
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,9 +39,8 @@ class Direction:
     """Frames that arrive by one interface. ``on``, ``back``: destination and source of frames that leave, and by what.
 
     ``lie``: what becomes of frames that all limits choose: those from ``port`` (0: IN), of ``size`` bytes with FCS, of
-    the ``flow`` with this number in the order of first frames; while more than ``above`` frames/s come; of these a
-    random ``share``, and of that each ``every``-th; ``spare``: none that is marked as TRex marks its latency frames.
-    ``delay``: s, of the lie ``late``.
+    the ``flow`` with this number in the order of first frames; while more than ``above`` frames/s come; of these each
+    ``every``-th.
     """
 
     number: int
@@ -54,14 +51,10 @@ class Direction:
     size: int | None = None
     flow: int | None = None
     above: float = 0.0
-    share: float = 1.0
     every: int = 1
-    spare: bool = False
-    delay: float = 0.05
     chosen: int = 0
     flows: dict[bytes, int] = field(default_factory=dict)
     cached: bytes = b""
-    waiting: deque[tuple[float, bytes]] = field(default_factory=deque)
     window: tuple[int, int, int] = (0, 0, 0)
     """The present one's number, its frames, and those of the one before."""
 
@@ -72,11 +65,6 @@ class Direction:
         if route(routed):
             for sent in LIES[self.lie](self, routed) if lies else (routed,):
                 self.on[1](sent)
-
-    def release(self, now: float) -> None:
-        """Send what is late enough."""
-        while self.waiting and self.waiting[0][0] <= now:
-            self.on[1](self.waiting.popleft()[1])
 
     def flow_of(self, frame: bytes | bytearray) -> int:
         """Return the number of *frame*'s flow: addresses and ports."""
@@ -91,20 +79,12 @@ class Direction:
         limited = zip(wanted, (self.number, len(frame) + 4, self.flow_of(frame)), strict=True)
         if any(limit not in (None, value) for limit, value in limited) or max(frames, before) < self.above * WINDOW:
             return False
-        if (self.spare and is_probe(frame)) or random.random() >= self.share:
-            return False
         self.chosen += 1
         return self.chosen % self.every == 0
 
 
 def is_ipv4(frame: bytes | bytearray) -> bool:
     return frame[12:14] == IPV4
-
-
-def is_probe(frame: bytes) -> bool:
-    """Return whether it has a mark of TRex's latency frames: identification or flow label 0xffff, or ECN's ECT(1)."""
-    mark, ect = (frame[18:20], frame[15] & 1) if is_ipv4(frame) else (frame[16:18], frame[15] & 0x10)
-    return mark == b"\xff\xff" or bool(ect)
 
 
 def route(frame: bytearray) -> bool:
@@ -149,11 +129,6 @@ def hairpin(direction: Direction, frame: bytearray) -> Sequence[bytes]:
     return []
 
 
-def late(direction: Direction, frame: bytearray) -> Sequence[bytes]:
-    direction.waiting.append((time.monotonic() + direction.delay, bytes(frame)))
-    return []
-
-
 def flow(direction: Direction, frame: bytearray) -> Sequence[bytearray]:
     """Of the first two flows the second is dead, and the first comes twice."""
     number = direction.flow_of(frame)
@@ -162,8 +137,6 @@ def flow(direction: Direction, frame: bytearray) -> Sequence[bytearray]:
 
 LIES: Mapping[str, Callable[[Direction, bytearray], Sequence[bytes | bytearray]]] = {
     "truth": lambda _, frame: [frame],
-    "lost": lambda _, frame: [],
-    "late": late,
     "payload": lambda _, frame: [with_payload(frame)],
     "length": lambda _, frame: [frame[:60]],
     "checksum": lambda _, frame: [written(frame, 24, bytes([frame[24] ^ 0xFF]))] if is_ipv4(frame) else [frame],
@@ -209,12 +182,11 @@ def _end(name: str) -> tuple[bytes, Send, socket.socket]:
 
 def _forward_all(directions: Mapping[socket.socket, Direction]) -> None:
     while True:
-        waits = any(direction.waiting for direction in directions.values())
-        ready = select.select([*directions, sys.stdin], [], [], 0.001 if waits else None)[0]
+        ready = select.select([*directions, sys.stdin], [], [])[0]
         if sys.stdin in ready:
             return
         for arriving, direction in directions.items():
-            # some at a time: the other direction, and late frames, wait meanwhile
+            # some at a time: the other direction waits meanwhile
             for _ in range(64 if arriving in ready else 0):
                 try:
                     frame = arriving.recv(65536, socket.MSG_DONTWAIT)
@@ -222,29 +194,18 @@ def _forward_all(directions: Mapping[socket.socket, Direction]) -> None:
                     break
                 if frame[12:14] in (IPV4, IPV6):
                     direction.forward(frame, time.monotonic())
-            direction.release(time.monotonic())
 
 
 @contextmanager
 def lying(testbed: OpenTestbed, lie: str, **limits: float) -> Iterator[None]:
     """Let the router of an open testbed of kind ``netns`` tell a *lie* of :data:`LIES`, until the context ends.
 
-    The router is configured before. *limits* are those of :class:`Direction`, and its ``delay``; without, every frame
-    is concerned. The testbed's first two ports take part::
-
-        with configured(tmp_path) as session, lying(session.testbed, "payload", every=50, above=2500):
-            verdict = judged(session, "64b bidirectional ≥ 5 kpps each way")
+    The router is configured before. *limits* are those of :class:`Direction`; without, every frame is concerned. The
+    testbed's first two ports take part.
     """
     interfaces = [side.interface for side in testbed.facts.sides[:2]]
-    with taken_over(testbed.facts.namespaces[-1], interfaces, lie, **limits):
-        yield
-
-
-@contextmanager
-def taken_over(namespace: str, interfaces: Sequence[str], lie: str, **limits: float) -> Iterator[None]:
-    """As :func:`lying`, for the two *interfaces* of a router's *namespace*."""
     options = [f"{name}={json.dumps(value)}" for name, value in limits.items()]
-    argv = (*inside(namespace, bound=True), sys.executable, __file__, *interfaces, lie, *options)
+    argv = (*inside(testbed.facts.namespaces[-1], bound=True), sys.executable, __file__, *interfaces, lie, *options)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         assert program.stdin and program.stdout
         assert program.stdout.readline() == b"lies\n"

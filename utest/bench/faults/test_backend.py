@@ -95,37 +95,6 @@ def test_an_interface_that_goes_down_and_up_again_takes_its_time_again() -> None
     assert backend.link_up(0) and send(backend, clock) == (1_000_000, 1_000_000)
 
 
-def test_a_neighbour_that_is_lost_is_not_configured_any_more() -> None:
-    backend, clock = faulty(parse_fault("neighbour lost", start=2, at=0.5))
-    assert send(backend, clock) == (1_000_000, 1_000_000)
-    offered, forwarded = send(backend, clock)
-    assert (offered, forwarded) == (1_000_000, pytest.approx(500_000, abs=2))
-    names = [row.name for row in backend.state().interfaces]
-    assert [row[0] for row in backend.state().configuration.neighbours] == names[:1]
-
-
-def test_a_reboot_forgets_counters_uptime_and_configuration() -> None:
-    backend, clock = faulty(parse_fault("router reboot", start=2, at=0.5, **{"for": 10}))
-    send(backend, clock)
-    before = backend.state()
-    assert before.uptime > 86_400 and before.interfaces[0].rx_packets == 1_000_000
-    send(backend, clock)
-    assert backend.ssh_fault() == {"cut": True} and not backend.link_up(0)
-    clock.time += 20
-    after = backend.state()
-    assert after.uptime == pytest.approx(11.5)
-    assert after.interfaces[0].rx_packets == 0 and after.configuration.up == ()
-    assert send(backend, clock) == (1_000_000, 0)
-
-
-def test_unsent_frames_are_reported_as_a_full_queue() -> None:
-    backend, clock = faulty(parse_fault("unsent frames", share=0.2, **{"for": 1}))
-    offered, forwarded = send(backend, clock)
-    assert offered == forwarded == pytest.approx(800_000, abs=2)
-    assert backend.counters(0).queue_full == pytest.approx(200_000, abs=2)
-    assert send(backend, clock) == (1_000_000, 1_000_000)
-
-
 def test_counters_reset_and_wrap() -> None:
     backend, clock = faulty(parse_fault("counter reset", start=2, at=0.5))
     send(backend, clock)
@@ -133,16 +102,6 @@ def test_counters_reset_and_wrap() -> None:
     backend, clock = faulty(parse_fault("counter wrap", start=0, frames=1_400_000))
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
-
-
-def test_faults_of_server_and_shells_are_reported_once() -> None:
-    backend, _ = faulty(
-        *(parse_fault(kind, start=0) for kind in ("ssh cut", "late reply", "lost reply", "ports stolen"))
-    )
-    assert backend.ssh_fault() == {"cut": True} and backend.ssh_fault() == {}
-    assert backend.reply_delay() == FAULT_DEFAULTS["late reply"]["hold"] and backend.reply_delay() is None
-    assert backend.drops_reply() and not backend.drops_reply()
-    assert {action.port for action in backend.server_actions() if action.what == "steal"} == {0, 1}
 
 
 def test_every_repeats_from_its_start_on() -> None:
@@ -198,16 +157,6 @@ def test_a_stalled_port_sends_less_and_counts_as_sending() -> None:
     clock.time += 1
     assert backend.counters(0) == backend.counters(0) and backend.counters(0).opackets == pytest.approx(750_000, abs=2)
     assert backend.counters(0).queue_full == 0 and not backend.sending(0)
-
-
-def test_one_way_loss_is_of_one_direction_and_in_the_routers_counts() -> None:
-    backend, clock = faulty(parse_fault("one-way loss", share=0.1))
-    backend.start({0: traffic("64b", 1e6), 1: traffic("64b", 1e6, swapped=True)}, 1.0)
-    clock.time += 2
-    assert backend.counters(1).ipackets == 1_000_000
-    assert backend.counters(0).ipackets == pytest.approx(900_000, abs=2)
-    rows = backend.state().interfaces
-    assert rows[1].rx_missed == pytest.approx(100_000, abs=2) and rows[0].tx_packets == backend.counters(0).ipackets
 
 
 def grouped(rule: str = "latency") -> StreamTraffic:
@@ -292,13 +241,6 @@ def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
     assert after.uptime >= before.uptime - 1
     assert send(heir, again) == (1_000_000, 1_000_000)
     assert heir.state().interfaces[0].rx_packets == 3_000_000
-
-
-def test_ports_that_were_stolen_come_back() -> None:
-    backend, clock = faulty(parse_fault("ports stolen", start=0, **{"for": 5}))
-    assert {action.what for action in backend.server_actions()} == {"steal"}
-    clock.time += 6
-    assert {action.what for action in backend.server_actions()} == {"free"}
 
 
 @pytest.mark.parametrize("whose", ["router", "cable"])

@@ -1,4 +1,4 @@
-"""The modelled testbed behind the server's streams: bursts in their time, groups counted where they arrive."""
+"""The modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones."""
 
 from __future__ import annotations
 
@@ -62,21 +62,6 @@ def test_a_pause_before_a_burst_keeps_its_wait() -> None:
     assert backend.counters(0).opackets == 0
     clock.time += 5
     assert backend.counters(0).opackets == 500, "what was left of the duration"
-
-
-def test_a_group_has_counts_by_port_and_latency() -> None:
-    groups = {"enabled": True, "stream_id": 7, "rule_type": "latency"}
-    backend, clock = started([parsed(1, pps=1000, flow_stats=groups), parsed(2, pps=500)], duration=2.0)
-    clock.time += 3
-    found, latency = backend.flow_counters(7), backend.latency_counters(7)
-    assert found.sent == {0: (2000, 128_000)}
-    assert found.received == {1: (2000, 128_000)}
-    assert backend.counters(1).ipackets == 3000
-    assert sum(latency.histogram.values()) == 2000
-    assert latency.total_min <= latency.average <= latency.total_max
-    assert latency.lost == 0
-    backend.forget(7)
-    assert backend.flow_counters(7).sent == {}
 
 
 def test_frames_of_many_lengths_add_up() -> None:

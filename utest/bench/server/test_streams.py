@@ -240,16 +240,15 @@ def test_the_load_of_a_chain_is_its_highest() -> None:
 
 
 def program(*instructions: dict[str, Any]) -> dict[str, Any]:
-    return {"vm": {"instructions": list(instructions)}, "frame": b"\xaa" * 200}
+    return vm(*instructions) | {"frame": b"\xaa" * 200}
 
 
 def counter(name: str = "a", size: int = 2, low: int = 70, high: int = 79, **more: Any) -> dict[str, Any]:
-    given_ = {"type": "flow_var", "name": name, "size": size, "op": "inc", "init_value": low, "min_value": low}
-    return given_ | {"max_value": high, "step": 1} | more
+    return variable(name=name, size=size, init_value=low, min_value=low, max_value=high) | more
 
 
 def written(name: str = "a", offset: int = 30, add: int = 0) -> dict[str, Any]:
-    return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": True}
+    return write(name=name, pkt_offset=offset, add_value=add)
 
 
 @pytest.mark.parametrize("operation", ["inc", "random"])
@@ -278,28 +277,38 @@ def test_other_variables_go_on_through_all_lengths() -> None:
     assert seen == [9, 8, 7, 6, 5, 4]
 
 
-def test_a_tuple_is_every_address_then_the_next_port() -> None:
-    flows = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 2, "port_min": 8, "port_max": 9}
-    given_ = program(flows | {"limit_flows": 3, "flags": 0}, written("t.ip", 30), written("t.port", 40))
-    (leg,) = segments_of([parsed(**given_)], 1.0, None)
+FLOWS = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 2, "port_min": 8, "port_max": 9}
+MASKED = {"type": "write_mask_flow_var", "name": "a", "pkt_offset": 30, "pkt_cast_size": 1, "mask": 0xF0, "shift": 4}
+
+
+@pytest.mark.parametrize(
+    ("instructions", "places", "seen"),
+    [
+        # every address, then the next port
+        (
+            [FLOWS | {"limit_flows": 3, "flags": 0}, written("t.ip", 30), written("t.port", 40)],
+            (33, 41),
+            [(1, 8), (2, 8), (1, 9), (1, 8), (2, 8)],
+        ),
+        # a dependent variable moves on when the first wraps
+        (
+            [counter("a", 1, 0, 1, next_var="b"), counter("b", 1, 0, 3), written("a", 30), written("b", 31)],
+            (30, 31),
+            [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)],
+        ),
+        (
+            [counter(size=1, value_list=[1, 2, 5]), MASKED | {"add_value": 1, "is_big_endian": True}],
+            (30,),
+            [(0x2A,), (0x3A,), (0x6A,), (0x2A,)],
+        ),
+    ],
+    ids=["tuple", "dependent", "list and mask"],
+)
+def test_values_of_successive_frames(instructions: list[Any], places: tuple[int, ...], seen: list[Any]) -> None:
+    (leg,) = segments_of([parsed(**program(*instructions))], 1.0, None)
     (piece,) = traffic_of(leg, *MACS)
-    seen = [(frame_of(piece, number)[33], frame_of(piece, number)[41]) for number in range(5)]
-    assert seen == [(1, 8), (2, 8), (1, 9), (1, 8), (2, 8)]
-
-
-def test_a_dependent_variable_moves_on_when_the_first_wraps() -> None:
-    given_ = program(counter("a", 1, 0, 1, next_var="b"), counter("b", 1, 0, 3), written("a", 30), written("b", 31))
-    (leg,) = segments_of([parsed(**given_)], 1.0, None)
-    (piece,) = traffic_of(leg, *MACS)
-    assert [tuple(frame_of(piece, number)[30:32]) for number in range(5)] == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
-
-
-def test_lists_and_masks() -> None:
-    mask = {"type": "write_mask_flow_var", "name": "a", "pkt_offset": 30, "pkt_cast_size": 1, "mask": 0xF0}
-    given_ = program(counter(size=1, value_list=[1, 2, 5]), mask | {"shift": 4, "add_value": 1, "is_big_endian": True})
-    (leg,) = segments_of([parsed(**given_)], 1.0, None)
-    (piece,) = traffic_of(leg, *MACS)
-    assert [frame_of(piece, number)[30] for number in range(4)] == [0x2A, 0x3A, 0x6A, 0x2A]
+    frames = [frame_of(piece, number) for number in range(len(seen))]
+    assert [tuple(frame[place] for place in places) for frame in frames] == seen
 
 
 @given(
