@@ -39,6 +39,7 @@ def _way(port: int, delay: float, jitter: float) -> Iterator[int]:
         ready.set()
 
     def run() -> None:
+        asyncio.set_event_loop(loop)
         loop.run_until_complete(serve())
         loop.run_forever()
         for pump in pumps:
