@@ -22,7 +22,7 @@ from lineproof.ceilings.headroom import MeasuredLimits
 from lineproof.core.doubts import USABLE_SHARE
 from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem
+from lineproof.core.trial import Fault, Load, Outcome, Problem
 from lineproof.errors import ConfigError, LineproofError
 from lineproof.methods.ceiling import MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
 from lineproof.methods.trials import CharacterisationTerms
@@ -41,30 +41,14 @@ from support.ceilings import (
     promise,
     ruled,
 )
-
-
-class Loop:
-    """A generator on its own cable. ``sends`` and ``receives``: frames/s of each port; beyond *receives* it loses."""
-
-    def __init__(self, sends: float, receives: float, directions: int = 1, faults: tuple[Problem, ...] = ()) -> None:
-        self.sends, self.receives, self.directions, self.faults = sends, receives, directions, faults
-        self.asked = list[float]()
-
-    def __call__(self, load: Load, duration: float) -> Outcome:
-        self.asked.append(load.pps)
-        offered = round(min(load.pps, self.sends) * duration)
-        back = round(min(offered, self.receives * duration))
-        directions = tuple(
-            DirectionCount(n, 1 - n, round(load.pps * duration), offered, back) for n in range(self.directions)
-        )
-        return Outcome(load, duration, duration, 0.0, directions, self.faults)
+from support.pure_router import PureRouter
 
 
 def test_generator_at_line_rate_needs_two_trials():
-    loop = Loop(2 * LINE, 2 * LINE)
+    loop = PureRouter(2 * LINE, ceiling=2 * LINE)
     found = find_ceiling(loop, LINE, CharacterisationTerms())
     assert (found.offered, found.lossless) == (LINE, pytest.approx(LINE))
-    assert loop.asked == [LINE, LINE]
+    assert [pps for pps, _ in loop.asked] == [LINE, LINE]
 
 
 @given(
@@ -73,7 +57,7 @@ def test_generator_at_line_rate_needs_two_trials():
     st.sampled_from([1, 2]),
 )
 def test_both_ceilings_are_found_within_the_width(sends: float, receives: float, directions: int):
-    loop = Loop(sends, receives, directions)
+    loop = PureRouter(receives, ceiling=sends, directions=directions)
     found = find_ceiling(loop, LINE, CharacterisationTerms())
     most = min(sends, LINE)
     # what the trials' tolerance lets pass counts as offered
@@ -85,19 +69,19 @@ def test_both_ceilings_are_found_within_the_width(sends: float, receives: float,
 
 
 def test_one_trial_without_loss_is_not_enough():
-    class Lucky(Loop):
+    class Lucky(PureRouter):
         def __call__(self, load: Load, duration: float) -> Outcome:
-            self.receives = LINE if not self.asked else LINE / 2
+            self.capacity = LINE if not self.asked else LINE / 2
             return super().__call__(load, duration)
 
-    assert find_ceiling(Lucky(LINE, LINE), LINE, CharacterisationTerms()).lossless <= LINE / 2 + 1
+    assert find_ceiling(Lucky(), LINE, CharacterisationTerms()).lossless <= LINE / 2 + 1
 
 
 def test_frames_that_the_generator_missed_are_a_ceiling():
     missed = (Problem(Fault.GENERATOR, "frames missed"),)
 
     def measure(load: Load, duration: float) -> Outcome:
-        return Loop(LINE, LINE / 2, faults=missed if load.pps > LINE / 2 else ())(load, duration)
+        return replace(PureRouter(LINE / 2)(load, duration), problems=missed if load.pps > LINE / 2 else ())
 
     assert find_ceiling(measure, LINE, CharacterisationTerms()).lossless == pytest.approx(
         LINE / 2, rel=2 * SEARCH_WIDTH
@@ -160,7 +144,7 @@ def test_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str,
 
 
 def test_entry_has_the_figures_of_the_ceiling():
-    found = find_ceiling(Loop(LINE, LINE / 2), LINE, CharacterisationTerms())
+    found = find_ceiling(PureRouter(LINE / 2), LINE, CharacterisationTerms())
     kept = ceiling_entry(CATALOGUE.profile(["64b"]), True, found, None, 1.0, 0.4, NOW)
     assert kept.lossless_pps == pytest.approx(found.lossless)
     assert (kept.traffic, kept.direction, kept.trials, kept.measured_at) == (

@@ -310,15 +310,6 @@ def test_of_many_promises_the_sheet_has_short_rows_and_the_appendix_all_of_them(
     assert "ticket 4711" in sheet and "waived by Jane Doe until 2027-03-31" in full
 
 
-@pytest.mark.parametrize("count", [1, 10])
-def test_few_promises_are_on_the_sheet_in_full(tmp_path: Path, count: int):
-    shown = told(page(left_run(tmp_path, *["FAIL"] * count), draft=True))
-    assert ("Appendix D" in shown) == (count > 5), "the reasons of many go into the appendix"
-    sheet = shown.partition("Appendix A: every trial")[0]
-    assert sheet.count("of this traffic, in a good trial") == (count + 2) // 3
-    assert ("Promise 1: FAIL" in sheet) == (count <= 5)
-
-
 def test_trials_that_are_set_aside_are_hatched_in_their_place_and_out_of_the_scale(tmp_path: Path):
     plain, spoilt = left_run(tmp_path / "a", "FAIL", "FAIL"), left_run(tmp_path / "b", "FAIL", "FAIL", spoilt=(2,))
     for before, after in zip(*(make_sheet(run, NOW, draft=True).rows for run in (plain, spoilt)), strict=True):

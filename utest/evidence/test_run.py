@@ -14,11 +14,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence import records
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import sha256_of
@@ -140,22 +138,6 @@ def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
     assert alterations(folder.path) == {f"trials.jsonl was changed: its SHA-256 was {was}"}
     folder.close()
     assert check_integrity(folder.path).altered == ()
-
-
-def test_the_manifest_fits_its_schema_and_leaves_out_derived_files(folder):
-    (folder.path / "allure").mkdir()
-    (folder.path / "allure" / "x-result.json").write_text("{}")
-    filled(folder).close()
-    data = json.loads((folder.path / "manifest.json").read_text())
-    jsonschema.validate(data, records.schema(records.MANIFEST))
-    assert set(data["files"]) == {
-        "environment.json",
-        "files.jsonl",
-        "readings.jsonl",
-        "requirements.jsonl",
-        "trials.jsonl",
-        "telemetry/001-vppctl-show-runtime.txt",
-    }
 
 
 @pytest.mark.slow

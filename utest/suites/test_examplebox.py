@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,15 +100,10 @@ def test_your_own_router_in_the_readme(tmp_path: Path):
     assert [plan.requirement(sentence).sentence for sentence in sentences(project / "tests" / "mybox.robot")] == [
         "imix bidirectional ≥ 70% line rate each way"
     ]
-    dry_run(project / "tests" / "mybox.robot", tmp_path, "-v", "TESTBED:mylab")
-
-
-def dry_run(suite: Path, folder: Path, *options: str) -> None:
-    """Robot finds every keyword and argument of *suite*, and its resource file."""
-    argv = [sys.executable, "-m", "robot", "--dryrun", "--exitonerror", "--outputdir", str(folder / "out")]
-    argv += ["-v", f"RESULTS:{folder / 'results'}", *options, str(suite)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    found = robot_run.run(
+        tmp_path, project / "tests" / "mybox.robot", "--dryrun", "--exitonerror", "-v", "TESTBED:mylab"
+    )
+    assert found.status == 0, found.console
 
 
 def test_the_sentences_at_the_top_of_the_readme(tmp_path: Path):

@@ -19,11 +19,10 @@ from lineproof.robot.shared import Shared
 from lineproof.robot.testbed import FaultKeywords
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from lineproof.simulation.faults import parse_fault
 from lineproof.testbed.facts import NO_ROUTER, TestbedFacts
 from lineproof.testbed.opening import OpenTestbed
 from support import faults, robot_run
-from support.simulated_session import judged, opened
+from support.simulated_session import judged
 
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in faults.CASES}
@@ -89,15 +88,3 @@ def test_every_kind_of_router_accounts_for_an_overload(
     ) == (0, 0, 0, 0)
     assert f"{cause}" in verdict.message and "its card's receive queue was full" in verdict.message
     assert "none unexplained" in verdict.message
-
-
-@pytest.mark.slow
-def test_a_router_that_cannot_be_read_costs_the_ledger_and_not_the_verdict(tmp_path: Path) -> None:
-    with opened(tmp_path) as session:
-        # a reading, and the one that follows a new login
-        for _ in range(2):
-            session.cause_fault(parse_fault("ssh freeze"))
-        # 1.5 % are lost: two trials decide, and the reading after the second one succeeds
-        verdict = judged(session, "64b 1-flow unidirectional ≥ 5.1 Mpps")
-    assert verdict.ruling is Ruling.FAIL
-    assert len(verdict.ledgers) == 2 and "could not be read after trial 1" in verdict.ledgers[0].missing

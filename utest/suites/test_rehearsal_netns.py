@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from support import robot_run
 from support.command_line import lineproof
 from support.paths import ROOT
 from support.patience import wait_until
+from support.served_bench import served
 
 pytestmark = pytest.mark.netns
 
@@ -32,35 +31,20 @@ Slow Frames Pass
 """
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[str]:
-    """What ``lineproof serve`` prints, in a project of one's own; it ends with the test."""
+def test_what_a_killed_run_left_on_a_real_kernel_is_shown_and_undone(tmp_path: Path) -> None:
     assert lineproof(tmp_path, "init", "mybox").returncode == 0
-    command = re.search(r"`lineproof (serve [^`]*--bare)`", PASSAGE)
+    command = re.search(r"`lineproof serve ([^`]*--bare)`", PASSAGE)
     assert command is not None
-    with (tmp_path / "serve.txt").open("wb") as console:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lineproof", *command[1].split()],
-            cwd=tmp_path,
-            env=robot_run.environment(tmp_path),
-            stdout=console,
-            stderr=console,
-        )
-        try:
-            text = tmp_path / "serve.txt"
-            wait_until(lambda: "Ctrl-C ends it" in text.read_text() or process.poll() is not None)
-            assert process.poll() is None, text.read_text()
-            yield text.read_text()
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+    with served(tmp_path, *command[1].split(), project=tmp_path) as bench:
+        rehearse(tmp_path, bench.said)
 
 
-def test_what_a_killed_run_left_on_a_real_kernel_is_shown_and_undone(tmp_path: Path, served: str) -> None:
-    login = re.search(r"-i (\S+) -o UserKnownHostsFile=(\S+) .*-p (\d+) root@", served)
-    ports = re.search(r"sync port (\d+), async port (\d+)", served)
+def rehearse(tmp_path: Path, said: str) -> None:
+    """Walk the page with the router of which the bench *said* where it is."""
+    login = re.search(r"-i (\S+) -o UserKnownHostsFile=(\S+) .*-p (\d+) root@", said)
+    ports = re.search(r"sync port (\d+), async port (\d+)", said)
     found = re.search(r"```yaml\n(.*?)```", PASSAGE, re.DOTALL)
-    assert login is not None and ports is not None and found is not None, served
+    assert login is not None and ports is not None and found is not None, said
     text = found[1].replace("\n   ", "\n").replace("   testbed", "testbed").replace("/…/client_ed25519", login[1])
     for before, after in (("/…/known_hosts", login[2]), ("40000", login[3]), ("4501", ports[1]), ("4500", ports[2])):
         assert before in text

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.run import read_run
 from lineproof.evidence.verification import schema_problems
 from support import robot_run
@@ -22,11 +21,6 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.status == 0 and robot_run.processes_of(done.folder) == [], done.console
     (folder,) = (done.folder / "results").iterdir()
     return folder
-
-
-def test_the_records_are_as_published_and_unchanged(left: Path):
-    integrity = check_integrity(left)
-    assert integrity.altered == () and list(schema_problems(integrity)) == []
 
 
 def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):
@@ -87,4 +81,3 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert len(of_fail) <= 2
     integrity = check_integrity(folder)
     assert not integrity.altered and list(schema_problems(integrity)) == []
-    assert rejudge(folder).same

@@ -72,11 +72,19 @@ def sides(address: str, peer: str, network: str) -> str:
     return f"kind: hardware\nsides:\n  - {first}\n  - {second}"
 
 
+TWO_PORTS = "kind: hardware\ngenerator:\n  address: 192.0.2.10"
+FOUR_PORTS = (
+    TWO_PORTS.replace("kind: hardware", sides("10.0.2.1/24", "10.0.2.2", "48.0.0.0/8")) + "\n  ports: [0,1,2,3]"
+)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [
         ("kind: hardware", "kind: hardwear", 2, "'hardwear'; expected one of simulated, netns, hardware"),
         ("  key: keys/id\n", "", 5, "either 'key'"),
+        ("  key: keys/id", "  password_from: hunter2", 8, "name, in capitals, of an environment variable"),
+        ("  key: keys/id", "  password_from: correct_horse", 8, "name, in capitals, of an environment variable"),
         ("  key: keys/id", "  password_from: s3cret!", 8, "name, in capitals, of an environment variable"),
         ("  key: keys/id", "  key: keys/id\n  passphrase_from: s3 cret", 9, "that holds the passphrase, not"),
         ("  key: keys/id", "  password_from: X\n  passphrase_from: Y", 9, "a key's passphrase, and no 'key'"),
@@ -97,6 +105,7 @@ def sides(address: str, peer: str, network: str) -> str:
         ("generator:\n  address: 192.0.2.10", "generator:\n  - address: 192.0.2.10", 3, "several TRex servers are not"),
         ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure' or 'none'"),
         ("kind: hardware", sides("10.0.2.1", "10.0.2.2", "48.0.0.0/8"), 5, "prefix length"),
+        (TWO_PORTS, FOUR_PORTS, 3, "'sides' are 2, and the generator's ports are 4"),
         ("kind: hardware", sides("10.0.2.1/24", "10.0.3.2", "48.0.0.0/8"), 5, "must be another address of 10.0.2.0/24"),
         ("kind: hardware", sides("10.0.2.1/24", "10.0.2.2", "16.1.0.0/16"), 3, "networks overlap"),
     ],
@@ -107,7 +116,7 @@ def test_a_mistake_is_reported_with_file_line_and_remedy(
     with pytest.raises(ConfigError) as caught:
         lab(tmp_path, HARDWARE.replace(old, new))
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
-    assert says in str(caught.value)
+    assert says in str(caught.value) and "hunter2" not in str(caught.value)
 
 
 def test_each_further_pair_of_ports_has_networks_of_its_own(tmp_path: Path) -> None:
@@ -121,16 +130,6 @@ def test_each_further_pair_of_ports_has_networks_of_its_own(tmp_path: Path) -> N
     ]
 
 
-def test_a_side_is_needed_for_each_port(tmp_path: Path) -> None:
-    two = sides("10.0.2.1/24", "10.0.2.2", "48.0.0.0/8")
-    four = HARDWARE.replace("kind: hardware", two).replace(
-        "address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0,1,2,3]"
-    )
-    with pytest.raises(ConfigError) as caught:
-        lab(tmp_path, four)
-    assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:3: 'sides' are 2, and the generator's ports are 4")
-
-
 def test_a_login_may_go_through_jump_hosts_with_known_fingerprints(tmp_path: Path) -> None:
     print_of = "SHA256:" + 43 * "A"
     out = f"{{address: out, user: v, key_from: OUT, host_key: {print_of}}}"
@@ -141,11 +140,6 @@ def test_a_login_may_go_through_jump_hosts_with_known_fingerprints(tmp_path: Pat
     assert router.host_keys == (print_of,) and router.jump is not None and router.jump.jump is not None
     assert router.jump.key_path == tmp_path / "id" and router.jump.jump.key_from == "OUT"
     assert router.where == "192.0.2.20:22 through hop:22 through out:22"
-
-
-def test_an_unknown_testbed_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'simulated'"):
-        read_testbed(TESTBEDS, "simulatd")
 
 
 SECRETS = (
@@ -178,13 +172,6 @@ def test_no_message_shows_what_a_login_holds(tmp_path: Path, field: str, owner: 
 
 def _with_ssh(rows: str) -> str:
     return HARDWARE.replace("  address: 192.0.2.10\n", f"  address: 192.0.2.10\n  ssh:\n{rows}")
-
-
-@pytest.mark.parametrize("secret", ["S3cret", "hunter2", "correct_horse"])
-def test_a_word_that_may_be_the_password_is_no_variables_name(tmp_path: Path, secret: str) -> None:
-    with pytest.raises(ConfigError, match="in capitals") as caught:
-        lab(tmp_path, HARDWARE.replace("key: keys/id", f"password_from: {secret}"))
-    assert secret not in str(caught.value)
 
 
 @pytest.mark.parametrize(

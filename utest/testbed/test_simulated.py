@@ -3,15 +3,16 @@
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import paramiko
 import psutil
 import pytest
 
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import read_platform
+from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.children import environment
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.hardware import hardware_facts
@@ -51,20 +52,8 @@ class TestSimulatedTestbed:
         others = psutil.Process().children(recursive=True)
         with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
             router = testbed.facts.router
-            with paramiko.SSHClient() as client:
-                client.load_host_keys(str(router.known_hosts_path))
-                client.set_missing_host_key_policy(paramiko.RejectPolicy())
-                client.connect(
-                    router.host,
-                    router.port,
-                    router.user,
-                    key_filename=str(router.key_path),
-                    timeout=5,
-                    allow_agent=False,
-                    look_for_keys=False,
-                )
-                _, out, _ = client.exec_command("vppctl show interface", timeout=5)
-                assert testbed.facts.sides[0].interface in out.read().decode()
+            with closing(SshShell(router)) as shell:
+                assert testbed.facts.sides[0].interface in shell("vppctl show interface", 5).stdout
             assert testbed.problems() == ()
             assert testbed.facts.router.known_hosts_path.read_text().startswith(
                 f"[127.0.0.1]:{router.port} ssh-ed25519 "
