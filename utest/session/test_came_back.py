@@ -172,6 +172,13 @@ def test_frames_that_are_none_that_was_sent_are_not_forwarded() -> None:
     assert found.readings["examined.1"] == 100
 
 
+def test_where_flows_are_lost_the_others_have_no_turn() -> None:
+    compared = content("64b")
+    frames = [forwarded(frame) for frame in sent_forth(compared, 251)[:30]] * 10
+    row = replace(ROW, forwarded=120)
+    assert with_content(outcome(row, tuple(frames)), compared, {}).directions[0].changed == 0
+
+
 @pytest.mark.parametrize(("others", "wrong"), [(FEW, 0), (FEW + 1, 3)])
 def test_a_few_frames_of_other_origin_are_no_lie(others: int, wrong: int) -> None:
     compared = content("64b")

@@ -33,6 +33,7 @@ def frames_kept(profile: Profile) -> int:
 
 
 CUT, PAYLOAD, ADDRESSES = "cut short", "with another payload", "with other addresses"
+COPIES, FEW_LOST = "copies of others", 0.01
 OTHER, FEW = "of other origin", 2
 """What is wrong with frames; how many of other origin are no matter beside those that came without traffic."""
 
@@ -134,7 +135,7 @@ class Content:
             if word := self._wrong(direction, frame, turns):
                 found[word] += 1
         if copies := sum(map(self._copies, turns.values())):
-            found["copies of others"] = copies
+            found[COPIES] = copies
         return found
 
     def _wrong(self, direction: Direction, frame: bytes, turns: dict[Stream, list[Hashable]]) -> str:
@@ -213,6 +214,9 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             if frames:
                 direction = next(item for item in content.directions if item.tx_port == row.tx_port)
                 wrong, looked_at = content.wrong(direction, frames), len(frames)
+                if row.offered - row.received > FEW_LOST * row.offered:
+                    # where flows are lost, the others have no turn
+                    del wrong[COPIES]
                 # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
                 wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
                 readings[f"{EXAMINED}{row.rx_port}"] = looked_at
