@@ -23,7 +23,7 @@ from lineproof.routers.change_journal import ChangeJournal, journal_path, look, 
 from lineproof.routers.changes import Change
 from lineproof.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import CHANGE, ROUTER, Killed, dying, full_disk, left, occasion, undone, untouched
+from support.journals import CHANGE, ROUTER, Killed, dying, full_disk, left, occasion, undone, untouched, whole_run
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -36,18 +36,10 @@ STATE = {
 
 
 def run_once(kind: str, shell: Shell) -> None:
-    """A whole run: configure, restore. Raises Killed."""
-    journal = ChangeJournal.claim(ROUTER)
-    try:
-        router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
-        journal.begin(occasion(kind=kind))
-        router.keep_journal(journal)
-        router.configure(SIDES)
-        router.restore()
-        journal.close()
-    except Killed:
-        os.close(journal._descriptor)  # as the kernel does, and nothing more
-        raise
+    journal, router = ChangeJournal.claim(ROUTER), make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
+    journal.begin(occasion(kind=kind))
+    router.keep_journal(journal)
+    whole_run(journal, router)
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -22,7 +22,7 @@ from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.generic import side_words
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of, shipped
 from support.fake_router import SIDES
-from support.journals import ROUTER, Killed, dying, occasion, undone
+from support.journals import ROUTER, Killed, dying, occasion, undone, whole_run
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -64,18 +64,6 @@ def journalled(file: CommandFile, shell: Shell) -> tuple[ChangeJournal, Router]:
     return journal, router
 
 
-def run_once(file: CommandFile, shell: Shell) -> None:
-    """A whole run: configure, restore. Raises Killed."""
-    journal, router = journalled(file, shell)
-    try:
-        router.configure(SIDES)
-        router.restore()
-        journal.close()
-    except Killed:
-        os.close(journal._descriptor)  # as the kernel does, and nothing more
-        raise
-
-
 def undo(file: CommandFile, shell: Shell, uptime: float = 100.0, asked: bool = False) -> str:
     """Return what the next start does; *asked*: what ``lineproof restore`` does."""
     return undone(shell, occasion(uptime, "generic"), file, asked=asked)
@@ -86,7 +74,7 @@ def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
     machine, file = machine_of(name), description(name)
     before = machine.configuration
     with pytest.raises(Killed):
-        run_once(file, dying(machine, lines, before=False))
+        whole_run(*journalled(file, dying(machine, lines, before=False)))
     machine.close()
     assert machine.configuration != before
     return machine, file, before
@@ -109,7 +97,7 @@ def test_a_run_killed_at_any_line_is_undone_by_the_next(name: str, before: bool,
     untouched, moments = machine.configuration, 0
     while True:
         try:
-            run_once(file, dying(machine, moments, before=before))
+            whole_run(*journalled(file, dying(machine, moments, before=before)))
         except Killed:
             moments += 1
             machine.close()

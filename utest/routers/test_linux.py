@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers import make_router
-from lineproof.routers.base import Result, Shell, Side
+from lineproof.routers import RouterKind, make_router
+from lineproof.routers.base import Result, Shell
+from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.linux_output import parse_snmp, parse_softnet, parse_uptime
+from support.described_router import shipped
 from support.fake_router import SIDES, shell_of, simulated
+from support.journals import untouched
 from support.kernel_namespace import kernel_namespace
 
 
@@ -53,22 +57,28 @@ def test_a_card_that_keeps_lro_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "side",
+    "wrong",
     [
-        Side("eth1 $(reboot)", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
-        Side("eth1", "100.65.1.1", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
-        Side("eth1", "100.65.1.1/24", "100.65.1.2; x", "02:00:00:00:01:02", "16.0.0.0/8"),
-        Side("eth1", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01", "16.0.0.0/8"),
-        Side("eth1", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.1/8"),
+        {"interface": "eth1 $(reboot)"},
+        {"interface": "eth1;reboot"},
+        {"interface": "eth1\nreload"},
+        {"address": "100.65.1.1"},
+        {"address": "100.65.1.1/24 $(x)"},
+        {"peer": "100.65.1.2; x"},
+        {"peer": "`x`"},
+        {"peer_mac": "02:00:00:00:01"},
+        {"peer_mac": "'; reload"},
+        {"network": "16.0.0.1/8"},
+        {"network": "16.0.0.0/8]"},
     ],
+    ids=str,
 )
-@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_wrong_addresses_never_reach_the_shell(kind, side: Side) -> None:
-    def shell(command: str, limit: float) -> Result:
-        raise AssertionError(command)
-
-    with pytest.raises(TestbedError, match=r"expected|prefix length"):
-        make_router(kind, shell).configure((side,))
+@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd", "generic"])
+def test_wrong_addresses_never_reach_the_shell(kind: RouterKind, wrong: dict[str, str]) -> None:
+    file = shipped("routeros") if kind == "generic" else None
+    shell = CommandLineShell(untouched, file) if file else untouched
+    with pytest.raises(TestbedError, match=r"expected|prefix length|not the name of an interface"):
+        make_router(kind, shell, file=file).configure((replace(SIDES[0], **wrong),))
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lineproof.core.telemetry import Telemetry
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers import changing_commands
@@ -20,7 +18,6 @@ from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.ssh_shell import CLOSE_LIMIT
 from lineproof.session import router
 from lineproof.session.plan import Plan
-from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from lineproof.session.session import Session
 from support.paths import ROOT
 
@@ -103,25 +100,6 @@ def test_a_sudo_password_prompt_is_reported_as_missing_rights():
     shell = Shell(Result("", "sudo: a password is required\n", 1, 0.01))
     with pytest.raises(TestbedError, match=r"the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
         ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
-
-
-def test_a_restart_is_remembered_until_the_router_is_configured_again():
-    uptimes = iter((1000.0, 1000.1, 3.0))
-
-    class Rebooting:
-        def read(self) -> Telemetry:
-            return Telemetry(next(uptimes), {})
-
-    router: Any = Rebooting()
-    watch = RouterWatch(router, 1.0, tuple)
-    watch.read()
-    watch.read()
-    assert not watch.restarted
-    with pytest.raises(RouterRestarted):
-        watch.read()
-    assert watch.restarted
-    watch.configured()
-    assert not watch.restarted
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.routers.base import Result, Shell
+from lineproof.routers.base import Result, Router, Shell
 from lineproof.routers.change_journal import ChangeJournal
 from lineproof.routers.changes import Change
 from lineproof.routers.command_file import CommandFile
 from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.occasion import Occasion
 from lineproof.session.leftovers import undo_leftover
+from support.fake_router import SIDES
 
 ROUTER = "192.0.2.1:22"
 CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
@@ -45,6 +46,17 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
 def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
     """This process, now, and a router that runs for *uptime* seconds."""
     return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
+
+
+def whole_run(journal: ChangeJournal, router: Router) -> None:
+    """Configure, restore. Raises Killed."""
+    try:
+        router.configure(SIDES)
+        router.restore()
+        journal.close()
+    except Killed:
+        os.close(journal._descriptor)  # as the kernel does, and nothing more
+        raise
 
 
 def left(*changes: Change) -> Path:

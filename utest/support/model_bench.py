@@ -10,9 +10,12 @@ from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.platforms import Platform, read_platform
 from lineproof.project import Project
-from lineproof.simulation.habits import Noise
+from lineproof.simulation.faults import InjectedFault
+from lineproof.simulation.habits import Noise, RouterHabits
 from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.faults.backend import FaultyBackend
 from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.injected_loss import LossyModel
 from lineproof_bench.state import RouterConfiguration
 from support.paths import ROOT
 
@@ -39,7 +42,7 @@ def catalogue() -> Catalogue:
     return Catalogue.read(PROJECT.profiles)
 
 
-def configuration(backend: ModelBackend) -> RouterConfiguration:
+def configuration(backend: ModelBackend | FaultyBackend) -> RouterConfiguration:
     first, second = (interface.name for interface in backend.state().interfaces)
     return RouterConfiguration(
         up=(first, second),
@@ -54,6 +57,13 @@ def configured_model(
 ) -> tuple[ModelBackend, HandClock]:
     clock = HandClock()
     backend = ModelBackend(platform(), software, clock, rx_queues, noise, seed)
+    backend.configure(configuration(backend))
+    return backend, clock
+
+
+def faulty_model(*faults: InjectedFault, habits: RouterHabits | None = None) -> tuple[FaultyBackend, HandClock]:
+    clock = HandClock()
+    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults, habits=habits)
     backend.configure(configuration(backend))
     return backend, clock
 

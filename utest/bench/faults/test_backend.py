@@ -11,7 +11,7 @@ import pytest
 
 from lineproof.errors import ConfigError
 from lineproof.generators.trex.probe_counts import fine_histogram
-from lineproof.simulation.faults import FAULT_DEFAULTS, InjectedFault, parse_fault
+from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
 from lineproof.simulation.habits import RouterHabits
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.settings import SimulatedSettings
@@ -21,14 +21,7 @@ from lineproof_bench.faults.fault_schedule import FaultSchedule, FreezableClock
 from lineproof_bench.model.injected_loss import LossyModel
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.streams import StreamGroup
-from support.model_bench import HandClock, configuration, platform, traffic
-
-
-def faulty(*faults: InjectedFault, habits: RouterHabits | None = None) -> tuple[FaultyBackend, HandClock]:
-    clock = HandClock()
-    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults, habits=habits)
-    backend.configure(configuration(backend))  # type: ignore[arg-type]
-    return backend, clock
+from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 
 
 def send(backend: FaultyBackend, clock: HandClock, pps: float = 1e6) -> tuple[int, int]:
@@ -40,13 +33,13 @@ def send(backend: FaultyBackend, clock: HandClock, pps: float = 1e6) -> tuple[in
 
 
 def test_without_faults_it_is_the_model() -> None:
-    backend, clock = faulty()
+    backend, clock = faulty_model()
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() is None
 
 
 def test_a_flap_loses_exactly_the_frames_sent_during_it() -> None:
-    backend, clock = faulty(parse_fault("link flap", start=2, at=0.5, **{"for": 0.25}))
+    backend, clock = faulty_model(parse_fault("link flap", start=2, at=0.5, **{"for": 0.25}))
     assert send(backend, clock) == (1_000_000, 1_000_000)
     offered, forwarded = send(backend, clock)
     assert offered == 1_000_000 and forwarded == pytest.approx(750_000, abs=2)
@@ -60,7 +53,7 @@ def test_a_router_that_polls_its_links_sends_nothing_until_it_has_looked() -> No
         lambda held: LossyModel(platform(), "vpp", held), clock.now, habits=RouterHabits(link_poll=3)
     )
     clock.time += 1
-    backend.configure(configuration(backend))  # type: ignore[arg-type]
+    backend.configure(configuration(backend))
     assert all(map(backend.link_up, (0, 1)))  # the cable has carrier at both ends
     assert not any(row.link_up for row in backend.state().interfaces)
     assert send(backend, clock) == (1_000_000, 0)
@@ -69,7 +62,7 @@ def test_a_router_that_polls_its_links_sends_nothing_until_it_has_looked() -> No
 
 
 def test_a_link_comes_up_late_and_the_generator_sees_it_first() -> None:
-    backend, clock = faulty(
+    backend, clock = faulty_model(
         parse_fault("link flap", start=0, at=7, **{"for": 1}), habits=RouterHabits(link_delay=2, link_poll=3)
     )
     seen = []
@@ -83,7 +76,7 @@ def test_a_link_comes_up_late_and_the_generator_sees_it_first() -> None:
 
 
 def test_an_interface_that_goes_down_and_up_again_takes_its_time_again() -> None:
-    backend, clock = faulty(habits=RouterHabits(link_delay=2))
+    backend, clock = faulty_model(habits=RouterHabits(link_delay=2))
     clock.time += 2
     assert backend.link_up(0)
     known = backend.state().configuration
@@ -96,10 +89,10 @@ def test_an_interface_that_goes_down_and_up_again_takes_its_time_again() -> None
 
 
 def test_counters_reset_and_wrap() -> None:
-    backend, clock = faulty(parse_fault("counter reset", start=2, at=0.5))
+    backend, clock = faulty_model(parse_fault("counter reset", start=2, at=0.5))
     send(backend, clock)
     assert send(backend, clock) == (-500_000, -500_000)
-    backend, clock = faulty(parse_fault("counter wrap", start=0, frames=1_400_000))
+    backend, clock = faulty_model(parse_fault("counter wrap", start=0, frames=1_400_000))
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
 
@@ -148,7 +141,7 @@ def test_a_wrong_fault_in_a_testbed_file_names_its_line(tmp_path: Path) -> None:
 
 
 def test_a_stalled_port_sends_less_and_counts_as_sending() -> None:
-    backend, clock = faulty(parse_fault("stalled generator", at=0.25, **{"for": 0.25}))
+    backend, clock = faulty_model(parse_fault("stalled generator", at=0.25, **{"for": 0.25}))
     backend.start({0: traffic("64b", 1e6)}, 1.0)
     clock.time += 0.4
     assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(250_000, abs=2)
@@ -169,7 +162,7 @@ def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
         parse_fault("reordered frames", start=2, share=0.02, **{"for": 1}),
         parse_fault("duplicated frames", start=3),
     )
-    backend, clock = faulty(late, twice)
+    backend, clock = faulty_model(late, twice)
     found = []
     for _ in range(4):
         backend.start({0: (grouped(),)}, 1.0)
@@ -184,7 +177,7 @@ def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
 
 
 def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
-    backend, clock = faulty(parse_fault("late frames", start=2, share=0.05))
+    backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
     flows = FlowStats(backend, clock.now)
     found = []
@@ -207,7 +200,7 @@ def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() ->
 
 @pytest.mark.parametrize(("shows", "reported"), [("nothing", None), ("some", {"7"}), ("zeros", {"7", "8"})])
 def test_flow_statistics_that_are_not_reported(shows: str, reported: set[str] | None) -> None:
-    backend, clock = faulty(parse_fault("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
+    backend, clock = faulty_model(parse_fault("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
     flows = FlowStats(backend, clock.now)
     for number in (7, 8):
         stream: Any = SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number, frame=b"")
@@ -226,7 +219,7 @@ def test_flow_statistics_that_are_not_reported(shows: str, reported: set[str] | 
 
 def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
     coming = (parse_fault("ssh cut", start=4), parse_fault("link flap", start=0, at=60))
-    backend, clock = faulty(parse_fault("server restart", start=2, at=1.5), *coming)
+    backend, clock = faulty_model(parse_fault("server restart", start=2, at=1.5), *coming)
     send(backend, clock)
     send(backend, clock)
     (action,) = backend.server_actions()
@@ -245,7 +238,7 @@ def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
 
 @pytest.mark.parametrize("whose", ["router", "cable"])
 def test_a_fault_that_begins_again_while_it_lasts_replaces_itself(whose: str) -> None:
-    backend, clock = faulty(parse_fault("one-way loss", start=1, share=0.05, port=0, every=True, of=whose))
+    backend, clock = faulty_model(parse_fault("one-way loss", start=1, share=0.05, port=0, every=True, of=whose))
     for _ in range(4):
         offered, forwarded = send(backend, clock)
         assert forwarded / offered == pytest.approx(0.95, abs=1e-4)
@@ -253,7 +246,7 @@ def test_a_fault_that_begins_again_while_it_lasts_replaces_itself(whose: str) ->
 
 def test_a_fault_that_began_again_ends_at_its_own_time() -> None:
     loss = parse_fault("one-way loss", start=1, share=0.5, port=0, every=True, **{"for": 3})
-    backend, clock = faulty(loss, parse_fault("duplicated frames", start=1, share=0.1, every=True, **{"for": 3}))
+    backend, clock = faulty_model(loss, parse_fault("duplicated frames", start=1, share=0.1, every=True, **{"for": 3}))
     send(backend, clock)
     backend.start({0: traffic("64b", 1e6)}, 4.0)
     before = backend.counters(0).opackets, backend.counters(1).ipackets
@@ -264,7 +257,7 @@ def test_a_fault_that_began_again_ends_at_its_own_time() -> None:
 
 
 def test_a_flap_that_happens_again_leaves_the_link_up_in_the_end() -> None:
-    backend, clock = faulty(parse_fault("link flap", start=1, every=True, **{"for": 3}))
+    backend, clock = faulty_model(parse_fault("link flap", start=1, every=True, **{"for": 3}))
     for _ in range(3):
         send(backend, clock)
         assert not backend.link_up(0)
@@ -274,7 +267,7 @@ def test_a_flap_that_happens_again_leaves_the_link_up_in_the_end() -> None:
 
 def test_two_losses_add_up() -> None:
     loss = parse_fault("one-way loss", start=1, share=0.5, port=0)
-    backend, clock = faulty(loss, loss.model_copy())
+    backend, clock = faulty_model(loss, loss.model_copy())
     offered, forwarded = send(backend, clock)
     assert forwarded / offered == pytest.approx(0.25, abs=1e-4)
 
@@ -302,7 +295,7 @@ def test_a_reading_at_the_edge_of_a_fault_does_not_move_it(early: float) -> None
     def forwarded(*readings: float) -> int:
         clock, flap = RunningClock(), parse_fault("link flap", start=1, at=0.5, port=0, **{"for": 0.2})
         backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, [flap])
-        backend.configure(configuration(backend))  # type: ignore[arg-type]
+        backend.configure(configuration(backend))
         clock.time = 10.0
         backend.start({0: traffic("64b", 1e6)}, 2.0)
         for moment in readings:

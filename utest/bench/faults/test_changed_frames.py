@@ -11,19 +11,14 @@ from lineproof.simulation.faults import parse_fault
 from lineproof_bench.backend import StreamTraffic
 from lineproof_bench.faults.backend import FaultyBackend
 from lineproof_bench.model.flows import internet_checksum
-from lineproof_bench.model.injected_loss import LossyModel
-from support.model_bench import HandClock, configuration, platform, traffic
+from support.model_bench import HandClock, faulty_model, traffic
 
 FRAMES, PROBES = 1200, 100
 """Frames/s; of the internet mix 700, 400 and 100."""
 
 
 def lying(what: str, **limits: Any) -> tuple[FaultyBackend, HandClock]:
-    clock = HandClock()
-    fault = parse_fault("changed frames", start=0, what=what, **limits)
-    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, [fault])
-    backend.configure(configuration(backend))  # type: ignore[arg-type]
-    return backend, clock
+    return faulty_model(parse_fault("changed frames", start=0, what=what, **limits))
 
 
 def probed(words: str, pps: float = FRAMES, swapped: bool = False) -> tuple[StreamTraffic, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,22 +84,6 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
     assert (
         "minimum rate" in client.on(0, "update_traffic", mul={"type": "pps", "value": 999, "op": "abs"})["specific_err"]
     )
-
-
-@pytest.mark.slow
-def test_an_address_is_resolved_through_capture_and_push(client: Client) -> None:
-    number = client.call(
-        "capture", command="start", limit=100, mode="fixed", tx=[], rx=[0], filter="arp or (vlan and arp)"
-    )["capture_id"]
-    packets = [{"binary": base64.b64encode(frame).decode()} for frame in (arp(), arp("100.65.1.9"))]
-    sent = client.call("push_pkts", port_id=0, pkts=packets, force=True, ipg_usec=1000)
-    assert sent["sent"] == 2
-    (answer,) = client.call("capture", command="fetch", capture_id=number, pkt_limit=50, snaplen=0)["pkts"]
-    frame = base64.b64decode(answer["binary"])
-    assert frame[:12] == OWN + ROUTER
-    assert (frame[20:22], frame[22:28], frame[28:32]) == (b"\x00\x02", ROUTER, bytes([100, 65, 1, 1]))
-    assert answer["ts"] > sent["ts"]
-    assert client.call("get_port_stats", port_id=0)["opackets"] == 2
 
 
 @given(st.binary(max_size=80))
