@@ -125,7 +125,7 @@ class Fault(Enum):
 
     @property
     def generator_too_slow(self) -> bool:
-        """Whether the generator could not send the intended load in time, or only just, or nobody knows (UNTIMED)."""
+        """Return whether the intended load could not be sent in time, or only just, or nobody knows (UNTIMED)."""
         slow = (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND, Fault.CEILING)
         return self in slow
 

@@ -97,7 +97,7 @@ def _draw_bound(frame: PlotFrame, item: CapacityBounds, end: float, series: int)
 
 
 _SHADE = "#eef2f5"
-"""Of the time before and after the rise of a ramp."""
+"""The time before and after the rise of a ramp."""
 
 
 def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:

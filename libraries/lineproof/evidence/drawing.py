@@ -1,4 +1,4 @@
-"""What pictures share: colours, and the unit of their rates."""
+"""Colours of pictures, and the unit of their rates."""
 
 DIRECTION_COLOURS = ("#2c6fa6", "#59a3c9", "#7a68a6", "#a996c9")
 LOST_COLOUR = "#d1382c"

@@ -87,7 +87,7 @@ def declared(results: Sequence[object]) -> list[str]:
 
 R = TypeVar("R")
 Columns = Sequence[tuple[str, str, Callable[[R], str]]]
-"""Of each column the name, the unit ("": none), and what gives the cell of a result."""
+"""The name of each column, its unit ("": none), and what gives the cell of a result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whether the frames that came back are those that were sent: what captured frames and counts of bytes show.
+"""Frames that came back, compared with those that were sent: captured frames, and counts of bytes.
 
 RFC 2544 section 10 and RFC 1242 count a frame as forwarded only if it is the one that was sent. Each captured frame is
 compared with those that the direction sent: addresses, ports, length and payload, a time to live that is less by one
@@ -35,7 +35,7 @@ def frames_kept(profile: Profile) -> int:
 CUT, PAYLOAD, ADDRESSES = "cut short", "with another payload", "with other addresses"
 COPIES, FEW_LOST = "copies of others", 0.01
 OTHER, FEW = "of other origin", 2
-"""What is wrong with frames; how many of other origin are no matter beside those that came without traffic."""
+"""Words for frames that are wrong; how many of other origin are no matter beside those that came without traffic."""
 
 _NEAR, _WORKERS = 8, 32
 """A flow does not come again within so many frames, while each of so many workers has a part of the flows."""

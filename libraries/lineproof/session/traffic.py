@@ -53,7 +53,7 @@ class Traffic:
     foreign: ForeignFrames = field(default_factory=ForeignFrames)
     """Frames of other origin, measured when reachability was checked."""
     examines: bool = field(default=False, repr=False)
-    """Whether the last frames of a trial are looked at, where the generator can keep some at any load."""
+    """True: the last frames of a trial are looked at, where the generator can keep some at any load."""
     _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
     _content: Content | None = field(default=None, repr=False)
     _slow: dict[tuple[Profile, bool, int], Mapping[int, tuple[Counter[str], int]]] = field(

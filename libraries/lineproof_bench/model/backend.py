@@ -320,7 +320,7 @@ class ModelBackend:
     def _leave(
         self, sending: Sending, exits: Iterable[tuple[int, int]], sent: int, ended: int, delay: Delay | None = None
     ) -> None:
-        """Of *ended* frames of *sending*, which were *sent* now or earlier, those of *exits* leave: (port, frames)."""
+        """Let those of *ended* frames of *sending* leave that go by *exits*, (port, frames); *sent*: now or earlier."""
         numbers = range(sending.counts.offered - (sent or ended), sending.counts.offered)
         leaving = self._leaving(sending, exits, numbers)
         taken = [row for row in leaving if self._ports[row.exit].receive(row)]

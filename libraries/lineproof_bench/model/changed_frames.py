@@ -100,7 +100,7 @@ class LyingModel(ModelBackend):
         self._settle(now)
 
     def counters(self, port: int) -> PortCounters:
-        """As the model, without the frames that are late."""
+        """Return what the model does, without the frames that are late."""
         found, now = super().counters(port), self._last
         self._late = [row for row in self._late if now < row.end + row.hold]
         for row in self._late:

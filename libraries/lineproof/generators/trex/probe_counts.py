@@ -20,7 +20,7 @@ from ...core.latency import LatencyCount, Resolution
 from ...errors import TestbedError
 
 LOWEST, HIGHEST, DIGITS = 1, 10_000_000, 3
-"""What TRex's fine histogram resolves and holds, in µs, and its significant digits (``HDRH_…`` in the same file)."""
+"""The steps and the range of TRex's fine histogram, in µs, and its significant digits (``HDRH_…`` in the same file)."""
 
 LARGEST = 1 << 18
 """Characters and unzipped bytes of a fine histogram: 15 360 counters of at most 9 bytes are 184 000 characters."""

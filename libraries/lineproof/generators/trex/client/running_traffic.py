@@ -41,7 +41,7 @@ SNAPSHOT_SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.82, 0.86, 0.9, 0.94, 0.97, 0.9
 SNAPSHOT_COUNTERS = ("opackets", "ipackets")
 
 MOMENTS = ("earliest", "latest")
-"""Of a reading: between these times by the server's clock, s, its counters were read."""
+"""The times of a reading by the server's clock, s: its counters were read between them."""
 
 START_WINDOW = 0.2
 """Seconds in which the first frame is looked for. An idle core of TRex v3.08 looks for messages every 2 ms, after 4 s
@@ -103,7 +103,7 @@ class RunningTraffic(ABC):
         self._start_delay = 0.0
         """s from the last start's first reading to its first frame."""
         self._clocks = list[tuple[float, float, float, float]]()
-        """Of the first and the last reading: when it was asked and answered by this machine's clock, and MOMENTS."""
+        """The first and the last reading: when it was asked and answered by this machine's clock, and MOMENTS."""
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
