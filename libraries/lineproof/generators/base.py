@@ -124,7 +124,7 @@ class Generator(Protocol):
     def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
 
-        The last frames of each receiving port, about *keep*, are in the outcome (only without *during*).
+        The last frames of each receiving port, *keep* at most, are in the outcome (only without *during*).
         *during* is called once every sending port has sent a frame (never, if one sends none). The outcome's reading
         DURING_READING says when it returned. If it raises, the traffic is stopped.
         """

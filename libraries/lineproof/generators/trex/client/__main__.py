@@ -34,6 +34,10 @@ LARGEST_COUNT = 2**64 - 1
 COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 
 
+CAPTURED = 1.25
+"""Frames that a capture of several ports keeps, as a ratio to those that are wanted of all together."""
+
+
 class ClientCommands(RunningTraffic):
     """The commands of a connection to one TRex server. Counters are totals; times are s of the wall clock."""
 
@@ -217,16 +221,21 @@ class ClientCommands(RunningTraffic):
         return bool(found["hdrh"])
 
     def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
-        """A trial with the last frames of each receiving port, in hexadecimal digits; about *keep* of each."""
+        """A trial with the last *keep* frames of each receiving port, in hexadecimal digits."""
         library = self._connected()
         receivers = sorted({port for _, port in directions})
+        # one capture has them all, and its last frames may be a few more of one port
+        most = math.ceil(keep * len(receivers) * CAPTURED)
         try:
-            number = library.capture(receivers, keep * len(receivers))
+            number = library.capture(receivers, most)
             answer = self.trial(directions=directions, **trial)
-            kept = library.captured(number, keep * len(receivers))
+            kept = library.captured(number, most)
         finally:
             library.end_captures(receivers)
-        return {**answer, "frames": {str(port): [data.hex() for data in kept.get(port, ())] for port in receivers}}
+        return {
+            **answer,
+            "frames": {str(port): [one.hex() for one in kept.get(port, ())[-keep:]] for port in receivers},
+        }
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
