@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -22,11 +23,12 @@ def _way(port: int, delay: float, jitter: float) -> Iterator[int]:
     pumps = set[asyncio.Task[None]]()
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        due = 0.0
+        due, waiting = 0.0, deque[bytes]()
         while data := await reader.read(1 << 16):
-            # bytes keep their order
+            # bytes keep their order; calls of the same moment do not
             due = max(due, loop.time() + delay + random.uniform(0, jitter))
-            loop.call_at(due, writer.write, data)
+            waiting.append(data)
+            loop.call_at(due, lambda: writer.write(waiting.popleft()))
         loop.call_at(loop.time() + delay + jitter, writer.close)
 
     async def connect(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
