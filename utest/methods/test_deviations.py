@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lineproof.core.goal import read_goal
+from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
@@ -23,7 +24,8 @@ from support.paths import VARIABLES
 def verdict(sentence: str, goal: str, **looked_at: float) -> Verdict:
     row = DirectionCount(0, 1, 1000, 1000, 1000)
     readings = {f"{name}.1": frames for name, frames in (looked_at or {"examined": 1000.0}).items()}
-    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), readings=readings)
+    probes = () if "unprobed" in looked_at else (LatencyCount(0, 1, 10, 10),)
+    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), readings=readings, latency=probes)
     trials = (read_trial(1, outcome, Tolerance()),)
     found = Verdict(
         parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, Reason(""), trials, 10e9, {}
@@ -48,7 +50,12 @@ def test_deviations_follow_quantity_and_goal(sentence: str, goal: str, sources: 
 
 
 @pytest.mark.parametrize(
-    ("looked_at", "words"), [({"examined_slowly": 500.0}, "500 frames of slow traffic"), ({"none": 0.0}, "not looked")]
+    ("looked_at", "words"),
+    [
+        ({"examined_slowly": 500.0}, "500 frames of slow traffic"),
+        ({"none": 0.0}, "not looked"),
+        ({"examined": 500.0, "unprobed": 0.0}, "no probe frames"),
+    ],
 )
 def test_content_that_was_not_looked_at_is_named(looked_at: dict[str, float], words: str) -> None:
     found = verdict("64b unidirectional ≥ 5 Mpps", "quick", **looked_at).deviations[-1]

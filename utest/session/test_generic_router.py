@@ -157,9 +157,9 @@ def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: 
         home = project(tmp_path, cli, bench, "uncounted")
         found = judged(tmp_path, home, "64b 1-flow loses ≤ 5% at 5.1 Mpps")
     (left,) = (tmp_path / "results").iterdir()
-    (record,) = read_run(left).requirements
-    assert record.verdict == "PASS", found.console
-    assert record.extra["figures"]["probe_frames_again"] == 0 < record.extra["figures"]["probe_frames"]
+    run = read_run(left)
+    assert run.requirements[0].verdict == "PASS", found.console
+    assert all(record.trial.outcome.latency[0].sent > 0 for record in run.trials)
     assert set(cli.typed) == {"show version"}
 
 
@@ -173,8 +173,6 @@ def test_a_black_box_is_judged_from_outside(tmp_path: Path) -> None:
     (left,) = (tmp_path / "results").iterdir()
     records = {record.sentence: record for record in read_run(left).requirements}
     assert [records[name].verdict for name in sentences] == ["PASS", "PASS", "FAIL"], found.console
-    forgiven = records[sentences[1]]
-    assert forgiven.extra["figures"]["probe_frames_again"] == 0 < forgiven.extra["figures"]["probe_frames"]
     assert "whose own counts are not read" in records[sentences[2]].message
 
 

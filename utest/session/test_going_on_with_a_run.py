@@ -11,7 +11,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Trial
 from lineproof.errors import SentenceError
 from lineproof.evidence.resume import UNREAD
-from lineproof.session.judging import PROBED, Judge
+from lineproof.session.judging import Judge
 from lineproof.session.session import Session
 from support.simulated_session import opened
 
@@ -30,16 +30,19 @@ def earlier(session: Session, *, lost: int) -> list[Trial]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("came_again", "ruling"), [(0, Ruling.PASS), (9, Ruling.INCONCLUSIVE)])
-def test_where_an_interrupted_run_lost_frames_copies_are_looked_for(
-    tmp_path: Path, came_again: int, ruling: Ruling, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("copies", "ruling"), [(0, Ruling.PASS), (9, Ruling.INCONCLUSIVE), (None, Ruling.INCONCLUSIVE)]
+)
+def test_where_an_interrupted_run_lost_frames_its_probe_frames_show_copies(
+    tmp_path: Path, copies: int | None, ruling: Ruling
 ) -> None:
     with opened(tmp_path) as session:
         before = earlier(session, lost=20)
-        monkeypatch.setattr(session.traffic, "duplicates", lambda requirement, seconds: (1000, came_again))
+        for place, trial in enumerate(before):
+            probes = () if copies is None else tuple(replace(item, duplicates=copies) for item in trial.outcome.latency)
+            before[place] = replace(trial, outcome=replace(trial.outcome, latency=probes))
         verdict = Judge(session).judge(session.plan.requirement(SENTENCE), earlier=before)
         assert verdict.ruling is ruling, verdict.message
-        assert verdict.figures[PROBED] == 1000
         assert verdict.runs == {"a": 2} and all(trial.run == "" for trial in verdict.trials[2:])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lineproof.core.rule import Ruling
+from lineproof.session.came_back import Content
 from lineproof.simulation.faults import parse_fault
 from support.simulated_session import judged, opened
 
@@ -40,5 +41,17 @@ def test_a_simulated_router_that_lies_does_not_pass(
     with opened(tmp_path) as session:
         session.cause_fault(parse_fault("changed frames", **lie))
         verdict = judged(session, sentence)
+    assert verdict.ruling is not Ruling.PASS
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize(("what", "words"), [("hairpin", "more probe frames were lost"), ("copies", "come back twice")])
+def test_where_no_frames_are_kept_at_the_load_probe_frames_show_it(
+    tmp_path: Path, what: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Content, "is_kept_at_any_load", False)
+    with opened(tmp_path) as session:
+        session.cause_fault(parse_fault("changed frames", what=what, share=0.02, above=600e3))
+        verdict = judged(session, SENTENCE)
     assert verdict.ruling is not Ruling.PASS
     assert words in verdict.message

@@ -13,7 +13,7 @@ from ..core.doubts import USABLE_SHARE
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
 from ..errors import TestbedError
-from ..generators.base import GeneratorPort
+from ..generators.base import GeneratorPort, ProbesRefused
 from ..units import si
 from .cards import CardChoice, CardFile, CardLimit, UnsupportedLatency, card_of_each_port
 from .headroom import KnownCeiling
@@ -121,7 +121,7 @@ class PublishedLimits:
             kinds = sorted(kinds_of(profile) & set(lacking.frames))
             if kinds or not lacking.frames:
                 frames = f"of {' and '.join(kinds)} frames " if kinds else ""
-                raise TestbedError(
+                raise ProbesRefused(
                     f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to measure the"
                     f" latency {frames}under {self.server or 'this TRex'} ({lacking.source}); {lacking.remedy}"
                 )

@@ -170,8 +170,8 @@ class LatencyCount:
     rx_port: int
     sent: int
     received: int
-    mean: float
-    maximum: float
+    mean: float = 0.0
+    maximum: float = 0.0
     minimum: float | None = None
     histogram: Mapping[int, int] = field(default_factory=dict)
     out_of_order: int = 0

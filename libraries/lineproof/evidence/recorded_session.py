@@ -15,7 +15,7 @@ from ..ceilings.cards import choose_card
 from ..ceilings.headroom import MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
 from ..core.deciding import MOST_EXTRA, Standing
-from ..core.quantity import Promise, Requirement
+from ..core.quantity import Promise
 from ..core.telemetry import Telemetry
 from ..core.trial import Fault, Measure, Outcome, Problem, Tolerance, Trial
 from ..errors import TestbedError
@@ -24,7 +24,7 @@ from ..generators.site import GeneratorEndpoint
 from ..routers.base import Router, Side
 from ..session.afterwards import Bookkeeper
 from ..session.generator import GeneratorConnection
-from ..session.judging import PROBED, PROBED_AGAIN, Judge
+from ..session.judging import Judge
 from ..session.plan import Plan
 from ..session.router import RouterConnection
 from ..session.router_watch import RouterRestarted, RouterWatch
@@ -197,19 +197,6 @@ class RecordedGenerator(GeneratorConnection):
             self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
 
 
-class RecordedTraffic(Traffic):
-    """What was sent and came back beside the trials."""
-
-    sentence: RecordedSentence
-
-    def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
-        """Return what the record has of them."""
-        figures = self.sentence.record.extra.get("figures", {})
-        if PROBED not in figures:
-            raise RecordMismatch("no probe frames were counted that would show whether frames came twice")
-        return int(figures[PROBED]), int(figures[PROBED_AGAIN])
-
-
 class RecordedSession(Session):
     """The session in which *sentence* was judged, with the plan and the environment of then."""
 
@@ -221,8 +208,7 @@ class RecordedSession(Session):
         generator.know_card()
         self.router = router = RecordedRouter(plan, self.testbed, generator, self.cause_fault)
         router.sentence = sentence
-        self.traffic = traffic = RecordedTraffic(plan, self.testbed, generator, router)
-        traffic.sentence = sentence
+        self.traffic = Traffic(plan, self.testbed, generator, router)
 
     @property
     def tolerance(self) -> Tolerance:

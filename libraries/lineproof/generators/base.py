@@ -21,6 +21,10 @@ class PortsTaken(TestbedError):
     """Another user has a port."""
 
 
+class ProbesRefused(TestbedError):
+    """The generator's cards cannot count such probe frames."""
+
+
 @dataclass(frozen=True, slots=True)
 class GeneratorPort:
     """A port as the generator itself describes it. ``speed_bps``: link speed in bit/s; 0: its driver does not know it.
@@ -91,9 +95,13 @@ def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Frames whose latency is measured, as part of the load: ``pps`` per second from each sending port."""
+    """Frames with a number and a time, as part of the load: ``pps`` per second from each sending port.
+
+    ``times``: their latency is measured; otherwise only which of them came back, how often and in which order.
+    """
 
     pps: float
+    times: bool = True
 
 
 class Generator(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.rule import Ruling
@@ -79,8 +79,16 @@ def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
     if verdict.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
         found += TRIALS_OF_SECTION_23
     is_pass = verdict.ruling is Ruling.PASS and verdict.requirement.quantity.counts_frames
-    if is_pass and not verdict.looked_at(EXAMINED):
+    if is_pass and (done := list(_not_looked_at(verdict))):
+        found.append(Deviation(*CONTENT, "; ".join(done)))
+    return tuple(map(str, found))
+
+
+def _not_looked_at(verdict: Verdict) -> Iterator[str]:
+    """Yield what would have shown frames that are not the ones sent, and was not done."""
+    if not verdict.looked_at(EXAMINED):
         slowly = verdict.looked_at(EXAMINED_SLOWLY)
         done = f"{slowly} frames of slow traffic were compared with what was sent, none at the load" if slowly else ""
-        found.append(Deviation(*CONTENT, done or "all are counted; what is in them was not looked at"))
-    return tuple(map(str, found))
+        yield done or "all are counted; what is in them was not looked at"
+    if not any(trial.outcome.latency for trial in verdict.trials):
+        yield "no probe frames were among them, whose numbers show loss, copies and order"

@@ -25,9 +25,6 @@ from .afterwards import Bookkeeper, damaged_frames, lost_after_router, lost_neig
 from .router_watch import Reading, RouterRestarted, RouterWatch
 from .session import Session
 
-PROBED, PROBED_AGAIN = "probe_frames", "probe_frames_again"
-"""Figures where loss is forgiven and the router's counts are not read: probe frames that came back, and came twice."""
-
 
 @dataclass(frozen=True)
 class Judge:
@@ -134,12 +131,13 @@ class Judge:
         if after is not None:
             problems += self._known_afterwards(promise, requirement, trials, before, after)
         interrupted = next(filter(None, map(_unread, earlier)), "")
-        unread = self.session.plan.uncounted or interrupted
-        probed: list[Problem] = []
+        unread, unseen = self.session.plan.uncounted or interrupted, list[Problem]()
         if unread and decision.ruling is Ruling.PASS and (interrupted or any(map(_lost, decision.trials))):
-            probed = self._probed_copies(requirement, trials, figures, unread)
+            # the probe frames of each trial show copies, if there are any
+            unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
+            unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
         ledgers = tuple(book.ledgers)
-        decision = self._asked_again(promise, decision, problems, probed, ledgers)
+        decision = self._asked_again(promise, decision, problems, unseen, ledgers)
         figures |= _figures(promise, decision.trials)
         verdict = replace(verdict_of(decision, promise, requirement, figures), ledgers=ledgers)
         if POWER in figures:
@@ -200,39 +198,26 @@ class Judge:
             problems.append(Problem(Fault.COPIES, words, frames, directions))
         return problems
 
-    def _probed_copies(
-        self, requirement: Requirement, trials: Sequence[Trial], figures: dict[str, float], unread: str
-    ) -> list[Problem]:
-        """Return what probe frames in a further trial show of copies; the counts of the router cannot: *unread*."""
-        try:
-            received, again = self.session.traffic.duplicates(requirement, trials[-1].outcome.duration)
-        except TestbedError as error:
-            return [Problem(Fault.COPIES, str(error))]
-        figures |= {PROBED: float(received), PROBED_AGAIN: float(again)}
-        if not received:
-            return [Problem(Fault.COPIES, f"{unread}, and no probe frame came back that would show whether they did")]
-        return [Problem(Fault.COPIES, f"{again} of {received} probe frames of a further trial")] if again else []
-
     @staticmethod
     def _asked_again(
         promise: Promise,
         decision: Decision,
         problems: Sequence[Problem],
-        probed: Sequence[Problem],
+        unseen: Sequence[Problem],
         ledgers: Sequence[Ledger],
     ) -> Decision:
         """Return *decision*, or what its trials decide with *problems* in those of this run, and those of *ledgers*.
 
-        *probed*: in those of earlier runs too.
+        *unseen*: in those of earlier runs too.
         """
         of_spans = list(lost_after_router(ledgers, promise.own, promise.goal.risk))
-        if not promise.quantity.counts_frames or not (problems or probed or of_spans):
+        if not promise.quantity.counts_frames or not (problems or unseen or of_spans):
             return decision
         trials = [
             replace(trial, problems=(*trial.problems, *(item for numbers, item in of_spans if trial.number in numbers)))
             for trial in widened(decision.trials, problems)
         ]
-        return ask(promise, [replace(trial, problems=(*trial.problems, *probed)) for trial in trials])
+        return ask(promise, [replace(trial, problems=(*trial.problems, *unseen)) for trial in trials])
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""

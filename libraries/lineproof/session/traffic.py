@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.live_traffic import LiveTraffic
 from ..core.quantity import Requirement
@@ -20,7 +21,8 @@ from ..core.traffic.profiles import Profile
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
 from ..generators.abilities import Method
-from ..generators.base import Direction, Generator, Probe, directions_of
+from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
+from ..generators.streams import MOST_PROBE_GROUPS, probe_size
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings
 from .came_back import Content, frames_kept, with_content
@@ -36,6 +38,9 @@ could else fall between the trials for ever."""
 
 PROBE_PPS = 1000.0
 """Frames/s in each direction that must come back before anything is judged."""
+
+FEW_PROBES = 0.01
+"""The share of a load that is sent as probe frames where their times do not matter."""
 
 CHECK_SECONDS = 0.5
 """Seconds of the testbed's clock that frames of a new kind are sent slowly."""
@@ -118,7 +123,13 @@ class Traffic:
         """Put a sentence's streams on the ports, with probe frames if it needs them."""
         profile, bidirectional, pairs = requirement.profile, requirement.bidirectional, requirement.pairs
         probe = self.probe_for(requirement)
-        self.put(profile, bidirectional, probe, pairs=pairs)
+        try:
+            self.put(profile, bidirectional, probe, pairs=pairs)
+        except ProbesRefused:
+            if probe is None or probe.times:
+                raise
+            probe = None
+            self.put(profile, bidirectional, pairs=pairs)
         is_known = (profile, bidirectional, pairs) in self._slow or not self.plan.abilities.capture
         if self._content is not None and not self._content.is_kept_at_any_load and not is_known:
             self._examine_slowly(profile, bidirectional, pairs)
@@ -131,12 +142,27 @@ class Traffic:
         self._slow.clear()
 
     def probe_for(self, requirement: Requirement) -> Probe | None:
-        """Return twice the probe frames that make a trial's figure close, no more than a share of the load."""
-        if "probes" not in requirement.quantity.needs:
-            return None
+        """Return the probe frames of a sentence's trials: those whose times it needs, or those that may be lost.
+
+        Twice as many as make its figure close, no more than a share of the load. Lost and copied ones show what equal
+        counts of two directions cannot.
+        """
+        quantity, load = requirement.quantity, self.load_for(requirement).pps
+        if "probes" not in quantity.needs:
+            can_show = lost_probes in quantity.doubts and quantity.needs <= {"load"} and self._has_room(requirement)
+            return Probe(min(PROBE_PPS, FEW_PROBES * load), times=False) if can_show else None
         wanted = 0 if requirement.statistic is None else requirement.statistic.frames_wanted
         enough = 2 * max(wanted, self.plan.probes_needed(requirement)) / self.plan.goal.final_trial_duration
-        return Probe(min(max(PROBE_PPS, enough), PROBE_SHARE * self.load_for(requirement).pps))
+        return Probe(min(max(PROBE_PPS, enough), PROBE_SHARE * load))
+
+    def _has_room(self, requirement: Requirement) -> bool:
+        """Return whether the generator counts probe frames, and a sentence's are long enough to be some."""
+        profile, ways = requirement.profile, requirement.pairs * (1 + requirement.bidirectional)
+        try:
+            is_long = all(probe_size(profile, frame) == frame.size for frame in profile.frames)
+        except ValueError:
+            return False
+        return is_long and self.plan.abilities.latency and len(profile.frames) * ways <= MOST_PROBE_GROUPS
 
     def maximum_load(self, profile: Profile) -> Load:
         """The testbed's maximum load, per port."""
@@ -209,16 +235,6 @@ class Traffic:
                 way.rx_port: (content.wrong(way, frames.get(way.rx_port, ())), len(frames.get(way.rx_port, ())))
                 for way in content.directions
             }
-
-    def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
-        """Probe frames that came back in a trial at the sentence's load, and how many of them came again.
-
-        They have sequence numbers; of the other frames a copy cannot be told from the frame itself.
-        """
-        probe = Probe(min(PROBE_PPS, PROBE_SHARE * self.load_for(requirement).pps))
-        self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
-        counts = self.measure(self.load_for(requirement), seconds).latency
-        return sum(count.received for count in counts), sum(count.duplicates for count in counts)
 
     # -- whether frames arrive -----------------------------------------------------------------------------------------
 
@@ -327,7 +343,7 @@ class Traffic:
         receiving = {direction.rx_port for direction in directions}
         for port in self.generator.ports:
             if port.index in receiving and port.measures is not None and "latency" not in port.measures:
-                raise TestbedError(
+                raise ProbesRefused(
                     f"'{profile.name}' was not sent: TRex reports that its port {port.index} (driver {port.driver})"
                     " measures no latency; expected another card, or TRex started with '--software'"
                 )

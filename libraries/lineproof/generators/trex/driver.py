@@ -18,7 +18,7 @@ from ...core.traffic.profiles import Profile
 from ...core.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_clock import cpu_times, steal_percent
-from ..base import Direction, GeneratorPort, PortsTaken, Probe
+from ..base import Direction, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import (
     Stream,
     burst_streams,
@@ -104,6 +104,7 @@ class TrexGenerator:
         self._profile: Profile | None = None
         self._streams: dict[str, list[dict[str, Any]]] = {}
         self._groups: dict[str, list[int]] = {}
+        self._times = True
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
@@ -213,6 +214,7 @@ class TrexGenerator:
         self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
         self._groups = {str(item.tx_port): probe_groups(profile, item) for item in directions} if probe else {}
+        self._times = probe is None or probe.times
 
     def has_fine_latency(self, profile: Profile) -> bool:
         """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
@@ -288,7 +290,7 @@ class TrexGenerator:
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
         trial = self._trial(load, seconds)
-        for name in ("duration", "groups", "intended"):
+        for name in ("duration", "groups", "times", "intended"):
             del trial[name]
         check_continuous(self._profile)
         data = _streams_by_port(self._directions, partial(burst_streams, self._profile, frames=frames))
@@ -361,6 +363,7 @@ class TrexGenerator:
             "clock_speed": self.settings.clock_speed,
             "drain": self.settings.drain,
             "groups": self._groups,
+            "times": self._times,
         }
 
     def _check_load_above_fixed(self, *loads: Load) -> None:
@@ -398,8 +401,9 @@ class TrexGenerator:
             if "API handler" in str(error):
                 # a server has a new handler after each start; the client still sends the old one
                 raise TestbedError(f"the TRex server at {where} was started again meanwhile: {error}") from error
-            words = f"{error}{remedy_of(str(error))}"
-            raise TestbedError(f"the TRex server at {where}, asked to {command}: {words}") from error
+            remedy = remedy_of(str(error))
+            words = f"the TRex server at {where}, asked to {command}: {error}{remedy}"
+            raise (ProbesRefused if remedy else TestbedError)(words) from error
 
 
 def _streams_by_port(

@@ -35,7 +35,8 @@ _FAR_BELOW = 100_000
 def probe_counts(groups: Sequence[Mapping[str, Any]], seconds: float) -> tuple[LatencyCount, ...]:
     """Return the probe frames of each direction: the sum of its *groups*, sent within *seconds*. Raises TestbedError.
 
-    A group: the fields of a LatencyCount with the coarse histogram, and ``hdrh``, the fine one or "".
+    A group: the fields of a LatencyCount with the coarse histogram, and ``hdrh``, the fine one or "". One without
+    histograms has counts only.
     """
     directions: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
     for group in groups:
@@ -44,6 +45,8 @@ def probe_counts(groups: Sequence[Mapping[str, Any]], seconds: float) -> tuple[L
 
 
 def _of_direction(groups: Sequence[Mapping[str, Any]], seconds: float) -> LatencyCount:
+    if not any("histogram" in group for group in groups):
+        return LatencyCount.of_groups([LatencyCount(**group) for group in groups])
     counts = []
     for group in groups:
         coarse = {int(key): frames for key, frames in group["histogram"].items()}

@@ -23,7 +23,16 @@ from typing import Any
 
 from .library import ClientLibrary
 from .messages import plain_message
-from .running_traffic import MOMENTS, UPDATE_PERIOD, RunningTraffic, all_placed, group_counts
+from .running_traffic import (
+    COUNT_PERIOD,
+    MOMENTS,
+    UPDATE_PERIOD,
+    RunningTraffic,
+    all_back,
+    all_placed,
+    counted_since,
+    group_counts,
+)
 from .service import ClientService, Refusal
 
 UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
@@ -49,6 +58,7 @@ class ClientCommands(RunningTraffic):
         self._connected_once = self._gone = False
         self._held: list[int] = []
         self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._counted: list[dict[str, Any]] = []
 
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
@@ -154,7 +164,7 @@ class ClientCommands(RunningTraffic):
     def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         library = self._connected()
-        self._streams = dict(streams)
+        self._streams, self._counted = dict(streams), []
         library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
         return {}
 
@@ -177,32 +187,37 @@ class ClientCommands(RunningTraffic):
         drain: float = 2.0,
         groups: Mapping[str, Sequence[int]] | None = None,
         intended: Mapping[str, int] | None = None,
+        times: bool = True,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, drain, count.
 
         *directions*: their sending and receiving port; *drain*: see :func:`.running_traffic.wait_for_drain`;
         *intended*: see :meth:`begin`. The answer is that of ``finish`` and ``latency``: counts of *groups*, by sending
-        port the packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported.
+        port the packet groups (:mod:`.running_traffic`), of those directions all of whose groups are reported; without
+        *times* only how many frames were sent, came back, and came twice or out of order.
         """
-        if groups:
+        if groups and times:
             self.prepare(self._streams)  # removing the streams resets the counts of their groups
         self.begin(rates, directions, duration, intended=intended)
-        answer = self.finish(drain, clock_speed)
+        answer = self.finish(drain, clock_speed, [number for numbers in (groups or {}).values() for number in numbers])
         if not groups:
             return {**answer, "latency": []}
-        latency = self._latency(groups, directions)
+        latency = _latency(answer.pop("group_stats"), groups, directions)
+        if not times:
+            if not all(map(all_back, latency)):
+                latency = self._latency_later(COUNT_PERIOD / clock_speed, groups, directions)
+            earlier, self._counted = self._counted, latency
+            return {**answer, "latency": counted_since(earlier, latency)}
         if not all(map(all_placed, latency)):
-            time.sleep(UPDATE_PERIOD / clock_speed)
-            latency = self._latency(groups, directions)
+            latency = self._latency_later(UPDATE_PERIOD / clock_speed, groups, directions)
         return {**answer, "latency": latency}
 
-    def _latency(self, groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        stats = self._library.group_stats([number for numbers in groups.values() for number in numbers])
-        found: list[dict[str, Any]] = []
-        for tx_port, rx_port in directions:
-            counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
-            found += () if None in counts else [count for count in counts if count]
-        return found
+    def _latency_later(
+        self, seconds: float, groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
+    ) -> list[dict[str, Any]]:
+        time.sleep(seconds)
+        numbers = [number for some in groups.values() for number in some]
+        return _latency(self._library.read_counters(self._held, numbers)["groups"], groups, directions)
 
     def fine_latency(self, port: int, stream: dict[str, Any]) -> bool:
         """Return whether the server counts latency in fine histograms. Raises Refusal where it does not say.
@@ -212,7 +227,9 @@ class ClientCommands(RunningTraffic):
         self.prepare({str(port): [stream]})
         self._library.start({port: 1.0}, -1, [port], at_own_rates=[port])
         try:
-            found = group_counts(self._library.group_stats([stream["group"]]), stream["group"], port, port)
+            found = group_counts(
+                self._library.read_counters([port], [stream["group"]])["groups"], stream["group"], port, port
+            )
         finally:
             self._library.stop_traffic([port])
             self.prepare({})
@@ -239,10 +256,10 @@ class ClientCommands(RunningTraffic):
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
-    def _counters(self) -> dict[str, Any]:
+    def _counters(self, groups: Sequence[int] = ()) -> dict[str, Any]:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
-        fresh = library.read_counters(self._held)
+        fresh = library.read_counters(self._held, groups)
         self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
         return self._totals(fresh)
 
@@ -259,7 +276,7 @@ class ClientCommands(RunningTraffic):
             key: value
             for key, value in fresh.items()
             if (key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value)))
-            or key in MOMENTS
+            or key in (*MOMENTS, "groups")
         }
         return found
 
@@ -277,6 +294,17 @@ class ClientCommands(RunningTraffic):
         if self._cancelled.is_set():
             self._library.stop_traffic(self._held)
             raise Refusal("cancelled", "stopped on request")
+
+
+def _latency(
+    stats: Mapping[str, Any], groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
+) -> list[dict[str, Any]]:
+    """Return the counts of the packet *groups* of those directions all of whose groups are in *stats*."""
+    found: list[dict[str, Any]] = []
+    for tx_port, rx_port in directions:
+        counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
+        found += () if None in counts else [count for count in counts if count]
+    return found
 
 
 def _count(name: str, counters: Mapping[str, Any]) -> int:

@@ -104,8 +104,8 @@ class ClientLibrary(Protocol):
         """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
         ...
 
-    def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Current counters. Fetches the server's events, too."""
+    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
+        """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked."""
         ...
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
@@ -114,10 +114,6 @@ class ClientLibrary(Protocol):
 
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
-        ...
-
-    def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
-        """The server's counts of packet groups (see :mod:`.packet_groups`)."""
         ...
 
     def capture(self, ports: Sequence[int], limit: int) -> int:

@@ -180,9 +180,12 @@ class OfficialLibrary(StlLibrary):
         """Ask whether the links of *ports* are up."""
         self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
 
-    def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
+    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
         """Current counters, which the server reads for each answer."""
-        return self._counters_read(ports, self._ask_all(_reading(ports, self._event_session)))
+        more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
+        calls = _reading(ports, self._event_session)
+        found = self._ask_all([*calls, *more])
+        return {**self._counters_read(ports, found[: len(calls)]), "groups": dict(*found[len(calls) :])}
 
     def _counters_read(self, ports: Sequence[int], found: Sequence[Any]) -> Mapping[str, Any]:
         earliest, totals, *each, latest, events = found
@@ -202,10 +205,6 @@ class OfficialLibrary(StlLibrary):
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""
         return answers.core_loads(self._ask("get_utilization"))
-
-    def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
-        """The server's counts of packet groups."""
-        return dict(self._ask("get_pgid_stats", pgids=list(numbers)))
 
     # -- state of the connection ---------------------------------------------------------------------------------------
 

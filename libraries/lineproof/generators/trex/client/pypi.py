@@ -201,10 +201,12 @@ class PypiLibrary(StlLibrary):
         states = zip(ports, answer, strict=True)
         self.events.links_down |= {port for port, status in states if not status.data["attr"]["link"]["up"]}
 
-    def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
+    def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
         """Counters that the server publishes on request."""
-        answer = self._require_success(self._client._transmit_batch(self._reading()))
-        return self._counters_read([one.data for one in answer])
+        more = [self._loaded.RpcCmdData("get_pgid_stats", {"pgids": list(groups)}, "core")] if groups else []
+        calls = self._reading()
+        found = [one.data for one in self._require_success(self._client._transmit_batch([*calls, *more]))]
+        return {**self._counters_read(found), "groups": dict(*found[len(calls) :])}
 
     def _reading(self) -> list[Any]:
         """The calls by which the server publishes its counters, between two looks at its clock."""
@@ -241,11 +243,6 @@ class PypiLibrary(StlLibrary):
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""
         return answers.core_loads(self._require_success(self._client._transmit("get_utilization")).data())
-
-    def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
-        """The server's counts of packet groups."""
-        answer = self._client._transmit("get_pgid_stats", {"pgids": list(numbers)})
-        return dict(self._require_success(answer).data())
 
     # -- state of the connection ---------------------------------------------------------------------------------------
 

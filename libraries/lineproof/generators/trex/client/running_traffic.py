@@ -176,7 +176,7 @@ class RunningTraffic(ABC):
                 return found
             time.sleep(max(0.0, min(due, end, time.monotonic() + 0.05) - time.monotonic()))
 
-    def finish(self, drain: float = 2.0, clock_speed: float = 1.0) -> dict[str, Any]:
+    def finish(self, drain: float = 2.0, clock_speed: float = 1.0, groups: Sequence[int] = ()) -> dict[str, Any]:
         """Wait for the end of the traffic (or stop it, if it has no duration), then for the drain; return the counts.
 
         The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
@@ -185,6 +185,7 @@ class RunningTraffic(ABC):
         change. ``first``: a time before the first frame. ``snapshots``: readings during the sending, with MOMENTS and
         ``ports`` (frames sent, received). These times are s of the server's clock; ``clocks``: how far that went since
         the connection, and this machine's at least and at most.
+        ``group_stats``: what the server counted of packet *groups*.
         ``extended``, ``pauses``, ``groups``: by port, by how much the card's own counters of errors, of pause frames
         and of frames to a group grew; ``received_around``: frames received from before they were read until after it.
         """
@@ -214,7 +215,7 @@ class RunningTraffic(ABC):
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         self._library.check_links(running.involved)
         grown = self._grown(running)
-        around = self._counters()
+        around = self._counters(groups)
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -222,6 +223,7 @@ class RunningTraffic(ABC):
             "clocks": self._clocks_went(),
             "finished": finished,
             "drained": waited,
+            "group_stats": around["global"]["groups"],
             "before": running.before,
             "at_end": first,
             "after": after,
@@ -447,7 +449,7 @@ class RunningTraffic(ABC):
         """Replace all streams."""
 
     @abstractmethod
-    def _counters(self) -> dict[str, Any]:
+    def _counters(self, groups: Sequence[int] = ()) -> dict[str, Any]:
         """Current totals of every held port, and the server's global readings, among them MOMENTS."""
 
     @abstractmethod
@@ -553,6 +555,26 @@ def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: i
         "duplicates": int(errors.get("dup") or 0),
         "elsewhere": sum(frames for port, frames in received.items() if port != rx_port),
     }
+
+
+COUNT_PERIOD = 0.05
+"""Seconds in which the core that counts probe frames has taken those that the card has counted."""
+
+
+def all_back(found: Mapping[str, Any]) -> bool:
+    """Return whether as many frames of :func:`group_counts` came as were sent since the streams were put."""
+    return bool(found["received"] + found["elsewhere"] >= found["sent"])
+
+
+COUNTS = ("sent", "received", "out_of_order", "duplicates", "elsewhere")
+"""Fields of :func:`group_counts` that only grow until the streams are removed, also from one trial to the next."""
+
+
+def counted_since(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what :func:`group_counts` of each group grew by since *earlier*, without times; at first: by all."""
+    rows = zip(now, earlier or [dict.fromkeys(COUNTS, 0)] * len(now), strict=True)
+    ports = ("tx_port", "rx_port")
+    return [{**{key: row[key] for key in ports}, **{key: row[key] - was[key] for key in COUNTS}} for row, was in rows]
 
 
 EMPTY_HISTOGRAM = 80
