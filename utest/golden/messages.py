@@ -181,13 +181,6 @@ class Bench:
             self.sent[row.rx_port] += row.forwarded
         return replace(made, **{"outcome": replace(made.outcome, problems=trial.faults), **trial.step})
 
-    def duplicates(self, requirement: object, seconds: float) -> tuple[int, int]:
-        """Return how many probe frames came back, and came twice."""
-        if "probed" not in self.more:
-            raise TestbedError("no probe frames can be sent")
-        probed: tuple[int, int] = self.more["probed"]
-        return probed
-
     def _wait(self, seconds: float) -> None:
         self.waited = seconds
 
@@ -240,6 +233,11 @@ GOOD, BURST, LINK, SLOW = T(), T((9,)), T(faults=fault("LINK_DOWN")), T(sent=0.9
 OFTEN = (GOOD, GOOD, *(GOOD, BURST) * 7)
 
 
+def probed(trial: T, **counts: int) -> T:
+    """Return *trial* with probe frames, of which *counts* are not usual."""
+    return replace(trial, probes=(replace(LatencyCount(0, 1, 1000, 1000), **counts),))  # type: ignore[arg-type]
+
+
 def _throughput() -> Mapping[str, str]:
     rate, each = "uni ≥ 1 Mpps", "bi ≥ 1 Mpps each way"
     crc = (Cause(Stage.ARRIVING, "rx_crc_errors", "eth1", 70),)
@@ -268,10 +266,10 @@ def _throughput() -> Mapping[str, str]:
         "pass by loss, then no answer": judged(rate, BURST, GOOD, silent=2),
         "frames twice": judged(rate, T((200,)), GOOD, copies=3000),
         "frames twice behind drops": judged(rate, causes=(Cause(Stage.PASSING, "error", "", 5),), copies=3000),
-        "no probes of copies": judged(rate, BURST, GOOD, uncounted="NOT COUNTED", probed=(0, 0)),
         "no probes": judged(rate, BURST, GOOD, uncounted="NOT COUNTED"),
-        "probes came twice": judged(rate, BURST, GOOD, uncounted="NOT COUNTED", probed=(90, 9)),
-        "probes came once": judged(rate, BURST, GOOD, uncounted="NOT COUNTED", probed=(90, 0)),
+        "probes came twice": judged(rate, probed(BURST, duplicates=9), uncounted="NOT COUNTED"),
+        "probes came once": judged(rate, probed(BURST), probed(GOOD), uncounted="NOT COUNTED"),
+        "probes went elsewhere": judged(rate, probed(GOOD, received=980, elsewhere=20)),
         "fail by one trial": judged(rate, T((0.2,)), drops=True),
         "fail at less than the load": judged(rate, T((0.2,), sent=0.9, readings={"cpu_util": 85.0})),
         "fail of one direction": judged(each, T((2000, 0)), drops=True),
