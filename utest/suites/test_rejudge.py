@@ -264,4 +264,4 @@ def test_what_was_sent_is_kept_once(run: Path):
     rows = [json.loads(line) for line in (run / "trials.jsonl").read_text(encoding="utf-8").splitlines()]
     named = {row["streams"] for row in rows}
     assert named == {path.relative_to(run).as_posix() for path in (run / "streams").iterdir()}
-    assert len(named) == 2  # with probe frames and without
+    assert len(named) == 3  # with many probe frames, with few and without

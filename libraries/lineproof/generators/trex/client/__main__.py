@@ -58,7 +58,7 @@ class ClientCommands(RunningTraffic):
         self._connected_once = self._gone = False
         self._held: list[int] = []
         self._streams: dict[str, list[dict[str, Any]]] = {}
-        self._counted: list[dict[str, Any]] = []
+        self._counted: list[dict[str, Any]] | None = None
 
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
@@ -164,7 +164,7 @@ class ClientCommands(RunningTraffic):
     def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         library = self._connected()
-        self._streams, self._counted = dict(streams), []
+        self._streams, self._counted = dict(streams), None
         library.replace_streams(self._held, {int(port): items for port, items in streams.items()})
         return {}
 

@@ -570,11 +570,22 @@ COUNTS = ("sent", "received", "out_of_order", "duplicates", "elsewhere")
 """Fields of :func:`group_counts` that only grow until the streams are removed, also from one trial to the next."""
 
 
-def counted_since(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what :func:`group_counts` of each group grew by since *earlier*, without times; at first: by all."""
-    rows = zip(now, earlier or [dict.fromkeys(COUNTS, 0)] * len(now), strict=True)
-    ports = ("tx_port", "rx_port")
-    return [{**{key: row[key] for key in ports}, **{key: row[key] - was[key] for key in COUNTS}} for row, was in rows]
+def counted_since(
+    earlier: Sequence[Mapping[str, Any]] | None, now: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what :func:`group_counts` of each group grew by since *earlier*, without times; None: by all of it.
+
+    Nothing, if not the same directions are reported.
+    """
+    if earlier is None:
+        earlier = [{**row, **dict.fromkeys(COUNTS, 0)} for row in now]
+    directions, before = ([(row["tx_port"], row["rx_port"]) for row in rows] for rows in (now, earlier))
+    if directions != before:
+        return []
+    return [
+        {"tx_port": row["tx_port"], "rx_port": row["rx_port"], **{key: row[key] - was[key] for key in COUNTS}}
+        for row, was in zip(now, earlier, strict=True)
+    ]
 
 
 EMPTY_HISTOGRAM = 80
