@@ -8,7 +8,7 @@ import pytest
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.messages import ServerEvents
-from lineproof.generators.trex.client.running_traffic import all_placed, group_counts
+from lineproof.generators.trex.client.running_traffic import COUNTS, all_placed, counted_since, group_counts
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
@@ -172,3 +172,13 @@ def test_received_frames_of_all_ports_are_those_of_a_histogram(
 def test_a_time_that_is_no_number_is_refused(time: object) -> None:
     with pytest.raises(ValueError, match=r"soon|its time is"):
         answers.moment({"ts": time})
+
+
+def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
+    def counted(*ports: int, frames: int) -> list[dict[str, int]]:
+        return [{"tx_port": port, "rx_port": 1 - port, **dict.fromkeys(COUNTS, frames)} for port in ports]
+
+    assert counted_since(None, counted(0, 1, frames=5)) == counted(0, 1, frames=5)
+    assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=7)) == counted(0, 1, frames=2)
+    # a direction without a report
+    assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []
