@@ -76,7 +76,7 @@ def undone(
     kind, known = (
         ("generic", CommandLineShell(shell, file, getattr(shell, "close", lambda: None))) if file else ("linux", shell)
     )
-    journal = ChangeJournal.claim(ROUTER, file)
+    journal = ChangeJournal.claim(ROUTER)
     try:
         return undo_leftover(journal, known, sudo, now or occasion(kind=kind), asked=asked)
     finally:

@@ -31,15 +31,10 @@ from pydantic import TypeAdapter
 from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
 from ..json_text import parse_json
-from ..platforms import KnownPairs
 from ..system.file_lock import is_at, lock_within, remove_and_close
 from ..system.identity import STATE_ELSEWHERE, state_folder
 from .changes import Change
-from .command_file import CommandFile
 from .occasion import Occasion
-
-Pairs = Callable[[], KnownPairs]
-"""What studies do on a router and undo: read only where a change is nothing else."""
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
@@ -73,15 +68,12 @@ def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def look(router: str, file: CommandFile | None = None, pairs: Pairs = frozenset) -> Leftover | None:
-    """Return what the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError.
-
-    *file*: that describes the router.
-    """
-    return _look(journal_path(router), file, pairs)
+def look(router: str) -> Leftover | None:
+    """Return what the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError."""
+    return _look(journal_path(router))
 
 
-def _look(path: Path, file: CommandFile | None, pairs: Pairs = frozenset) -> Leftover | None:
+def _look(path: Path) -> Leftover | None:
     try:
         descriptor = _opened(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -92,21 +84,19 @@ def _look(path: Path, file: CommandFile | None, pairs: Pairs = frozenset) -> Lef
             in_use = False
         except BlockingIOError:
             in_use = True
-        return _read(path, descriptor, in_use, file, pairs)
+        return _read(path, descriptor, in_use)
     finally:
         os.close(descriptor)
 
 
-def look_elsewhere(
-    router: str, host_keys: Collection[str], file: CommandFile | None = None, pairs: Pairs = frozenset
-) -> tuple[Leftover, ...]:
-    """What journals of other addresses than *router* hold of a router with one of *host_keys*. Raises TestbedError.
+def look_elsewhere(router: str, host_keys: Collection[str]) -> tuple[Leftover, ...]:
+    """Return what journals of other addresses than *router* hold of a router with one of *host_keys*.
 
-    One that cannot be read is refused where its own address is used.
+    One that cannot be read is refused where its own address is used. Raises TestbedError.
     """
     own, found = journal_path(router), list[Leftover]()
     for path in sorted(own.parent.glob("*.jsonl")):
-        if path == own or _host_key(path) not in host_keys or (leftover := _look(path, file, pairs)) is None:
+        if path == own or _host_key(path) not in host_keys or (leftover := _look(path)) is None:
             continue
         if leftover.occasion and journal_path(leftover.occasion.router) == path:
             found.append(leftover)
@@ -128,42 +118,31 @@ def _host_key(path: Path) -> str | None:
 class ChangeJournal:
     """The journal of a router, held by this process. Made by :meth:`claim`; :meth:`close` it."""
 
-    def __init__(
-        self,
-        leftover: Leftover,
-        descriptor: int,
-        file: CommandFile | None,
-        key: tuple[Path, int] | None,
-        pairs: Pairs = frozenset,
-    ) -> None:
-        self.leftover, self._file, self._key, self._pairs = leftover, file, key, pairs
+    def __init__(self, leftover: Leftover, descriptor: int, key: tuple[Path, int] | None) -> None:
+        self.leftover, self._key = leftover, key
         self.occasion = leftover.occasion
         self._path, self._descriptor = leftover.path, descriptor
         self._pending = {change.undo: change for change in leftover.changes}
         self._marks = dict(leftover.marks)
 
     @classmethod
-    def claim(
-        cls, router: str, file: CommandFile | None = None, host_key: str = "", pairs: Pairs = frozenset
-    ) -> ChangeJournal:
-        """Hold the journal of *router*, made if it is missing, and its *host_key*. *file*: that describes the router.
-
-        *pairs*: commands of studies, which it takes, too.
+    def claim(cls, router: str, host_key: str = "") -> ChangeJournal:
+        """Hold the journal of *router*, made if it is missing, and its *host_key*.
 
         Raises TestbedError if another process holds one of them, or the journal is damaged or could be written by
         others.
         """
         path = journal_path(router)
-        descriptor = _hold(path, lambda: _in_use(router, _occasion(path, file)))
+        descriptor = _hold(path, lambda: _in_use(router, _occasion(path)))
         key = None
         try:
-            leftover = _read(path, descriptor, False, file, pairs)
+            leftover = _read(path, descriptor, False)
             if host_key:
                 key_path = path.with_name(f"key-{_digest(host_key)[:16]}.lock")
-                key = key_path, _hold(key_path, lambda: _in_use_elsewhere(router, host_key, file))
+                key = key_path, _hold(key_path, lambda: _in_use_elsewhere(router, host_key))
             _cut(path, descriptor, leftover.size)
             sync_folder(path.parent)
-            return cls(leftover, descriptor, file, key, pairs)
+            return cls(leftover, descriptor, key)
         except BaseException:
             if not os.fstat(descriptor).st_size:
                 path.unlink(missing_ok=True)
@@ -187,11 +166,6 @@ class ChangeJournal:
 
     def add(self, change: Change) -> None:
         """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
-        if not change.is_undoable(self._file, self._pairs):
-            raise TestbedError(
-                f"'{change.do_text}' is not run on the router: '{change.undo_text}', which would undo it,"
-                " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
-            )
         self._append({**asdict(change), "undone": False})
         self._pending.pop(change.undo, None)
         self._pending[change.undo] = change
@@ -272,9 +246,9 @@ def _hold(path: Path, refusal: Callable[[], TestbedError]) -> int:
         os.close(descriptor)
 
 
-def _occasion(path: Path, file: CommandFile | None) -> Occasion | None:
+def _occasion(path: Path) -> Occasion | None:
     with contextlib.suppress(TestbedError):
-        found = _look(path, file)
+        found = _look(path)
         return found.occasion if found else None
     return None
 
@@ -286,10 +260,10 @@ def _in_use(router: str, occasion: Occasion | None) -> TestbedError:
     )
 
 
-def _in_use_elsewhere(router: str, host_key: str, file: CommandFile | None) -> TestbedError:
+def _in_use_elsewhere(router: str, host_key: str) -> TestbedError:
     found: tuple[Leftover, ...] = ()
     with contextlib.suppress(TestbedError):
-        found = tuple(each for each in look_elsewhere(router, (host_key,), file) if each.in_use)
+        found = tuple(each for each in look_elsewhere(router, (host_key,)) if each.in_use)
     holder = found[0].occasion if found else None
     name = f" as {holder.router}" if holder else ""
     return TestbedError(
@@ -307,7 +281,7 @@ def _cut(path: Path, descriptor: int, size: int) -> None:
         raise not_written(path, error, STATE_ELSEWHERE) from error
 
 
-def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None, pairs: Pairs) -> Leftover:
+def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise _unfit(path, "is no file")
@@ -342,10 +316,6 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None, p
                 break  # torn: what it says was not done
             raise _unfit(path, f"is damaged in line {number}") from None
         size += len(line)
-    for change in pending.values():
-        if not change.is_undoable(file, pairs):
-            where = f", as variables/shells/{file.shell}.yaml describes it" if file else ""
-            raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run{where}")
     return Leftover(path, occasion, tuple(pending.values()), size, in_use, marks)
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..platforms import KnownPairs
 from .command_file import CommandFile
-from .set_values import Look
-from .undo_commands import described_look, look_before
+from .set_values import Look, described_look, look_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +36,10 @@ class Change:
     def __str__(self) -> str:
         return f"{self.do_text}    (undone by: {self.undo_text})"
 
-    def is_undoable(self, file: CommandFile | None, pairs: Callable[[], KnownPairs] = frozenset) -> bool:
-        """Return whether a journal may undo it on a router that *file* describes; None: on one of the others.
-
-        *pairs*: what studies do and undo, asked for where nothing else allows it.
-        """
-        return self._is_of_a_run(file) or (self.do, self.undo) in pairs()
-
-    def _is_of_a_run(self, file: CommandFile | None) -> bool:
-        try:
-            self.look(file)
-        except ValueError:
-            return False
-        return self.lines == (file is not None)
-
     def look(self, file: CommandFile | None = None) -> Look | None:
-        """How to see whether it is still there, before it is undone; None: undoing it undoes nothing else, or how is
-        not known.
+        """Return how to see whether it is still there, before it is undone; None: its undo can undo nothing else.
 
-        Raises ValueError if the undo is none, or that of another change.
+        *file*: that describes the router.
         """
         if self.lines and file is not None:
             return described_look(self.undo, self.do, file)

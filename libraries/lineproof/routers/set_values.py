@@ -8,12 +8,14 @@ has; here is how a router shows it.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..platforms import VARIABLE_VALUE
+from ..platforms import VARIABLE, VARIABLE_VALUE
+from .command_file import CommandFile, LookQuery
 from .configured_output import (
     parse_current,
     parse_freebsd_offloads,
@@ -22,6 +24,7 @@ from .configured_output import (
     replaced_rows,
     route_rows,
 )
+from .queries import WORD_IN_BRACES, filled, plain_mac
 from .vpp_output import parse_neighbours
 
 NONE = "none"
@@ -40,8 +43,57 @@ class Look:
 
 Words = Sequence[str]
 LookFor = Callable[["re.Match[str]", str], Look]
-"""``look(undo, do)``: *undo* as its expression found it, *do* the command that it undoes. Raises ValueError if it is
-another one's."""
+"""``look(undo, do)``: *undo* as its expression found it, *do* the command that it undoes."""
+
+
+def look_before(undo: Sequence[str], do: Sequence[str]) -> Look | None:
+    """Return how to see whether what *do* has set is still there; None: *undo* removes that, or finds nothing."""
+    line = " ".join(undo)
+    for pattern, look in _LOOKS:
+        if found := re.fullmatch(pattern, line):
+            with contextlib.suppress(ValueError):  # a study's change, undone by a command of another kind
+                return look(found, " ".join(do))
+    return None
+
+
+def described_look(undo: Sequence[str], do: Sequence[str], file: CommandFile) -> Look | None:
+    """Return the same for a router that *file* describes; None: the file has no look for it.
+
+    A value that is not found is no one else's: what the file's author expected is not there, and its undo finds ours
+    or nothing.
+    """
+    if file.restore and tuple(undo) == file.restore:
+        return _described(file.look, {})
+    made = "\n".join((*undo, "", *do))
+    for change in file.configure:
+        described = "\n".join((*change.undo, "", *change.do))
+        if change.look and (found := _expression(described).fullmatch(made)):
+            return _described(change.look, found.groupdict())
+    return None
+
+
+def _described(query: LookQuery | None, words: Mapping[str, str]) -> Look | None:
+    if query is None:
+        return None
+    mac = query.ours is not None and "{peer_mac" in query.ours
+    ours = NONE if query.ours is None else filled(query.ours, words)
+
+    def read(text: str) -> str:
+        value = query.read(text).get("value", ours)
+        return ours if mac and plain_mac(value) == plain_mac(ours) else value
+
+    return Look((filled(query.run, words),), read, ours, "")
+
+
+def _expression(text: str) -> re.Pattern[str]:
+    parts = WORD_IN_BRACES.split(text)
+    seen: set[str] = set()
+    found = re.escape(parts[0])
+    for word, after in zip(parts[1::2], parts[2::2], strict=True):
+        # a word has one value in all lines of a change
+        found += (rf"(?P={word})" if word in seen else rf"(?P<{word}>\S+)") + re.escape(after)
+        seen.add(word)
+    return re.compile(found)
 
 
 def _found(pattern: str, do: str) -> re.Match[str]:
@@ -82,8 +134,6 @@ def route(undo: re.Match[str], do: str) -> Look:
     wanted = words[: min(ends, default=len(words))]
     table = tuple(words[words.index("table") :]) if "table" in words else ()
     former = undo["words"].split()
-    if not wanted or (undo["verb"] == "del" and former != words):
-        raise ValueError(f"'{do}' is not what it undoes")
     if table:
         former = former[: former.index("table")] if "table" in former else former
     options = family.split() or ["-4"]
@@ -151,8 +201,6 @@ def alias(undo: re.Match[str], do: str) -> Look:
     name = undo["name"]
     ours = _found(rf"ifconfig {re.escape(name)} inet (?P<address>[0-9./]+) alias", do)["address"]
     ip = ours.partition("/")[0]
-    if undo["address"].partition("/")[0] != ip:
-        raise ValueError(f"'{do}' is not what it undoes")
 
     def read(text: str) -> str:
         return next((f"{each}/{length}" for each, length in parse_inet(text) if each == ip), NONE)
@@ -202,3 +250,23 @@ def vpp_neighbour(undo: re.Match[str], do: str) -> Look:
 
 def _other(value: str) -> str:
     return "off" if value == "on" else "on"
+
+
+_NAME, _PEER, _MAC = r"(?P<name>\S+)", r"(?P<peer>[0-9A-Fa-f.:]+)", r"(?P<mac>[0-9A-Fa-f:]{17})"
+_VARIABLE = rf"(?P<name>{VARIABLE})=(?P<value>{VARIABLE_VALUE})"
+_LOOKS: tuple[tuple[str, LookFor], ...] = (
+    (rf"ip neigh del {_PEER} dev {_NAME}", neighbour),
+    (rf"ip neigh replace {_PEER} lladdr {_MAC} nud permanent dev {_NAME}", neighbour),
+    (r"ip (?P<family>-[46] |-f mpls )?route (?P<verb>del|replace) (?P<words>.+)", route),
+    (rf"sysctl (?:-w )?{_VARIABLE}(?: {VARIABLE}={VARIABLE_VALUE})*", variable),
+    (rf"ethtool (?P<option>-[LG]) {_NAME} (?P<words>.+)", card_numbers),
+    (rf"ethtool -K {_NAME} .+", linux_offload),
+    (rf"ifconfig {_NAME}(?: -?(?:lro|tso[46]?))+", freebsd_offload),
+    (rf"ifconfig {_NAME} inet (?P<address>\S+) (?P<verb>-?alias)", alias),
+    (rf"arp -d {_PEER}", arp),
+    (rf"arp -S {_PEER} {_MAC}", arp),
+    (r"route (?P<verb>delete|change) -net (?P<network>\S+) (?P<gateway>\S+)", freebsd_route),
+    (rf"vppctl set ip neighbor (?P<verb>del ){_NAME} {_PEER} {_MAC}", vpp_neighbour),
+    (rf"vppctl set ip neighbor (?P<verb>){_NAME} {_PEER} {_MAC} static", vpp_neighbour),
+)
+"""Undo commands that need a look first, with how to look."""

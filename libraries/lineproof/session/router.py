@@ -279,9 +279,8 @@ class RouterConnection:
         """
         if not self.journal_name:
             return ()
-        file, known = self.plan.command_file, self.plan.study_commands
-        own = look(self.journal_name, file, known)
-        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys(), file, known))
+        own = look(self.journal_name)
+        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys()))
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
@@ -301,15 +300,15 @@ class RouterConnection:
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
         """Its journal, after what earlier runs have left is undone, at whatever address, and a sentence about that."""
-        file, known = self.plan.command_file, self.plan.study_commands
-        journal = ChangeJournal.claim(self.journal_name, file, now.host_key, known)
+        file = self.plan.command_file
+        journal = ChangeJournal.claim(self.journal_name, now.host_key)
         try:
             limit = EXCHANGE_LIMIT if file is None else file.limit
             sudo = self.testbed.facts.router.sudo
             said = [undo_leftover(journal, self.shell, sudo, now, limit, asked)]
-            for found in look_elsewhere(self.journal_name, (now.host_key,), file, known):
+            for found in look_elsewhere(self.journal_name, (now.host_key,)):
                 if found.occasion:
-                    with closing(ChangeJournal.claim(found.occasion.router, file, pairs=known)) as elsewhere:
+                    with closing(ChangeJournal.claim(found.occasion.router)) as elsewhere:
                         said.append(undo_leftover(elsewhere, self.shell, sudo, now, limit, asked))
             return journal, "; ".join(filter(None, said))
         except BaseException:
