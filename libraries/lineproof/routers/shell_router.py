@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
-from ..core.under_load import SampledStacks
+from ..core.traffic.frame_kinds import NotForwarded
 from ..errors import TestbedError
-from ..platforms import CommandPair, Tuning
-from .base import Shell, Side
+from ..platforms import CommandPair
+from .base import Router, Shell
 from .change_journal import ChangeJournal
 from .changes import Change
 from .changing_commands import ChangingCommands
@@ -17,7 +16,7 @@ from .shell_commands import EXCHANGE_LIMIT
 from .sides import validated_interface
 
 
-class ShellRouter:
+class ShellRouter(Router):
     """The common part of all routers. *interfaces*: those under test, which must exist; *limit*: s per exchange."""
 
     def __init__(
@@ -52,27 +51,10 @@ class ShellRouter:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
         return tuple(self._notes)
 
-    def tune(self, tuning: Tuning) -> None:
-        """Nothing, unless a subclass has it: other platforms' files have no ``tuning``."""
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """Nothing, unless a subclass knows how."""
-        return SampledStacks(seconds, why="it is not known how to sample stacks there")
-
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""
-        raise TestbedError(
-            "the testbed file has 'set_up', and only Linux, VPP and FreeBSD can be set up from here for IPv6, tags or"
-            " labels; set the router up by hand and remove the key"
-        )
-
     @property
     def not_forwarded(self) -> NotForwarded:
         """Frames that :meth:`configure_frames` could not configure, and why."""
         return self._not_forwarded
-
-    def clear(self) -> None:
-        """Nothing, unless a subclass can reset counters: readers use differences."""
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
         for name in self._interfaces:
@@ -81,10 +63,6 @@ class ShellRouter:
                     f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
                     f" platform's file{hint}"
                 )
-
-    def boot_id(self) -> str:
-        """None, unless a subclass has it."""
-        return ""
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made."""
