@@ -17,7 +17,7 @@ from .base import Side
 from .configured_output import parse_inet
 from .fact_reading import Answers, kernel_facts
 from .freebsd_facts import read_freebsd_facts
-from .freebsd_frames import FreeBsdFrameSetup
+from .freebsd_frames import FreeBsdFrameSetup, set_forwarding
 from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from .neighbours import freebsd_neighbours
@@ -69,12 +69,7 @@ class FreeBsd(ShellRouter):
         output = self._commands.run_all(
             {"forwarding": ("sysctl", "-n", FORWARDING), "pf": ("pfctl", "-s", "info")}, optional=("pf",)
         )
-        before = output["forwarding"].strip()
-        if not before.isdigit():
-            raise TestbedError(f"'sysctl -n {FORWARDING}' was not understood: '{before}'")
-        if before != "1":
-            self._commands.change(("sysctl", f"{FORWARDING}=1"), ("sysctl", f"{FORWARDING}={before}"))
-            self._notes.append(f"{FORWARDING} set from {before} to 1 for the test")
+        set_forwarding(self._commands, FORWARDING, output["forwarding"], self._notes)
         if re.search(r"^Status: Enabled", output["pf"], re.MULTILINE):
             self._commands.change(("pfctl", "-d"), ("pfctl", "-e"))
             self._notes.append("the packet filter was switched off for the test (pfctl -d): forwarding without pf")

@@ -12,21 +12,28 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 
-from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..errors import TestbedError
 from .base import Side
 from .changing_commands import ChangingCommands
 from .configured_output import parse_inet
+from .frame_setup import FrameSetup
 
 FORWARDING = "net.inet6.ip6.forwarding"
 
 
-class FreeBsdFrameSetup:
-    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives changes of kernel settings."""
+def set_forwarding(commands: ChangingCommands, key: str, before: str, notes: list[str]) -> None:
+    """Set the kernel variable *key* to 1. *before*: its ``sysctl -n``. Raises TestbedError."""
+    before = before.strip()
+    if not before.isdigit():
+        raise TestbedError(f"'sysctl -n {key}' was not understood: '{before}'")
+    if before != "1":
+        commands.change(("sysctl", f"{key}=1"), ("sysctl", f"{key}={before}"))
+        notes.append(f"{key} set from {before} to 1 for the test")
 
-    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
-        self._commands, self._sides, self._notes = commands, sides, notes
-        self._not_forwarded: dict[frozenset[FrameKind], str] = {}
+
+class FreeBsdFrameSetup(FrameSetup):
+    """Sets a FreeBSD kernel up."""
 
     def configure(self, frames: FrameKinds) -> NotForwarded:
         """Configure IPv6 and tags; return what is not set up, and why."""
@@ -42,22 +49,13 @@ class FreeBsdFrameSetup:
             self._mark_not_forwarded("FreeBSD's kernel has no MPLS: it forwards no labelled frames", "mpls")
         return self._not_forwarded
 
-    def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:
-        self._not_forwarded[frozenset(kinds)] = reason
-        self._notes.append(f"not set up for {' with '.join(kinds)}: {reason}")
-
     def _configure_ipv6(self, prefixes: tuple[str, ...]) -> None:
         run = self._commands
         before = run.run_all({"forwarding": ("sysctl", "-n", FORWARDING)}, optional=("forwarding",))["forwarding"]
         if not before:
             self._mark_not_forwarded(f"the router's kernel has no IPv6 (there is no {FORWARDING})", "ipv6")
             return
-        before = before.strip()
-        if not before.isdigit():
-            raise TestbedError(f"'sysctl -n {FORWARDING}' was not understood: '{before}'")
-        if before != "1":
-            run.change(("sysctl", f"{FORWARDING}=1"), ("sysctl", f"{FORWARDING}={before}"))
-            self._notes.append(f"{FORWARDING} set from {before} to 1 for the test")
+        set_forwarding(run, FORWARDING, before, self._notes)
         for prefix in prefixes:
             for side in self._sides:
                 self._add_side(prefix, side)
@@ -105,11 +103,11 @@ FIRST_UNIT = 29700
 _PROTOCOLS: dict[int, tuple[str, ...]] = {0x8100: (), 0x88A8: ("vlanproto", "802.1ad")}
 
 
-class FreeBsdTagSetup:
-    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives what stays."""
+class FreeBsdTagSetup(FrameSetup):
+    """Sets a FreeBSD kernel up for tagged frames."""
 
     def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
-        self._commands, self._sides, self._notes = commands, sides, notes
+        super().__init__(commands, sides, notes)
         self._made = 0
         self._there: set[str] = set()
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from .base import Side
-from .changing_commands import ChangingCommands
-from .frame_labels import labels_by_side, one_label_table
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
+from .frame_setup import FrameSetup, labels_by_side, one_label_table
 from .linux_settings import link_names, set_forwarding, set_neighbour, set_route, set_sysctl, set_up
 from .refusals import CommandRefused
 
@@ -29,12 +27,8 @@ Words = tuple[str, ...]
 _NO_SUCH_TYPE = re.compile(r"Unknown device type|not supported", re.IGNORECASE)
 
 
-class LinuxFrameSetup:
-    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives changes of kernel settings."""
-
-    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
-        self._commands, self._sides, self._notes = commands, sides, notes
-        self._not_forwarded: dict[frozenset[FrameKind], str] = {}
+class LinuxFrameSetup(FrameSetup):
+    """Sets a Linux kernel up."""
 
     def configure(self, frames: FrameKinds) -> NotForwarded:
         """Configure what the kernel supports; return what it does not, with the missing module."""
@@ -45,16 +39,8 @@ class LinuxFrameSetup:
         if frames.labels:
             self._configure_labels(frames.labels)
         if frames.tags and frames.labels and not {frozenset({"vlan"}), frozenset({"mpls"})} & set(self._not_forwarded):
-            self._mark_not_forwarded(
-                one_label_table("a Linux kernel"),
-                "vlan",
-                "mpls",
-            )
+            self._mark_not_forwarded(one_label_table("a Linux kernel"), "vlan", "mpls")
         return self._not_forwarded
-
-    def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:
-        self._not_forwarded[frozenset(kinds)] = reason
-        self._notes.append(f"not set up for {' with '.join(kinds)}: {reason}")
 
     # -- IPv6 ----------------------------------------------------------------------------------------------------------
 

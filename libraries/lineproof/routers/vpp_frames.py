@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..core.traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..errors import TestbedError
 from .base import Side
-from .changing_commands import ChangingCommands
-from .frame_labels import labels_by_side, one_label_table
+from .frame_setup import FrameSetup, labels_by_side, one_label_table
 from .vpp_output import has_route, parse_addresses, parse_neighbours
 
 FIRST_TABLE = 29700
@@ -23,13 +22,10 @@ FIRST_TABLE = 29700
 _TAGS = {0x8100: "dot1q", 0x88A8: "dot1ad"}
 
 
-class VppFrameSetup:
-    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives what is not set up."""
+class VppFrameSetup(FrameSetup):
+    """Sets VPP up."""
 
-    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
-        self._commands, self._sides, self._notes = commands, sides, notes
-        self._not_forwarded: dict[frozenset[FrameKind], str] = {}
-        self._neighbours: frozenset[tuple[str, str, str, bool]] = frozenset()
+    _neighbours: frozenset[tuple[str, str, str, bool]] = frozenset()
 
     def configure(self, frames: FrameKinds) -> NotForwarded:
         """Configure everything that VPP can; return what it cannot, and why."""
@@ -44,10 +40,6 @@ class VppFrameSetup:
         if frames.tags and frames.labels:
             self._mark_not_forwarded(one_label_table("VPP, as it is set up here,"), "vlan", "mpls")
         return self._not_forwarded
-
-    def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:
-        self._not_forwarded[frozenset(kinds)] = reason
-        self._notes.append(f"not set up for {' with '.join(kinds)}: {reason}")
 
     # -- IPv6 and tags -------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,26 @@
-"""Which MPLS labels leave a router by which of its sides, and why it may not take them with tags."""
+"""The common part of setting a router up for other frames than plain IPv4: what is not set up, and MPLS labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import LABEL_STEP
 from ..errors import TestbedError
+from .base import Side
+from .changing_commands import ChangingCommands
+
+
+class FrameSetup:
+    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives changes and what is missing."""
+
+    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
+        self._commands, self._sides, self._notes = commands, sides, notes
+        self._not_forwarded: dict[frozenset[FrameKind], str] = {}
+
+    def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:
+        self._not_forwarded[frozenset(kinds)] = reason
+        self._notes.append(f"not set up for {' with '.join(kinds)}: {reason}")
 
 
 def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[int, ...]]:
