@@ -31,8 +31,7 @@ from lineproof.evidence import drawing
 from lineproof.evidence import rfc2544_report as report
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.plot_frame import ticks
-from lineproof.evidence.plots import ThresholdLine, trials_plot
-from lineproof.evidence.quantity_plots import plot_name, sentence_plot
+from lineproof.evidence.quantity_plots import ThresholdLine, plot_name, sentence_plot, trials_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema

@@ -37,8 +37,7 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.programs import driver, kinds
 from lineproof.generators.programs.description import Description, filled
-from lineproof.generators.programs.driver import ProgramGenerator, read_report
-from lineproof.generators.programs.frame_list import config_line, listed_frames
+from lineproof.generators.programs.driver import ProgramGenerator, config_line, listed_frames, read_report
 from lineproof.generators.programs.outcome import Sent, Span, outcome_of
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, STOPPED, Place, Port, Ran, order_together
 from lineproof.generators.site import SiteSide

@@ -15,7 +15,7 @@ from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
 from lineproof.generators.base import directions_of
 from lineproof.methods.trials import Deadline
-from lineproof.robot.characterisation_work import json_data
+from lineproof.robot.characterisation import json_data
 from lineproof.session.characterising import Characteriser
 from lineproof.session.router_watch import RouterRestarted
 from support.catalogue import CATALOGUE
