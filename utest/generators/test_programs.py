@@ -42,8 +42,7 @@ from lineproof.generators.programs.outcome import Sent, Span, outcome_of
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, STOPPED, Place, Port, Ran, order_together
 from lineproof.generators.site import SiteSide
 from lineproof.generators.streams import profile_streams
-from lineproof.generators.switch.checked import switch_reader, with_switch
-from lineproof.generators.switch.settings import SwitchSettings
+from lineproof.generators.switch.checked import SwitchSettings, switch_reader, with_switch
 from lineproof.system.login import ENVIRONMENT
 from lineproof.units import FCS
 from support.catalogue import CATALOGUE

@@ -12,7 +12,7 @@ from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.linux_output import parse_snmp, parse_softnet, parse_uptime
+from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from support.described_router import shipped
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import untouched

@@ -25,7 +25,6 @@ from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure
 from ..evidence import characterisation as shown
-from ..evidence import rfc2544_report as report
 from ..evidence.characterisation import loadtest_json
 from ..evidence.plot_frame import svg_image
 from ..evidence.records import CHARACTERISATION, MarginRecord
@@ -144,8 +143,8 @@ class CharacterisationKeywords(Component):
         with CharacterisationWork(self.shared, "RFC 2544 throughput", traffic) as work:
             seconds = duration.total_seconds()
             results = work.characteriser.throughput(traffic, sizes or FRAME_SIZES, seconds, resolution)
-            table = report.throughput_table(results, work.title, work.session.simulated)
-            picture = report.throughput_plot(results, work.title, work.session.simulated)
+            table = shown.throughput_table(results, work.title, work.session.simulated)
+            picture = shown.throughput_plot(results, work.title, work.session.simulated)
             work.keep(results, results, table, picture, [item.ended for item in results])
         return results
 
@@ -167,7 +166,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 latency",
             traffic,
             lambda work: work.characteriser.latency(traffic, throughputs, repeats, duration.total_seconds()),
-            report.latency_table,
+            shown.latency_table,
         )
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -181,8 +180,8 @@ class CharacterisationKeywords(Component):
         """
         with CharacterisationWork(self.shared, "RFC 2544 frame loss rate", traffic) as work:
             curve = work.characteriser.loss_curve(traffic, step, duration.total_seconds())
-            table = report.loss_table([curve], work.title, work.session.simulated)
-            picture = report.loss_plot([curve], work.title, work.session.simulated)
+            table = shown.loss_table([curve], work.title, work.session.simulated)
+            picture = shown.loss_plot([curve], work.title, work.session.simulated)
             work.keep(curve, [curve], table, picture, [curve.ended])
         return curve
 
@@ -206,7 +205,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 back-to-back",
             traffic,
             lambda work: work.characteriser.back_to_back(traffic, throughputs, repeats, longest, resolution),
-            report.back_to_back_table,
+            shown.back_to_back_table,
         )
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -231,7 +230,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 system recovery",
             traffic,
             lambda work: work.characteriser.recovery(traffic, throughputs, repeats, *times),
-            report.recovery_table,
+            shown.recovery_table,
         )
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -259,7 +258,7 @@ class CharacterisationKeywords(Component):
                 kind,
                 limit=limit.total_seconds(),
             ),
-            report.reset_table,
+            shown.reset_table,
         )
 
     @keyword(tags=["characterise", "scaling"])

@@ -25,10 +25,9 @@ from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
-from ..abilities import Abilities
+from ..abilities import Abilities, listing
 from ..base import Direction, GeneratorPort, Probe
 from ..kinds import Lacks, refusal
-from ..listing import listing
 from ..site import Site
 from ..streams import Stream, profile_streams
 from .description import Description, PortChange, filled

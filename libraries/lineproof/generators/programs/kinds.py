@@ -17,8 +17,7 @@ from ..base import Generator
 from ..kinds import GeneratorKind
 from ..settings import GeneratorSettings
 from ..site import Site
-from ..switch.checked import SwitchChecked, switch_reader
-from ..switch.settings import SwitchSettings
+from ..switch.checked import SwitchChecked, SwitchSettings, switch_reader
 from .description import Description, filled
 from .driver import ProgramGenerator
 from .port import Place, Port
