@@ -103,7 +103,7 @@ def test_it_is_its_users_alone() -> None:
 @pytest.mark.slow
 def test_a_router_in_use_is_refused_and_free_again_when_that_run_is_killed() -> None:
     text = (
-        "from lineproof.routers.change_journal import ChangeJournal\nfrom lineproof.routers.occasion import Occasion\n"
+        "from lineproof.routers.change_journal import ChangeJournal, Occasion\n"
         f"journal = ChangeJournal.claim({ROUTER!r})\n"
         f"journal.begin(Occasion.now({ROUTER!r}, 'linux', '', 1.0))\nprint('held', flush=True)\ninput()"
     )

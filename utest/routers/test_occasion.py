@@ -10,8 +10,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result
-from lineproof.routers.change_journal import ChangeJournal, look
-from lineproof.routers.occasion import Occasion
+from lineproof.routers.change_journal import ChangeJournal, Occasion, look
 from support.journals import CHANGE, ROUTER, occasion, undone
 
 HOUR, DAY = 3600.0, 86400.0

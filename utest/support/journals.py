@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from lineproof.routers.base import Result, Router, Shell
-from lineproof.routers.change_journal import ChangeJournal
+from lineproof.routers.change_journal import ChangeJournal, Occasion
 from lineproof.routers.changes import Change
 from lineproof.routers.command_file import CommandFile
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.occasion import Occasion
 from lineproof.session.leftovers import undo_leftover
 from support.fake_router import SIDES
 

@@ -15,7 +15,7 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, i
 from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, SampledStacks, per_second
 from ..errors import TestbedError
 from ..platforms import Tuning
-from .base import Side
+from .base import Side, validated_side
 from .changing_commands import ChangingCommands
 from .configured_output import parse_inet
 from .fact_reading import Answers, counted, kernel_facts
@@ -25,7 +25,6 @@ from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, p
 from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
 from .shell_router import ShellRouter
-from .sides import validated_side
 from .stacks import pmcstat_stacks
 from .tuning import tune_freebsd
 

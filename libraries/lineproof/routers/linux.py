@@ -13,7 +13,7 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, i
 from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
-from .base import Side
+from .base import Side, validated_side
 from .changing_commands import ChangingCommands
 from .configured_output import parse_linux_offload, replaced_rows, route_rows
 from .fact_reading import Answers, kernel_facts, linux_boot_id
@@ -32,7 +32,6 @@ from .neighbours import linux_neighbours
 from .refusals import CommandRefused
 from .shell_output import first_line
 from .shell_router import ShellRouter
-from .sides import validated_side
 from .stacks import perf_stacks
 from .tuning import tune_linux
 

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from ..core.traffic.frame_kinds import NotForwarded
 from ..errors import TestbedError
 from ..platforms import CommandPair
-from .base import Router, Shell
+from .base import Router, Shell, validated_interface
 from .change_journal import ChangeJournal
 from .changes import Change
 from .changing_commands import ChangingCommands
 from .shell_commands import EXCHANGE_LIMIT
-from .sides import validated_interface
 
 
 class ShellRouter(Router):

@@ -15,13 +15,12 @@ from ..core.telemetry import NodeRuntime, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..core.under_load import NodeLoad, QueueLoad, RouterLoad, SampledStacks, WorkerLoad, per_second
 from ..errors import TestbedError
-from .base import Side
+from .base import Side, validated_side
 from .fact_reading import Answers, linux_boot_id, matched
 from .frame_setup import FrameSetup, labels_by_side, one_label_table
 from .linux_load import THROTTLES, throttling
 from .neighbours import vpp_neighbours
 from .shell_router import ShellRouter
-from .sides import validated_side
 from .stacks import perf_stacks
 from .vpp_facts import parse_hardware, parse_hardware_errors, parse_hardware_pauses, parse_placement, read_vpp_facts
 from .vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ..errors import TestbedError
 from ..routers.base import Shell
-from ..routers.change_journal import ChangeJournal, Leftover
+from ..routers.change_journal import ChangeJournal, Leftover, Occasion
 from ..routers.changing_commands import ChangingCommands
-from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 
 SAVED_FOR = 3600.0

@@ -17,12 +17,11 @@ from ..generators.base import GeneratorPort
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
 from ..routers.black_box import no_shell
-from ..routers.change_journal import ChangeJournal, Leftover, look, look_elsewhere
+from ..routers.change_journal import ChangeJournal, Leftover, Occasion, look, look_elsewhere
 from ..routers.changes import Change
 from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
 from ..routers.link_state import LinkState, moves_link, read_link_states
-from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
