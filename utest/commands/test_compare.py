@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from check_jsonschema.cli import main as check_jsonschema
+from click.testing import CliRunner
 
-from lineproof.commands.main import main
+from lineproof.commands.main import command_parser, main
+from lineproof.errors import ConfigError
+from lineproof.evidence.run_files import sha256_of
+from support.evidence_builders import written
 from support.made_runs import FORWARDS, LATENCY, LOAD, LOSES, Sentence, around, made_run
+from support.paths import ROOT
 
 
 def compared(folder: Path, old: Sentence, new: Sentence, *options: str) -> int:
@@ -99,3 +109,71 @@ def test_a_wrong_confidence_or_allowance_is_refused(tmp_path: Path, option: str,
     with pytest.raises(SystemExit) as ended:
         main(["compare", f"--{option}={text}", str(tmp_path), str(tmp_path)])
     assert ended.value.code == 2
+
+
+# -- ``lineproof verify``: what it prints, and its exit status. What it finds is tested in evidence/test_integrity
+
+
+def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    bad, open_ = written(tmp_path / "bad"), written(tmp_path / "open", closed=False)
+    records = bad / "requirements.jsonl"
+    records.write_text(records.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
+    assert main(["verify", "--json", str(bad), str(open_)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    first, second = found["runs"]
+    assert found["altered"] == 1 and first["run"] == str(bad)
+    assert [(item["file"], item["line"]) for item in first["altered"]] == [("requirements.jsonl", 2)]
+    assert (first["closed"], first["manifest_sha256"]) == (True, sha256_of(bad / "manifest.json"))
+    assert (second["closed"], second["manifest_sha256"], second["altered"]) == (False, None, [])
+    assert second["notes"] == ["manifest.json is missing: the run was never closed"]
+
+
+def test_after_a_folder_without_a_run_the_others_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    one, empty, two = written(tmp_path / "one"), tmp_path / "empty" / "allure", written(tmp_path / "two")
+    empty.mkdir(parents=True)
+    (empty / "a-result.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"empty: holds no run: nothing was measured.*nothing: is no folder"):
+        main(["verify", str(one), str(empty.parent), str(tmp_path / "nothing"), str(two)])
+    said = capsys.readouterr().out
+    assert f"{one}: as the run left it" in said and f"{two}: as the run left it" in said
+
+
+# -- the examples for CI servers: files that those accept, with commands that this program has
+
+
+GITHUB, GITLAB = (ROOT / "docs" / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml"))
+
+
+def commands(path: Path) -> list[str]:
+    """The lines of shell in an example."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if path == GITHUB:
+        return [step["run"] for step in found["jobs"]["acceptance"]["steps"] if "run" in step]
+    job: dict[str, Any] = found["acceptance"]
+    return [*job["before_script"], *job["script"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments"),
+    [
+        (GITHUB, ["--builtin-schema", "vendor.github-workflows"]),
+        (GITLAB, ["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+    ],
+)
+def test_an_example_fits_the_schema_of_its_server(path: Path, arguments: list[str], tmp_path: Path):
+    result = CliRunner().invoke(check_jsonschema, [*arguments, str(path)])
+    assert result.exit_code == 0, result.output
+    wrong = tmp_path / path.name
+    wrong.write_text(path.read_text(encoding="utf-8").replace("timeout", "tmeout"), encoding="utf-8")
+    assert CliRunner().invoke(check_jsonschema, [*arguments, str(wrong)]).exit_code == 1
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITLAB])
+def test_its_commands_are_ours(path: Path):
+    lines = [line for line in commands(path) if line.startswith("lineproof ")]
+    assert sum(line.startswith("lineproof gate") for line in lines) == 2
+    for line in lines:
+        words = shlex.split(re.split(r" (?:\|\||>)", line)[0])[1:]
+        arguments = command_parser(words[:1]).parse_args(words)
+        if words[0] == "gate":
+            assert (arguments.runs, arguments.baseline, arguments.allow) == (["out/results"], ["$BASELINE"], 0.01)

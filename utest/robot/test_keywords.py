@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from robot.libdoc import libdoc
 
 from lineproof.core.goal import read_goal
 from lineproof.core.quantity import Reason
@@ -18,10 +21,13 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import Inconclusive, SlaFailure, TestbedError
+from lineproof.generators.abilities import Method
 from lineproof.project import Project
 from lineproof.robot import acceptance
 from lineproof.robot.characterisation import _deadline
+from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
+from lineproof.robot.suite_sentences import plain
 from lineproof.robot.traffic_generator import FrameKeywords, GeneratorKeywords, frames_of
 from lineproof.session.plan import Plan
 from support.catalogue import CATALOGUE
@@ -119,3 +125,33 @@ def test_a_wrong_time_to_live_fails():
 def test_a_port_without_frames_is_no_failure_of_the_router(frames: dict[int, tuple[bytes, ...]]):
     with pytest.raises(TestbedError, match="no frame was captured"):
         FrameKeywords(Shared()).time_to_live_should_be(frames, 63)
+
+
+# -- the documentation of all keywords, as libdoc shows it
+
+
+SOURCES: list[Path | str] = [*sorted((ROOT / "resources").glob("*.resource")), "lineproof.robot.Lineproof"]
+
+
+def document(source: Path | str, folder: Path) -> dict[str, Any]:
+    """libdoc's data, with documentation as HTML."""
+    out = folder / "keywords.json"
+    libdoc(str(source), str(out), quiet=True)
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_keyword_has_tags_and_an_example(tmp_path: Path) -> None:
+    keywords = [item for source in SOURCES for item in document(source, tmp_path)["keywords"]]
+    lacking = [item["name"] for item in keywords if not item["tags"] or "Example" not in item["doc"]]
+    assert lacking == [] and len(keywords) > 40
+
+
+def test_no_keyword_name_occurs_twice(tmp_path: Path) -> None:
+    names = [item["name"] for source in SOURCES for item in document(source, tmp_path)["keywords"]]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_every_method_that_a_generator_may_lack_has_its_keyword(tmp_path: Path) -> None:
+    names = {plain(item["name"]) for source in SOURCES for item in document(source, tmp_path)["keywords"]}
+    assert METHODS.keys() <= names and set(METHODS.values()) == set(Method)

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from lineproof.errors import TestbedError
-from lineproof.platforms import Software, Tuning
+from lineproof.platforms import CommandPair, Software, Tuning
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal, look
 from lineproof.routers.changes import Change
 from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.routers.shell_router import ShellRouter
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, occasion, undone
+from support.scripted_shells import Scripted
 from support.tuned_card import Card
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -271,3 +273,49 @@ def test_a_setting_that_the_card_lacks_is_named() -> None:
 def test_a_platform_file_says_only_what_can_be_set(shell: str, tuning: object, problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         Software.model_validate({"shell": shell, "version": "1", "interfaces": ("a", "b"), "tuning": tuning})
+
+
+# -- a study's commands: run in order, undone in reverse, and in the journal
+
+
+PAIRS = (
+    CommandPair(do="nft add table ip lineproof", undo="nft delete table ip lineproof"),
+    CommandPair(do="sh -c 'modprobe pktgen; true'", undo="modprobe -r pktgen"),
+)
+
+
+def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
+    shell = Scripted()
+    router = ShellRouter(shell, interfaces=())
+    router._commands.change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+    router.apply(PAIRS)
+    assert router.withdraw() == ""
+    assert shell.ran[1:] == [
+        "nft add table ip lineproof",
+        "sh -c 'modprobe pktgen; true'",
+        "modprobe -r pktgen",
+        "nft delete table ip lineproof",
+    ]
+    assert [change.do_text for change in router.changes] == ["ip link set dev eth1 up"]
+    assert router.withdraw() == ""  # harmless when repeated
+
+
+def test_a_refused_command_leaves_the_others_to_be_undone() -> None:
+    shell = Scripted({PAIRS[1].do: Result("", "no such thing", 1, 0.0)})
+    router = ShellRouter(shell, interfaces=())
+    with pytest.raises(TestbedError, match="no such thing"):
+        router.apply(PAIRS)
+    router.restore()
+    assert shell.ran[-1] == "nft delete table ip lineproof"
+
+
+def test_what_a_killed_study_did_is_in_the_journal() -> None:
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion())
+    router = ShellRouter(Scripted(), interfaces=())
+    router.keep_journal(journal)
+    router.apply(PAIRS)
+    os.close(journal._descriptor)
+    shell = Scripted()
+    assert undone(shell).startswith("undid 2 changes")
+    assert shell.ran == ["modprobe -r pktgen", "nft delete table ip lineproof"]
