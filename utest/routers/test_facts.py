@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.evidence.tables import facts_fragment
-from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
+from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
 from lineproof.routers.host_reading import read_host
@@ -44,11 +44,11 @@ def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
 
 def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
     name = "TenGigabitEthernet3/0/0"
-    block = vpp_facts.parse_hardware(DPDK)[name]
+    block = vpp.parse_hardware(DPDK)[name]
     link = {"current_link_width": "4", "max_link_speed": "8.0 GT/s PCIe", "numa_node": "-1"}
-    found = vpp_facts.parse_card(name, block, link)
+    found = vpp.parse_card(name, block, link)
     assert (found.pcie_width, found.pcie_speed_max, found.numa_node) == (4, 8.0, None)
-    assert vpp_facts.parse_card(name, block, {}).numa_node == 0
+    assert vpp.parse_card(name, block, {}).numa_node == 0
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ def test_a_line_that_is_cut_gives_fewer_facts_never_others(text: str, data: st.D
     lines = text.splitlines(keepends=True)
     gone = data.draw(st.integers(0, len(lines) - 1))
     cut = "".join(lines[:gone] + lines[gone + 1 :])
-    whole = vpp_facts.parse_card("x", text, {})
-    found = vpp_facts.parse_card("x", cut, {})
+    whole = vpp.parse_card("x", text, {})
+    found = vpp.parse_card("x", cut, {})
     assert found.ring_rx in (whole.ring_rx, None) and found.driver in (whole.driver, None)
     owners = ("eth0",)
     assert linux_facts.queue_interrupts(cut, owners).items() <= linux_facts.queue_interrupts(text, owners).items()

@@ -18,8 +18,7 @@ from ..kinds import GeneratorKind
 from ..settings import GeneratorSettings
 from ..site import Site
 from ..switch.checked import SwitchChecked, SwitchSettings, switch_reader
-from .description import Description, filled
-from .driver import ProgramGenerator
+from .driver import Description, ProgramGenerator, filled
 from .port import Place, Port
 
 _NO_OPTION_NOR_FOLDER = r"(?!-|\.\.?$)"
