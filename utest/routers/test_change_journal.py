@@ -21,7 +21,7 @@ from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal, journal_path, look, look_elsewhere
 from lineproof.routers.changes import Change
-from lineproof.session.leftovers import undo_leftover
+from lineproof.session.router import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import CHANGE, ROUTER, Killed, dying, full_disk, left, occasion, undone, untouched, whole_run
 

@@ -14,8 +14,8 @@ from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
+from lineproof.routers.changes import parse_inet
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.configured_output import parse_inet
 from lineproof.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
 from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime

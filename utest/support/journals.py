@@ -14,7 +14,7 @@ from lineproof.routers.change_journal import ChangeJournal, Occasion
 from lineproof.routers.changes import Change
 from lineproof.routers.command_file import CommandFile
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.session.leftovers import undo_leftover
+from lineproof.session.router import undo_leftover
 from support.fake_router import SIDES
 
 ROUTER = "192.0.2.1:22"

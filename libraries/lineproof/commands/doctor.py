@@ -22,10 +22,9 @@ from ..project import Project
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState
-from ..session.leftovers import leftover_text
 from ..session.links import wrong_destination
 from ..session.plan import Plan
-from ..session.router import WRONG_PEER, note_line_rate
+from ..session.router import WRONG_PEER, leftover_text, note_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si

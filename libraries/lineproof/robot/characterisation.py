@@ -41,6 +41,7 @@ from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text
+from ..session.characterising import flow_words
 from ..session.characterising_live import LiveCharacteriser
 from ..session.progress import Progress
 from ..units import si
@@ -274,8 +275,12 @@ class CharacterisationKeywords(Component):
             self.shared,
             "flows",
             traffic,
-            lambda work: work.characteriser.scale_flows(
-                traffic, flows or FLOW_COUNTS, relative_width, _deadline(deadline)
+            lambda work: work.characteriser.scale(
+                "flows",
+                flows or FLOW_COUNTS,
+                lambda number: f"{traffic} {flow_words(number)}",
+                relative_width,
+                _deadline(deadline),
             ),
         )
 
@@ -292,8 +297,12 @@ class CharacterisationKeywords(Component):
             self.shared,
             "frame sizes",
             traffic,
-            lambda work: work.characteriser.scale_sizes(
-                traffic, sizes or FRAME_SIZES, relative_width, _deadline(deadline)
+            lambda work: work.characteriser.scale(
+                "frame size [bytes with FCS]",
+                sizes or FRAME_SIZES,
+                lambda size: f"{size}b {traffic}",
+                relative_width,
+                _deadline(deadline),
             ),
         )
 

@@ -12,8 +12,7 @@ from .base import RESTORE_LIMIT, RouterUnreachable, Shell
 from .change_journal import ChangeJournal
 from .changes import Change
 from .command_line_shell import CommandLineShell
-from .refusals import CommandRefused, accepted, in_one_line, whole
-from .shell_commands import EXCHANGE_LIMIT, ShellCommands
+from .shell_commands import EXCHANGE_LIMIT, CommandRefused, ShellCommands, accepted, in_one_line, whole
 from .shell_output import already_gone, parser
 
 

@@ -16,15 +16,14 @@ from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, SampledStacks, per
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
+from .changes import parse_inet
 from .changing_commands import ChangingCommands
-from .configured_output import parse_inet
 from .fact_reading import Answers, counted, kernel_facts
-from .frame_setup import FrameSetup
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
-from .shell_router import ShellRouter
+from .shell_router import FrameSetup, ShellRouter
 from .stacks import pmcstat_stacks
 from .tuning import tune_freebsd
 

@@ -14,10 +14,9 @@ from ..core.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
+from .changes import parse_linux_offload, replaced_rows, route_rows
 from .changing_commands import ChangingCommands
-from .configured_output import parse_linux_offload, replaced_rows, route_rows
 from .fact_reading import Answers, kernel_facts, linux_boot_id
-from .frame_setup import FrameSetup, labels_by_side, one_label_table
 from .linux_facts import read_linux_facts
 from .linux_load import linux_load, parse_snmp, parse_softnet, parse_uptime
 from .linux_losses import (
@@ -29,9 +28,9 @@ from .linux_losses import (
     parse_qdiscs,
 )
 from .neighbours import linux_neighbours
-from .refusals import CommandRefused
+from .shell_commands import CommandRefused
 from .shell_output import first_line
-from .shell_router import ShellRouter
+from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
 from .stacks import perf_stacks
 from .tuning import tune_linux
 

@@ -18,12 +18,11 @@ from ..core.under_load import NodeLoad, QueueLoad, RouterLoad, SampledStacks, Wo
 from ..errors import TestbedError
 from .base import Side, validated_side
 from .fact_reading import Answers, counted, linux_boot_id, matched, rows_of_files, without_missing
-from .frame_setup import FrameSetup, labels_by_side, one_label_table
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
 from .linux_load import THROTTLES, throttling
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
-from .shell_router import ShellRouter
+from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
 from .stacks import perf_stacks
 from .vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
 from .vpp_output import (
