@@ -6,18 +6,18 @@ are INCONCLUSIVE, and no test needs much fewer trials. Where the noise is anothe
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 from lineproof.commands.main import finish
 from lineproof.core.rule import Ruling, Shares
 
 from .noisy_router import DIP_EVERY, GeneratorNoise
-from .population import NOISE, RouterKind, Rulings, goals, rulings, table
-from .shares import Claim, print_claims
+from .population import NOISE, RouterKind, Rulings, goals, rulings
+from .shares import Claim, options_of, print_claims, print_section, table
 
 GRID = (-0.03, -0.02, -0.01, -0.005, -0.0025, -0.0016, 0.0, 0.0025, 0.005, 0.0075, 0.01, 0.02, 0.03)
 """Capacity / SLA - 1."""
@@ -154,27 +154,13 @@ def _claim(found: Rulings, ruling: Ruling, where: str, least: float = 0.0, most:
     return Claim(words, least <= share.ratio <= most, low >= least and high <= most)
 
 
-def options_of(name: str, doc: str) -> argparse.Namespace:
-    """Return what the command line of a study says."""
-    parser = argparse.ArgumentParser(prog=f"python -m validation.{name}", description=doc.partition("\n")[0])
-    parser.add_argument("--routers", type=int, default=1000, metavar="N", help="made-up routers (default: 1000)")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that is drawn (default: 1)")
-    parser.add_argument("--markdown", action="store_true", help="print the tables as in docs/methodology/")
-    options = parser.parse_args()
-    if options.routers < 20:
-        parser.error(f"--routers {options.routers}: at least 20 are needed")
-    return options
-
-
 def main() -> int:
     """Print the tables; 1 if a claim does not hold, else 0."""
     options = options_of("characteristic", __doc__ or "")
     routers, seed, markdown = options.routers, options.seed, options.markdown
     fewer, half = max(20, routers // 5), max(20, routers // 2)
 
-    def section(title: str, text: str) -> None:
-        print(f"{'### ' if markdown else ''}{title}\n\n{text}\n", flush=True)
-
+    section = partial(print_section, markdown=markdown)
     near = edges(half, seed)
     rows = [
         [

@@ -21,9 +21,8 @@ from lineproof.commands.main import finish
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load
 
-from .characteristic import options_of
-from .population import Judged, RouterKind, judge, sla_of, table
-from .shares import Claim, PassShare, print_claims
+from .population import Judged, RouterKind, judge, sla_of
+from .shares import Claim, PassShare, options_of, print_claims, print_section, table
 
 WITHIN, FAR_BELOW, ONE_IN = 0.10, 0.5, 10
 """Every n-th router has FAR_BELOW of its SLA as capacity; the others are spread evenly WITHIN it."""
@@ -122,7 +121,7 @@ def main() -> int:
     options = options_of("cost", __doc__ or "")
     found = costs(options.routers, options.seed)
     title = f"Traffic per verdict, and wrong verdicts ({options.routers} routers)"
-    print(f"{'### ' if options.markdown else ''}{title}\n\n{text_of(found, options.markdown)}\n")
+    print_section(title, text_of(found, options.markdown), options.markdown)
     return print_claims(claims(found), options.routers, options.markdown)
 
 

@@ -137,19 +137,14 @@ class NoisyRouter:
     """A router of independent *directions* behind a *generator*.
 
     The noise of trial *n* depends on the traffic before it, and not on the loads: two rules that begin with trials of
-    the same lengths see the same router. ``traffic``: s of it so far; ``trials``: their number, ``lossy`` ones of them.
+    the same lengths see the same router. ``traffic``: s of it so far; ``trials``: their number.
     """
 
     def __init__(self, directions: Sequence[NoisyDirection], generator: GeneratorNoise = PERFECT) -> None:
         self.traffic = 0.0
-        self.trials = self.lossy = 0
+        self.trials = 0
         self._directions, self._generator = directions, generator
         self._run_began = 0.0
-
-    @classmethod
-    def of(cls, capacity: float, seed: str, noise: RouterNoise) -> NoisyRouter:
-        """One direction behind a perfect generator."""
-        return cls([NoisyDirection(capacity, seed, noise)])
 
     def begin_run(self) -> None:
         """Another run of the same router, on another day."""
@@ -169,5 +164,4 @@ class NoisyRouter:
             forwarded, backlog = direction.forward(offered, duration, began)
             # port 0 sends to port 1 and back, port 2 to port 3 …
             counts.append(DirectionCount(port, port ^ 1, intended, offered, forwarded, backlog=backlog))
-        self.lossy += any(count.lost for count in counts)
         return Outcome(load, duration, duration, self.traffic, tuple(counts))

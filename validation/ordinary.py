@@ -12,15 +12,13 @@ import random
 from dataclasses import dataclass, replace
 
 from lineproof.commands.main import finish
-from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Tolerance, read_trial
-from support.made_testbeds import LINE_PPS, down, fault, goal_named, promised
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
+from support.made_testbeds import down, fault, goal_named, promised
 
-from .characteristic import options_of
-from .population import NOISE, RATE, Judged, RouterKind, Rulings, table
-from .shares import Claim, print_claims
+from .population import NOISE, RATE, Judged, RouterKind, Rulings, after_warm_up
+from .shares import Claim, options_of, print_claims, print_section, table
 
 OWN_BURST = 200
 """Frames that a generator loses at once."""
@@ -128,8 +126,7 @@ def judge(goal: str, bed: Bed, ratio: float, seed: str, time: str = "") -> Judge
     testbed, terms = Testbed(seed, ratio, bed), goal_named(goal)
     own = watched(seed, bed, terms.final_trial_duration)
     promise = promised(f"64b unidirectional ≥ {RATE} pps{time}", goal, own)
-    warm_up = read_trial(0, testbed.measure(Load(RATE), terms.warm_up), Tolerance())
-    decision = decide(promise, testbed.measure, TrialConditions(), LINE_PPS, warm_up)
+    decision = after_warm_up(promise, testbed.measure)
     traffic = terms.warm_up + sum(trial.seconds.low for trial in decision.trials)
     return Judged(ratio, decision.ruling or Ruling.INCONCLUSIVE, len(decision.trials), traffic)
 
@@ -168,8 +165,8 @@ def main() -> int:
             seconds = sum(one.traffic for one in rulings.judged) / routers
             rows.append([name, *cells, f"{seconds:.1f} s"])
         title = f"Routers passed by `{goal}`, {routers} of each, and traffic of the sound ones"
-        print(f"{'### ' if options.markdown else ''}{title}\n")
-        print(table(["testbed", "-1 %", "+1 %", "+5 %", "traffic"], rows, options.markdown) + "\n", flush=True)
+        head = ["testbed", "-1 %", "+1 %", "+5 %", "traffic"]
+        print_section(title, table(head, rows, options.markdown), options.markdown)
     return print_claims(claims(found), routers, options.markdown)
 
 

@@ -13,15 +13,13 @@ from itertools import product
 import numpy as np
 
 from lineproof.commands.main import finish
-from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.latency import LatencyCount, Resolution
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
+from lineproof.core.trial import DirectionCount, Load, Outcome
 from support.made_testbeds import promised
 
-from .characteristic import options_of
-from .population import LINE, Judged, Rulings, table
-from .shares import Claim, PassShare, print_claims
+from .population import Judged, Rulings, after_warm_up
+from .shares import Claim, PassShare, options_of, print_claims, print_section, table
 
 LIMIT, LOAD = 100, 1_000_000
 """µs and frames/s of the sentence."""
@@ -49,8 +47,7 @@ def judge(goal: str, percentile: str, probes: int, late: float, seed: Sequence[i
         return Outcome(load, seconds, seconds, 0.0, (DirectionCount(0, 1, frames, frames, frames),), latency=(count,))
 
     promise = promised(f"64b unidirectional latency {percentile} ≤ {LIMIT} µs at {LOAD} pps", goal)
-    warm_up = read_trial(0, measure(Load(LOAD), promise.goal.warm_up), Tolerance())
-    decision = decide(promise, measure, TrialConditions(), LINE, warm_up)
+    decision = after_warm_up(promise, measure)
     trials = len(decision.trials)
     return Judged(late, decision.ruling or Ruling.INCONCLUSIVE, trials, trials * promise.goal.final_trial_duration)
 
@@ -98,7 +95,7 @@ def main() -> int:
     for goal in ("standard", "quick"):
         head = ["late frames / the limit's", *(f"{percentile}, {probes}" for percentile, probes in PROBES)]
         rows = [[f"{ratio:g}", *(_cell(found[goal, *column, ratio], ratio) for column in PROBES)] for ratio in GRID]
-        print(f"{'### ' if options.markdown else ''}`{goal}`: right, wrong\n\n{table(head, rows, options.markdown)}\n")
+        print_section(f"`{goal}`: right, wrong", table(head, rows, options.markdown), options.markdown)
     return print_claims(claims(found), options.routers, options.markdown)
 
 

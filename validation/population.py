@@ -1,18 +1,17 @@
-"""Made-up routers whose true capacity is known, judged by the product, and tables of what became of them."""
+"""Made-up routers whose true capacity is known, judged by the product, and what became of them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from lineproof.core.deciding import TrialConditions, decide
+from lineproof.core.deciding import Decision, TrialConditions, decide
 from lineproof.core.goal import Goal
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Load, Tolerance, read_trial
-from support.made_testbeds import CLEAN, LINK_BPS, goal_named, promised
+from lineproof.core.trial import Load, Measure, Tolerance, read_trial
+from support.made_testbeds import CLEAN, LINE_PPS, goal_named, promised
 
 from .noisy_router import PERFECT, GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
 from .shares import PassShare
@@ -23,7 +22,6 @@ RATE = 5_000_000
 SPREAD = 0.02
 """SLAs lie within this ratio of the rate, so that no rule's steps lie well or badly by chance."""
 
-LINE = LINK_BPS / 672
 NOISE = RouterNoise()
 
 
@@ -61,11 +59,6 @@ class Rulings:
         """Return how many have this ruling."""
         return PassShare(sum(one.ruling is ruling for one in self.judged), len(self.judged))
 
-    @property
-    def mean_trials(self) -> float:
-        """The mean number of trials."""
-        return sum(one.trials for one in self.judged) / len(self.judged)
-
     def __str__(self) -> str:
         words = str(self.share(Ruling.PASS))
         return words + (f" ({open_} INCONCLUSIVE)" if (open_ := self.share(Ruling.INCONCLUSIVE)).passed else "")
@@ -79,6 +72,12 @@ def sla_of(seed: int, number: int, rate: float = RATE) -> int:
 @cache
 def _promise(goal: str, rate: float, time: str) -> Promise:
     return promised(f"64b unidirectional ≥ {rate:.0f} pps{time}", goal)
+
+
+def after_warm_up(promise: Promise, measure: Measure) -> Decision:
+    """Return what the rule says of a testbed that was warmed up."""
+    warm_up = read_trial(0, measure(Load(promise.load_pps), promise.goal.warm_up), Tolerance())
+    return decide(promise, measure, TrialConditions(), LINE_PPS, warm_up)
 
 
 def judge(
@@ -98,8 +97,7 @@ def judge(
     for run in range(runs):
         if run:
             router.begin_run()
-        warm_up = read_trial(0, router.measure(Load(sla), promise.goal.warm_up), Tolerance())
-        decision = decide(promise, router.measure, TrialConditions(), LINE, warm_up)
+        decision = after_warm_up(promise, router.measure)
         ruling, trials = decision.ruling or Ruling.INCONCLUSIVE, trials + len(decision.trials)
         if ruling is not Ruling.PASS:
             break
@@ -122,19 +120,3 @@ def rulings(
 def goals() -> tuple[Goal, Goal]:
     """Return ``standard`` and ``quick``."""
     return goal_named("standard"), goal_named("quick")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
-    """Return a table as text, or as Markdown; the first column is words, the others are figures."""
-    if markdown:
-        lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    plain = [[cell.replace("`", "") for cell in line] for line in (head, *rows)]
-    widths = [max(len(line[column]) for line in plain) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in plain
-    )

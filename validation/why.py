@@ -27,6 +27,7 @@ from support.published import modelled_variants, published_studies
 
 from .limits import Limit, binding_limits
 from .seen_router import facts_of, ledger_of, load_of
+from .shares import table
 
 LEAST_RIGHT = 0.95
 """The share of rows whose explanation must be right. None at all may be silent where it is not."""
@@ -153,13 +154,7 @@ def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:
         )
         for row in rows
     ]
-    if markdown:
-        return "\n".join("| " + " | ".join(line) + " |" for line in [head, ("---",) * len(head), *cells])
-    widths = [max(len(line[place]) for line in [head, *cells]) for place in range(len(head))]
-    return "\n".join(
-        "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [head, *cells]
-    )
+    return table(head, cells, markdown)
 
 
 def enough_right(rows: Sequence[ExplainedRow]) -> bool:

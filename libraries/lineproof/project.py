@@ -70,6 +70,16 @@ def listed(folder: Folder, pattern: str) -> list[Path]:
     return sorted(path for path in found if fnmatchcase(path.name, pattern) and not path.name.startswith("."))
 
 
+class _Kind:
+    """The folder of ``variables/`` that is called as the attribute of :class:`Project`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, project: Project, owner: type) -> Layers:
+        return Layers(project.root / "variables" / self._name, (project.packaged or packaged_variables()) / self._name)
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """A project's folder: its ``variables/`` lies over the packaged one, ``results/`` is what runs leave.
@@ -79,6 +89,14 @@ class Project:
 
     root: Path
     packaged: Path | None = None
+
+    platforms = _Kind()
+    testbeds = _Kind()
+    goals = _Kind()
+    profiles = _Kind()
+    generators = _Kind()
+    shells = _Kind()
+    studies = _Kind()
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
@@ -94,47 +112,9 @@ class Project:
         return cls(here)
 
     @property
-    def platforms(self) -> Layers:
-        """``variables/platforms``."""
-        return self._layers("platforms")
-
-    @property
-    def testbeds(self) -> Layers:
-        """``variables/testbeds``."""
-        return self._layers("testbeds")
-
-    @property
-    def goals(self) -> Layers:
-        """``variables/goals``."""
-        return self._layers("goals")
-
-    @property
-    def generators(self) -> Layers:
-        """``variables/generators``."""
-        return self._layers("generators")
-
-    @property
-    def profiles(self) -> Layers:
-        """``variables/profiles``."""
-        return self._layers("profiles")
-
-    @property
-    def shells(self) -> Layers:
-        """``variables/shells``."""
-        return self._layers("shells")
-
-    @property
-    def studies(self) -> Layers:
-        """``variables/studies``."""
-        return self._layers("studies")
-
-    @property
     def results(self) -> Path:
         """``results``."""
         return self.root / "results"
-
-    def _layers(self, kind: str) -> Layers:
-        return Layers(self.root / "variables" / kind, (self.packaged or packaged_variables()) / kind)
 
 
 def packaged_variables() -> Path:

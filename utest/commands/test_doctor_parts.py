@@ -11,9 +11,8 @@ import pytest
 
 from lineproof.ceilings.cards import CardChoice, read_cards
 from lineproof.ceilings.published_limits import PublishedLimits
-from lineproof.commands.doctor import _card
+from lineproof.commands.doctor import _card, _planned_changes
 from lineproof.commands.host_checks import Check, State, filter_check, flow_control_check, place_findings, place_text
-from lineproof.commands.router_checks import _planned_changes
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables
 from lineproof.routers.changes import Change

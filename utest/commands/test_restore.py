@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lineproof.project import Project
-from lineproof.routers.change_journal import ChangeJournal
+from lineproof.routers.change_journal import ChangeJournal, Occasion
 from lineproof.routers.changes import Change
-from lineproof.routers.occasion import Occasion
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session

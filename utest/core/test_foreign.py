@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.foreign import ForeignFrames, Heard
+from lineproof.core.frame_origin import origin, origins
+from lineproof.core.frame_sizes import frame_sizes
 from lineproof.core.group_frames import group_frames
+from lineproof.core.pause_names import Pauses, is_pause, is_received_pause, pauses_of
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome
 from lineproof.core.verdict import Verdict
@@ -128,3 +131,96 @@ def test_hellos_on_the_simulated_testbed(tmp_path: Path, monkeypatch: pytest.Mon
         found = Judge(session).judge(requirement)
         assert found.ruling is Ruling.PASS, found.message
         assert any(row.foreign for trial in found.trials for row in trial.outcome.directions)
+
+
+# -- frames that nobody asked for are named by their bytes, and odd sizes by their cause
+
+
+SENDER = "02:00:00:00:00:fe"
+FROM = bytes.fromhex(SENDER.replace(":", ""))
+TO = b"\xff" * 6
+IPV4 = bytes.fromhex("45000020000000004011 0000 c0000201 ffffffff")
+IPV6 = bytes.fromhex("6000000000083aff") + bytes.fromhex("fe80000000000000000000000000000a") + bytes(16)
+
+
+def ipv4(protocol: int, inner: bytes = b"") -> bytes:
+    return IPV4[:9] + bytes([protocol]) + IPV4[10:] + inner
+
+
+@pytest.mark.parametrize(
+    ("frame", "named"),
+    [
+        (bytes.fromhex("0180c2000000") + FROM + bytes.fromhex("0026424203") + bytes(43), "spanning tree"),
+        (bytes.fromhex("0180c200000e") + FROM + b"\x88\xcc" + bytes(40), "LLDP"),
+        (bytes.fromhex("0180c2000002") + FROM + b"\x88\x09" + bytes(40), "slow protocol (LACP, OAM)"),
+        (bytes.fromhex("01000ccccccc") + FROM + b"\x00\x40" + bytes(60), "Cisco's CDP, VTP or UDLD"),
+        (TO + FROM + b"\x08\x06" + bytes(28), "ARP"),
+        (TO + FROM + b"\x81\x00\x00\x07\x08\x06" + bytes(28), "ARP"),
+        (TO + FROM + b"\x08\x00" + ipv4(17, b"\x00\x44\x00\x43"), "DHCP of 192.0.2.1"),
+        (TO + FROM + b"\x08\x00" + ipv4(17, b"\x12\x34\x14\xe9"), "mDNS of 192.0.2.1"),
+        (TO + FROM + b"\x08\x00" + ipv4(17, b"\x12\x34\x00\x09"), "UDP to port 9 of 192.0.2.1"),
+        (TO + FROM + b"\x08\x00" + ipv4(2), "IGMP of 192.0.2.1"),
+        (TO + FROM + b"\x08\x00" + ipv4(99), "IP protocol 99 of 192.0.2.1"),
+        (TO + FROM + b"\x86\xdd" + IPV6 + b"\x86", "ICMPv6 (router advertisement) of fe80::a"),
+        (TO + FROM + b"\x12\x34" + bytes(46), "type 0x1234"),
+    ],
+)
+def test_a_frame_is_named_with_its_sender(frame: bytes, named: str) -> None:
+    assert origin(frame) == f"{named} from {SENDER}"
+
+
+@given(st.binary(max_size=80))
+def test_every_frame_has_a_name(frame: bytes) -> None:
+    assert origin(frame).isprintable()
+
+
+def test_the_most_frequent_comes_first_with_its_period() -> None:
+    arp, lldp = TO + FROM + b"\x08\x06" + bytes(28), TO + FROM + b"\x88\xcc" + bytes(40)
+    found = origins([lldp, *[arp] * 10], 10.0)
+    assert found == f"ARP from {SENDER}, every 1 s; LLDP from {SENDER}, once in 10 s"
+    assert origins([arp] * 250, 10.0) == f"ARP from {SENDER}, 25 a second"
+    assert origins([], 10.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "size", "explained", "words"),
+    [
+        (100, 64.0, True, "which lost frames do not explain"),
+        (90, 64.0, True, "which lost frames do not explain"),
+        (100, 60.0, False, "4 fewer: the generator's card counts no FCS of what it receives (net_ixgbe does not)"),
+        (90, 60.0, False, "4 fewer: the generator's card counts no FCS"),
+        (100, 61.0, False, "which lost frames do not explain: other frames were counted too"),
+        (100, 68.0, False, "which lost frames do not explain: other frames were counted too"),
+    ],
+)
+def test_a_card_that_leaves_the_fcs_out_is_named(forwarded: int, size: float, explained: bool, words: str) -> None:
+    counted = DirectionCount(0, 1, 100, 100, forwarded, 6400, int(forwarded * size))
+    (found,) = frame_sizes((counted,), 64, 64)
+    assert (found.explained, words in str(found)) == (explained, True)
+
+
+# -- pause frames by the names of drivers' counters: DPDK's, Linux's, FreeBSD's
+
+
+RECEIVED = """
+rx_xoff_packets rx_flow_control_xoff_packets rx_flow_control_xoff port.rx_link_xoff rx_pause_ctrl_phy rx_prio0_pause
+rx_pause_frames mac_stats.xoff_recvd stats.rx_pause
+"""
+SENT = "tx_xoff_packets tx_priority3_xoff_packets port.tx_link_xoff tx_xoff.nic tx_global_pause mac_stats.xoff_txd"
+OTHERS = """
+rx_good_packets rx_xon_packets tx_priority0_xon_to_xoff_packets rx_prio0_pause_duration tx_pause_storm_warning_events
+rx_prio3_pause_transition tx_offset rx_crc_errors
+"""
+
+
+def test_pause_frames_are_known_by_every_drivers_names() -> None:
+    assert [name for name in RECEIVED.split() if not (is_pause(name) and is_received_pause(name))] == []
+    assert [name for name in SENT.split() if not is_pause(name) or is_received_pause(name)] == []
+    assert [name for name in OTHERS.split() if is_pause(name)] == []
+
+
+def test_a_count_under_two_names_counts_once() -> None:
+    found = pauses_of({"rx_xoff_packets": 7, "rx_flow_control_xoff_packets": 7, "tx_xoff_packets": 2, "rx_errors": 9})
+    assert found == Pauses(7, 2)
+    assert found.since(Pauses(5, 2)) == Pauses(2, 0)
+    assert Pauses(1, 1).since(found) == Pauses()

@@ -15,14 +15,13 @@ from lineproof.core.causes import Cause, Role, Stage
 from lineproof.core.deciding import Asked
 from lineproof.core.goal import read_goal
 from lineproof.core.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
-from lineproof.core.ledger_phrases import where_lost
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.core.verdict import Verdict
+from lineproof.core.verdict import Verdict, where_lost
 from lineproof.errors import TestbedError
 from lineproof.evidence.tables import ledgers_fragment
 from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper

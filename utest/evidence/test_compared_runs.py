@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from lineproof.core.bounds import Bounds
+from lineproof.core.doubts import OwnPart
+from lineproof.core.goal import read_goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.packet_cost import PacketCost, cost_readings
+from lineproof.core.registry import quantities
+from lineproof.core.sentence import parse
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.errors import ConfigError
+from lineproof.evidence import records
 from lineproof.evidence.compared_runs import (
     ComparisonRule,
     Proven,
@@ -17,11 +32,12 @@ from lineproof.evidence.compared_runs import (
     pair_runs,
     why_not_comparable,
 )
-from lineproof.evidence.records import MarginRecord
-from lineproof.evidence.run import read_run
-from lineproof.evidence.sentence_rows import SentenceRow
-from support.evidence_builders import RUN, promised, requirement_record
+from lineproof.evidence.records import MARGIN, MarginRecord, RequirementRecord, measured, schema
+from lineproof.evidence.run import RunFolder, read_margins, read_run
+from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
+from support.evidence_builders import RUN, promised, requirement_record, trial_record
 from support.made_runs import FORWARDS, LOAD, RECOVERS, Sentence, around, made_run
+from support.paths import VARIABLES
 
 GOAL = {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"}
 
@@ -149,3 +165,159 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
     assert pairs == [(two, three)]
     assert problems == ["the baseline has no run of suite 'C' for 4", "suite 'A' of the baseline (1) was not run"]
     assert pair_runs([one], [four]) == ([(one, four)], [])  # the only ones: Robot names a suite by how it was called
+
+
+# -- a run's sentences as rows: demand, figures and margin in the sentence's own unit
+
+
+LINK = 10e9
+SECOND = Bounds(1.0, 1.0)
+SEARCH = MarginRecord(RUN, True, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, True, "", 12.0)
+
+
+def cycles(figure: float) -> dict[str, Any]:
+    """The readings of a trial whose packets cost that much."""
+    return cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0),))
+
+
+READINGS: dict[str, Any] = {
+    **cycles(350.0),
+    "power_watts": 19.0,
+    **{"recovery_low_s.0": 1.0, "recovery_high_s.0": 1.5, "overload_loss.0": 0.5, "timed": 1.0},
+}
+
+
+def trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **readings: float) -> Trial:
+    counts = (DirectionCount(0, 1, 1_000_000, 1_000_000, forwarded),)
+    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 990, 80: 10}),)
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
+
+
+def sentence_row(
+    folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS", margin: bool = False
+) -> SentenceRow:
+    with RunFolder.create(folder, RUN) as run:
+        for each in trials:
+            run.add(replace(trial_record(), sentence=sentence, trial=each))
+        run.add(requirement_record(sentence=sentence, verdict=verdict))
+        if margin:
+            run.add_result(2, "margin.json", json.dumps(SEARCH.to_json()))
+    (found,) = sentence_rows(read_run(run.path), read_margins(run.path))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words", "figure"),
+    [
+        ("64b unidirectional ≥ 50% line rate", "≥ 50% line rate", 100 * 990_000 / (LINK / 672)),
+        ("64b unidirectional ≥ 500 kpps", "≥ 500 kpps", 990_000),
+        ("64b unidirectional forwards ≥ 500 Mbit/s L2", "≥ 500 Mbit/s L2", 990_000 * 512),
+        ("64b unidirectional loses ≤ 2 % at 1 Mpps", "≤ 2%", 1.0),
+        ("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", "≤ 400 cycles/packet", 350.0),
+        ("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", "≤ 20 µJ/packet", 1e6 * 19 / 990_000),
+        ("64b unidirectional latency mean ≤ 50 µs at 1 Mpps", "mean ≤ 50 µs", math.inf),
+        ("64b unidirectional latency p50 ≤ 50 µs at 1 Mpps", "p50 ≤ 50 µs", 20.0),
+        ("64b unidirectional recovers in ≤ 2 s", "≤ 2 s", 1.5),
+        ("64b unidirectional reorders ≤ 1 % at 1 Mpps", "≤ 1%", 1.0916),
+    ],
+)
+def test_each_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: str, figure: float) -> None:
+    record = requirement_record(sentence=sentence)
+    found = measured(record.promise, trial(1, 990_000, **READINGS))
+    assert str(record.demand) == words
+    assert found == pytest.approx(figure, rel=1e-3)
+
+
+def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
+    counts = tuple(DirectionCount(a, 1 - a, 10**6, 10**6, frames) for a, frames in ((0, 900_000), (1, 800_000)))
+    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), (), SECOND)
+    sentences = [f"64b bidirectional ≥ 500 kpps {scope}" for scope in ("each way", "in total")]
+    each, total = (requirement_record(sentence=sentence).promise for sentence in sentences)
+    assert measured(each, both) == 800_000
+    assert measured(total, both) == 1_700_000
+
+
+@pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
+def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
+    """Of every quantity, also after the record was written and read."""
+    requirement, goal = parse(sentence, Catalogue.read(VARIABLES / "profiles")), read_goal(VARIABLES / "goals", "quick")
+    load = requirement.quantity.load(requirement, LINK, Load(LINK / 672))
+    own = OwnPart(lossless_pps=5e6, received_pps=6e6)
+    promise = requirement.promise(goal, load, LINK, own)
+    record = requirement_record(sentence=sentence, extra={records.OWN_PART: {"lossless_pps": 5e6}})
+    again = RequirementRecord.from_json(json.loads(records.dumps(record.to_json()))).promise
+    goal = goal.model_copy(update={"about": ""})
+    assert again == replace(promise, own=OwnPart(lossless_pps=5e6), goal=goal)
+
+
+def test_what_was_not_measured_has_no_figure() -> None:
+    for sentence in ("costs ≤ 400 cycles/packet", "recovers in ≤ 2 s", "costs ≤ 2 µJ/packet"):
+        promise = requirement_record(sentence=f"64b unidirectional {sentence}").promise
+        assert measured(promise, trial(1, 990_000)) is None
+
+
+def test_a_throughput_that_passed_has_a_margin_only_from_a_search(tmp_path: Path) -> None:
+    sentence, trials = "64b unidirectional ≥ 1 Mpps", [trial(n, 1_000_000) for n in (1, 2, 3)]
+    assert sentence_row(tmp_path / "a", sentence, trials).margin is None
+    found = sentence_row(tmp_path / "b", sentence, trials, margin=True)
+    assert found.margin == pytest.approx((0.08, 0.09))
+    assert str(found.search) == "carries 108 % to 109 % of it"
+
+
+@pytest.mark.parametrize("sample", [(-2e-3, -1e-3), (1e-3, 2e-3), (-1e-3, 2e-3)])
+def test_an_interval_holds_its_mean(tmp_path: Path, sample: tuple[float, ...]) -> None:
+    made = sentence_row(tmp_path, "64b unidirectional costs ≤ 1 µJ/packet above idle at 1 Mpps", [])
+    found = replace(made, sample=sample).measured
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low <= found.estimate <= found.high
+
+
+def test_a_threshold_that_is_missed_has_a_margin_below_zero(tmp_path: Path) -> None:
+    found = sentence_row(tmp_path, "64b unidirectional ≥ 1 Mpps", [trial(1, 600_000)], "FAIL")
+    assert found.margin == pytest.approx((-0.4, -0.4))
+    assert found.lost == pytest.approx(0.4)
+    above = sentence_row(
+        tmp_path / "c", "64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", [trial(1, 1, **cycles(440.0))]
+    )
+    assert above.margin == pytest.approx((-0.1, -0.1))
+
+
+def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
+    spoilt = trial(2, 5, (Problem(Fault.LINK_DOWN, "port 1"),))
+    bounded = trial(3, 10**6 - 100, (Problem(Fault.COPIES, "port 0 to 1", 900.0),))
+    found = sentence_row(tmp_path, "64b unidirectional forwards ≥ 500 kpps", [trial(1, 10**6), spoilt, bounded])
+    assert found.sample == (10**6, 10**6 - 1000)
+    assert found.set_aside == 1
+
+
+def test_a_damaged_margin_is_named(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, RUN) as run:
+        run.add_result(2, "margin.json", json.dumps(SEARCH.to_json() | {"low": "much"}))
+    with pytest.raises(ConfigError, match=r"002-margin.json.*: low must be number"):
+        read_margins(run.path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "carries 108 % to 109 % of it"),
+        ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
+        ({"low": 1.0, "high": 1.005}, "carries 100 % to 100.5 % of it"),
+        ({"low": 1.0, "high": 1.00001}, "carries 100 % to 100.1 % of it"),
+        ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
+        ({"low": 2.99, "high": None}, "carries at least 299 % of it: all that the ports can send"),
+        (
+            {"low": 1.0, "high": None, "finished": False, "reason": "deadline: 0 of 9 s"},
+            "carries at least 100 % of it; the search is unfinished: deadline: 0 of 9 s",
+        ),
+        (
+            {"low": 1.0, "high": 1.2, "finished": False, "reason": "a link was down"},
+            "carries 100 % to 120 % of it; the search is unfinished: a link was down",
+        ),
+    ],
+)
+def test_words_never_promise_more_than_was_found(changes: dict[str, object], words: str) -> None:
+    record = replace(SEARCH, **changes)  # type: ignore[arg-type]
+    assert str(record) == words
+    jsonschema.validate(record.to_json(), schema(MARGIN))
+    assert MarginRecord.from_json(record.to_json()) == record

@@ -26,13 +26,12 @@ from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
+from lineproof.evidence import characterisation as report
 from lineproof.evidence import characterisation as shown
 from lineproof.evidence import drawing
-from lineproof.evidence import rfc2544_report as report
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.plot_frame import ticks
-from lineproof.evidence.plots import ThresholdLine, trials_plot
-from lineproof.evidence.quantity_plots import plot_name, sentence_plot
+from lineproof.evidence.quantity_plots import ThresholdLine, plot_name, sentence_plot, trials_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema

@@ -16,8 +16,8 @@ from lineproof.core.telemetry import Telemetry
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
 from lineproof.errors import TestbedError
-from lineproof.evidence.recorded_session import RecordedSentence, RecordMismatch
 from lineproof.evidence.records import ReadingRecord, TrialRecord, dumps
+from lineproof.evidence.rejudging import RecordedSentence, RecordMismatch
 from lineproof.session.router_watch import Reading, RouterRestarted
 from support.evidence_builders import LINK, RUN, requirement_record, trial_record
 from support.outcomes import outcome

@@ -36,15 +36,29 @@ from lineproof.core.trial import (
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import Direction, directions_of
 from lineproof.generators.programs import driver, kinds
-from lineproof.generators.programs.description import Description, filled
-from lineproof.generators.programs.driver import ProgramGenerator, read_report
-from lineproof.generators.programs.frame_list import config_line, listed_frames
-from lineproof.generators.programs.outcome import Sent, Span, outcome_of
-from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, STOPPED, Place, Port, Ran, order_together
+from lineproof.generators.programs.driver import (
+    Description,
+    ProgramGenerator,
+    config_line,
+    filled,
+    listed_frames,
+    read_report,
+)
+from lineproof.generators.programs.port import (
+    COUNTERS,
+    FUNCTIONS,
+    STOPPED,
+    Place,
+    Port,
+    Ran,
+    Sent,
+    Span,
+    order_together,
+    outcome_of,
+)
 from lineproof.generators.site import SiteSide
 from lineproof.generators.streams import profile_streams
-from lineproof.generators.switch.checked import switch_reader, with_switch
-from lineproof.generators.switch.settings import SwitchSettings
+from lineproof.generators.switch.checked import SwitchSettings, switch_reader, with_switch
 from lineproof.system.login import ENVIRONMENT
 from lineproof.units import FCS
 from support.catalogue import CATALOGUE

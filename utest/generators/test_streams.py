@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
-from lineproof.core.traffic.stream_flows import address_ranges
+from lineproof.core.traffic.trex_streams import address_ranges
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
 from lineproof_bench.backend import FieldVariable, StreamTraffic

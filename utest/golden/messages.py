@@ -17,7 +17,6 @@ from lineproof.core.explanation import Why
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
-from lineproof.core.ledger_phrases import where_lost
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.pause_names import Pauses
 from lineproof.core.router_facts import Placement
@@ -38,6 +37,7 @@ from lineproof.core.trial import (
     Tolerance,
 )
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
+from lineproof.core.verdict import where_lost
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, GeneratorPort
 from lineproof.generators.streams import profile_streams

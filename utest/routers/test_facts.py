@@ -8,17 +8,21 @@ import subprocess
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.evidence.tables import facts_fragment
-from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
+from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
+from lineproof.routers.host_reading import read_host
 from lineproof.routers.shell_commands import ShellCommands
+from lineproof.testbed.opening import local_shell
+from lineproof_bench.shells.trex_host import HABITS
 from support.fake_router import first_output
 from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
+from support.trex_host import shell_of
 
 READERS = re.compile(
     r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
@@ -40,11 +44,11 @@ def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
 
 def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
     name = "TenGigabitEthernet3/0/0"
-    block = vpp_facts.parse_hardware(DPDK)[name]
+    block = vpp.parse_hardware(DPDK)[name]
     link = {"current_link_width": "4", "max_link_speed": "8.0 GT/s PCIe", "numa_node": "-1"}
-    found = vpp_facts.parse_card(name, block, link)
+    found = vpp.parse_card(name, block, link)
     assert (found.pcie_width, found.pcie_speed_max, found.numa_node) == (4, 8.0, None)
-    assert vpp_facts.parse_card(name, block, {}).numa_node == 0
+    assert vpp.parse_card(name, block, {}).numa_node == 0
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------
@@ -200,8 +204,8 @@ def test_a_line_that_is_cut_gives_fewer_facts_never_others(text: str, data: st.D
     lines = text.splitlines(keepends=True)
     gone = data.draw(st.integers(0, len(lines) - 1))
     cut = "".join(lines[:gone] + lines[gone + 1 :])
-    whole = vpp_facts.parse_card("x", text, {})
-    found = vpp_facts.parse_card("x", cut, {})
+    whole = vpp.parse_card("x", text, {})
+    found = vpp.parse_card("x", cut, {})
     assert found.ring_rx in (whole.ring_rx, None) and found.driver in (whole.driver, None)
     owners = ("eth0",)
     assert linux_facts.queue_interrupts(cut, owners).items() <= linux_facts.queue_interrupts(text, owners).items()
@@ -246,3 +250,35 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
     text = "".join(f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus:{mask}\n" for queue, mask in masks)
     assert linux_facts.steered(text) == {0: "1,2", 3: "32"}
     assert linux_facts.steered("") == {}
+
+
+# -- the generator's machine is read as it shows itself; what it does not show is missing, with the reason
+
+
+def test_a_machine_that_shows_nothing_says_so() -> None:
+    facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
+    assert facts.unread and facts.os is None and facts.nics == ()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(max_size=300), st.integers(0, 255))
+def test_no_output_of_a_host_is_an_exception(text: str, status: int) -> None:
+    def shell(command: str, limit: float) -> Result:
+        count = command.count("@@lineproof")
+        marks = "".join(f"{text}\n@@lineproof {index} {status}\n" for index in range(count))
+        return Result(marks, "", 0, 0.0)
+
+    read_host(shell)
+
+
+def test_every_habit_is_of_use() -> None:
+    # only Linux's own driver shows the firmware
+    shown = {habit: read_host(shell_of(habit, "held by linux")) for habit in HABITS}
+    fit = shown.pop("held by linux")
+    assert fit != read_host(shell_of()) and fit not in shown.values()
+
+
+@pytest.mark.slow
+def test_this_machine_is_read() -> None:
+    facts = read_host(local_shell)
+    assert facts.cpu and facts.other["kernel command line"]

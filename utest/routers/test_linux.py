@@ -7,14 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
+from lineproof.routers.changes import parse_inet
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.linux_output import parse_snmp, parse_softnet, parse_uptime
+from lineproof.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
+from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
+from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
+from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
+from lineproof.routers.vpp_losses import vpp_causes
+from lineproof_bench.shells import vpp_render
+from lineproof_bench.shells.freebsd import interface_table
+from lineproof_bench.shells.machine import Machine
+from lineproof_bench.state import InterfaceState, RouterConfiguration
 from support.described_router import shipped
-from support.fake_router import SIDES, shell_of, simulated
+from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
 from support.journals import untouched
 from support.kernel_namespace import kernel_namespace
 
@@ -112,3 +124,105 @@ def test_a_real_kernel_is_configured_read_and_restored(kernel: Shell) -> None:
     # addresses of both sides and the routes through them are gone
     assert settings() == before
     assert "UP" not in kernel("ip link show dev eth2", 5.0).stdout.split(">")[0]
+
+
+# -- reading and configuring FreeBSD and pfSense
+
+
+COUNT = st.integers(0, 2**64 - 1)
+NETSTAT = "Name Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n"
+
+
+INTERFACES = st.builds(
+    InterfaceState,
+    name=st.sampled_from(["ix0", "vtnet10", "igb1.100"]),
+    mac=st.just("02:00:00:00:01:01"),
+    speed_bps=st.just(1e10),
+    link_up=st.booleans(),
+    **dict.fromkeys(("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "no_route", "tx_dropped"), COUNT),
+)
+
+
+@given(INTERFACES, st.booleans())
+def test_a_rendered_netstat_table_is_read_back(one: InterfaceState, up: bool) -> None:
+    configuration = RouterConfiguration(up=(one.name,) if up else (), addresses=((one.name, "100.65.1.1/24"),))
+    state = replace(router_state("freebsd"), interfaces=(one,), configuration=configuration)
+    read = parse_netstat(interface_table(state, [one], True, True))[one.name]
+    assert (read.rx_packets, read.rx_bytes, read.rx_drops) == (one.rx_packets, one.rx_bytes, one.rx_missed)
+    assert (read.tx_packets, read.tx_bytes, read.tx_drops) == (one.tx_packets, one.tx_bytes, one.tx_dropped)
+
+
+@pytest.mark.parametrize("text", ["", "netstat: illegal option", NETSTAT.replace("Ibytes", "Iwords", 1)])
+def test_text_that_is_not_netstat_is_an_error(text: str) -> None:
+    with pytest.raises(TestbedError, match="netstat -ibnd"):
+        parse_netstat(text)
+
+
+def test_a_boottime_that_is_not_shown_is_an_error() -> None:
+    with pytest.raises(TestbedError, match="boottime"):
+        parse_boottime("", "1")
+
+
+def test_masks_of_both_forms_are_read() -> None:
+    text = "\tinet 100.65.1.1 netmask 0xffffff00 broadcast 100.65.1.255\n\tinet 10.0.0.1/8 broadcast 10.255.255.255\n"
+    assert parse_inet(text) == {("100.65.1.1", 24), ("10.0.0.1", 8)}
+
+
+def test_an_existing_address_stays_after_restore() -> None:
+    machine, model = simulated("freebsd")
+    machine.run("ifconfig eth1 inet 10.9.9.9/24 alias")
+    machine.run("ifconfig eth1 inet 100.65.1.1/24 alias")
+    router = FreeBsd(shell_of(machine))
+    router.configure(SIDES)
+    router.restore()
+    addresses = model.state().configuration.addresses
+    assert set(addresses) == {("eth1", "10.9.9.9/24"), ("eth1", "100.65.1.1/24")}
+
+
+# -- counters of lost frames of each router, and their roles
+
+
+LINKS = first_output("linux-card.txt", "ip -j -s -s link show")
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'Option "-j" is unknown', "[{}]", LINKS.replace("missed", "x"), LINKS.replace(":3,", ":-3,")]
+)
+def test_what_is_not_the_json_of_ip_is_an_error(text: str) -> None:
+    with pytest.raises(TestbedError, match="'ip -j -s -s link show' was not understood"):
+        parse_links(text)
+
+
+@given(st.text(max_size=200))
+def test_unrelated_text_gives_no_counters(text: str) -> None:
+    for parse in (parse_qdiscs, parse_ethtool, parse_ip):
+        assert not parse(text)
+    assert parse_expired(text) == 0 and parse_device(text, "ix0") == {}
+
+
+def test_punts_of_vpp_are_lost_and_a_send_that_is_tried_again_is_a_reason() -> None:
+    errors = {"xxv1-tx: tx sendto temporary failure": 2}
+    causes = vpp_causes({"xxv0": {"punts": 1}, "xxv1": {"tx packets": 90}}, errors)
+    assert {cause.label: (cause.count, cause.role, cause.stage) for cause in causes if cause.count} == {
+        "punts at xxv0": (1, Role.LOSS, Stage.PASSING),
+        "xxv1-tx: tx sendto temporary failure at xxv1": (2, Role.REASON, Stage.LEAVING),
+    }
+
+
+def test_counters_of_freebsds_device_are_those_of_its_driver_and_unit() -> None:
+    assert parse_device("dev.ix.00.errors: 4\ndev.ix.0.rx_discarded: 2\n", "ix0") == {"rx_discarded": 2}
+    assert [sysctl_subtree(name) for name in ("ix0", "vlan", "em10")] == ["dev.ix.0", None, "dev.em.10"]
+
+
+@pytest.mark.parametrize("driver", ["dpdk-input", "rdma-input"])
+def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: str) -> None:
+    state = router_state("vpp")
+    (thread,) = state.threads
+    nodes = (replace(thread.nodes[0], name=driver), *thread.nodes[1:])
+    state = replace(state, threads=(replace(thread, nodes=nodes),))
+    assert f"{7 + 13}" in vpp_render.interfaces(state)
+    machine, _ = simulated("vpp")
+    machine = Machine(machine.software, lambda: FakeModel(state), machine.memory)
+    telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
+    assert telemetry.interfaces["eth1"].tx_packets == 7
+    assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]

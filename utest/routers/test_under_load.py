@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.under_load import CpuLoad, QueueLoad, RouterLoad
-from lineproof.routers import RouterKind, freebsd_load, linux_load, make_router, vpp_load
+from lineproof.routers import RouterKind, freebsd, linux_load, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.vpp_output import parse_runtime
 from support.fake_router import sample, shell_of, simulated
@@ -39,10 +39,10 @@ def test_a_clock_that_went_back_gives_no_seconds_and_no_rates() -> None:
 
 
 def test_without_a_clock_no_share_is_known() -> None:
-    found = vpp_load.worker_load(parse_runtime(sample("vpp/w1_polling_max/show_runtime.txt"))[1], None)
+    found = vpp.worker_load(parse_runtime(sample("vpp/w1_polling_max/show_runtime.txt"))[1], None)
     assert found is not None and found.busy is None and found.nodes[0].share is None
-    assert vpp_load.clock_hz(sample("vpp/misc_w1/show_cpu.txt").replace("\r", "")) == 2.5e9
-    assert vpp_load.clock_hz("Base frequency: unknown") is None
+    assert vpp.clock_hz(sample("vpp/misc_w1/show_cpu.txt").replace("\r", "")) == 2.5e9
+    assert vpp.clock_hz("Base frequency: unknown") is None
 
 
 @pytest.mark.parametrize(("status", "is_unread"), [(1, False), (2, True)])
@@ -61,12 +61,12 @@ def test_a_machine_may_count_no_processors_that_lower_their_clock(
 def test_frames_of_each_queue_are_the_difference_of_two_readings() -> None:
     before = sample("freebsd/sysctl.dev.ix.queues.txt")
     after = before.replace("queue3.rx_packets: 143762837", "queue3.rx_packets: 143763837")
-    found = freebsd_load.queue_loads("ix0", before, after, 2.0)
+    found = freebsd.queue_loads("ix0", before, after, 2.0)
     assert [(queue.queue, queue.packets_per_s) for queue in found] == [(0, 0), (1, 0), (2, 0), (3, 500)]
     # the other interface's counters are of frames sent
-    assert freebsd_load.queue_loads("ix1", before, after, 2.0) == ()
+    assert freebsd.queue_loads("ix1", before, after, 2.0) == ()
     reset = before.replace("143762837", "5")
-    assert freebsd_load.queue_loads("ix0", before, reset, 2.0)[3] == QueueLoad("ix0", 3)
+    assert freebsd.queue_loads("ix0", before, reset, 2.0)[3] == QueueLoad("ix0", 3)
 
 
 @pytest.mark.parametrize(
@@ -92,39 +92,39 @@ def test_frames_of_each_queue_are_the_difference_of_two_readings() -> None:
 )
 def test_each_driver_has_its_own_names(interface: str, row: str, is_counted: bool) -> None:
     # synthetic rows: the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
-    found = freebsd_load.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0)
+    found = freebsd.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0)
     assert found == (QueueLoad(interface, 2, "", 20.0),) * is_counted
 
 
 def test_of_two_displays_the_last_counts() -> None:
     text = sample("freebsd/top-CHIPS.cxgbe.txt")
     both = text + text.replace("CPU1    1  13:14 100.00%", "CPU6    6  13:14  42.00%")
-    assert freebsd_load.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd_load.parse_top(both)
-    assert len(freebsd_load.parse_top(both)) == len(freebsd_load.parse_top(text))
-    assert freebsd_load.parse_top("") == freebsd_load.parse_top("last pid: 3\ntop: sysctl failed\n") == ()
+    assert freebsd.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd.parse_top(both)
+    assert len(freebsd.parse_top(both)) == len(freebsd.parse_top(text))
+    assert freebsd.parse_top("") == freebsd.parse_top("last pid: 3\ntop: sysctl failed\n") == ()
 
 
 def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
     # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
     def cpus(kind: str, names: str) -> dict[str, int]:
-        threads = freebsd_load.parse_top(sample(f"freebsd/{kind}"))
-        return freebsd_load.interrupt_cpus(threads, freebsd_load.interrupts(sample(f"freebsd/{names}")))
+        threads = freebsd.parse_top(sample(f"freebsd/{kind}"))
+        return freebsd.interrupt_cpus(threads, freebsd.interrupts(sample(f"freebsd/{names}")))
 
-    assert freebsd_load.queue_cpus("ix", {}, cpus("top-CHSI.ix.txt", "vmstat-i.ix.txt")) == {}
+    assert freebsd.queue_cpus("ix", {}, cpus("top-CHSI.ix.txt", "vmstat-i.ix.txt")) == {}
     # synthetic: the names that sysctl has for the card and its port (cxgbe(4): t4_main.c, t4_child_location_str)
     port = {"%parent": "t5nex0", "%location": "port=0"}
     chelsio = cpus("top-CHIPS.cxgbe.txt", "vmstat-i.cxgbe.txt")
-    assert freebsd_load.queue_cpus("cxl0", port, chelsio) == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
-    assert freebsd_load.queue_cpus("cxl0", {**port, "%parent": "t5nex1"}, chelsio) == {}
-    assert freebsd_load.queue_cpus("cxl0", {}, chelsio) == {}
+    assert freebsd.queue_cpus("cxl0", port, chelsio) == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
+    assert freebsd.queue_cpus("cxl0", {**port, "%parent": "t5nex1"}, chelsio) == {}
+    assert freebsd.queue_cpus("cxl0", {}, chelsio) == {}
 
 
 def test_ticks_that_count_back_or_have_no_rate_are_no_seconds() -> None:
-    old = freebsd_load.processor_ticks("0 0 10 100 1000 5 0 0 0 2000")
-    new = freebsd_load.processor_ticks("0 0 10 220 1007 5 0 0 0 2127")
-    assert freebsd_load.elapsed(new, old, 127) is None
-    assert freebsd_load.elapsed(old, new, None) is None
-    assert freebsd_load.processor_ticks("0 0 10 100") == ()
+    old = freebsd.processor_ticks("0 0 10 100 1000 5 0 0 0 2000")
+    new = freebsd.processor_ticks("0 0 10 220 1007 5 0 0 0 2127")
+    assert freebsd.elapsed(new, old, 127) is None
+    assert freebsd.elapsed(old, new, None) is None
+    assert freebsd.processor_ticks("0 0 10 100") == ()
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------

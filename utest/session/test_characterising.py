@@ -15,8 +15,8 @@ from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
 from lineproof.generators.base import directions_of
 from lineproof.methods.trials import Deadline
-from lineproof.robot.characterisation_work import json_data
-from lineproof.session.characterising import Characteriser
+from lineproof.robot.characterisation import json_data
+from lineproof.session.characterising import Characteriser, flow_words
 from lineproof.session.router_watch import RouterRestarted
 from support.catalogue import CATALOGUE
 from support.pure_router import LINE, PureRouter
@@ -173,7 +173,7 @@ def test_all_words_are_parsed_before_any_frame_is_sent():
     with pytest.raises(SentenceError, match="each once"):
         worker.throughput("bidirectional", [64, 64])
     with pytest.raises(SentenceError):
-        worker.scale_flows("64b 1-flow unidirectional", [1, 8])
+        worker.scale("flows", [1, 8], lambda number: f"64b 1-flow unidirectional {flow_words(number)}")
     with pytest.raises(SentenceError):
         worker.search("64b unidirectional ≥ 5 Mpps")
     assert not testbed.prepared and not testbed.model.asked
@@ -182,7 +182,9 @@ def test_all_words_are_parsed_before_any_frame_is_sent():
 def test_scaling_keeps_each_points_trials_under_its_own_words():
     testbed = Testbed()
     worker, begun, seen = characterised(testbed)
-    result = worker.scale_flows("64b unidirectional", [1, 1000], deadline=Deadline(traffic=500))
+    result = worker.scale(
+        "flows", [1, 1000], lambda number: f"64b unidirectional {flow_words(number)}", deadline=Deadline(traffic=500)
+    )
     assert not result.unfinished
     assert [item.sentence for item in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
     for item, point in zip(begun, result.points, strict=True):
@@ -208,7 +210,7 @@ def test_results_become_json_data():
         worker.ramp("64b unidirectional", steps=4),
         worker.throughput("unidirectional", [64], duration=1),
         worker.loss_curve("64b unidirectional", duration=1),
-        worker.scale_sizes("unidirectional", [64, 1518]),
+        worker.scale("frame size", [64, 1518], lambda size: f"{size}b unidirectional"),
     ):
         data = json.loads(json.dumps(json_data(result), allow_nan=False))
         assert data

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.core.deciding import TrialConditions, decide
+from lineproof.core.doubts import OwnPart
+from lineproof.core.goal import read_goal
+from lineproof.core.rule import Ruling
+from lineproof.core.sentence import parse
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.errors import ConfigError, SentenceError
+from lineproof.evidence.resume import UNREAD
 from lineproof.project import Project
+from lineproof.session.judging import Judge
 from lineproof.session.plan import PROBE_SHARE, Plan
-from support.paths import ROOT
+from lineproof.session.session import Session
+from support.catalogue import CATALOGUE
+from support.paths import ROOT, VARIABLES
+from support.simulated_session import opened
 
 
 def plan(goal: str) -> Plan:
@@ -97,3 +109,70 @@ def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
     path = home / "variables" / "platforms" / "mybox.yaml"
     path.write_text(path.read_text(encoding="utf-8") + "model: {software: {vpp: {}}}\n", encoding="utf-8")
     assert "has no 'linux' in 'model.software', so testbed 'simulated' cannot simulate it; name" in refusal(home)
+
+
+# -- a soak that can no longer pass, and has not failed: it ends, or goes on where the run asks for all of it
+
+
+@pytest.mark.parametrize(("whole", "fewest", "most"), [(False, 1, 10), (True, 120, 120)])
+def test_a_soak_that_can_no_longer_pass_goes_on_only_where_the_whole_is_asked_for(
+    whole: bool, fewest: int, most: int
+) -> None:
+    def down_at_first(load: Load, seconds: float) -> Outcome:
+        frames, lost = round(load.pps * seconds), 100_000 * (not numbers)
+        problems = () if numbers else (Problem(Fault.LINK_DOWN, "port 0"),)
+        numbers.append(len(numbers))
+        row = DirectionCount(0, 1, frames, frames, frames - lost)
+        return Outcome(load, seconds, seconds, 0.0, (row,), problems=problems)
+
+    numbers: list[int] = []
+    goal = read_goal(VARIABLES / "goals", "quick")
+    promise = parse("64b unidirectional ≥ 1 Mpps for 2 min", CATALOGUE).promise(goal, Load(1e6), 10e9, OwnPart(10_000))
+    decision = decide(promise, down_at_first, TrialConditions(whole_soak=whole), 14.88e6)
+    assert decision.ruling in (None, Ruling.INCONCLUSIVE) and fewest <= len(decision.trials) <= most
+
+
+# -- trials of an earlier run before those of a session: what they decide, and what must be looked at first
+
+
+SENTENCE = "64b unidirectional ≥ 1 Mpps"
+
+
+def earlier(session: Session, *, lost: int) -> list[Trial]:
+    """Return two trials of a run that was interrupted; the first lost so many frames."""
+    requirement = session.plan.requirement(SENTENCE)
+    session.traffic.put_for(requirement)
+    trials = Judge(session).judge(requirement).trials[:2]
+    (row,) = trials[0].outcome.directions
+    outcome = replace(trials[0].outcome, directions=(replace(row, forwarded=row.forwarded - lost),))
+    of_run = (replace(trials[0], outcome=outcome), trials[1])
+    return [replace(trial, run="a", problems=(*trial.problems, UNREAD)) for trial in of_run]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("copies", "ruling"), [(0, Ruling.PASS), (9, Ruling.INCONCLUSIVE), (None, Ruling.INCONCLUSIVE)]
+)
+def test_where_an_interrupted_run_lost_frames_its_probe_frames_show_copies(
+    tmp_path: Path, copies: int | None, ruling: Ruling
+) -> None:
+    with opened(tmp_path) as session:
+        before = earlier(session, lost=20)
+        for place, trial in enumerate(before):
+            probes = () if copies is None else tuple(replace(item, duplicates=copies) for item in trial.outcome.latency)
+            before[place] = replace(trial, outcome=replace(trial.outcome, latency=probes))
+        verdict = Judge(session).judge(session.plan.requirement(SENTENCE), earlier=before)
+        assert verdict.ruling is ruling, verdict.message
+        assert verdict.runs == {"a": 2} and all(trial.run == "" for trial in verdict.trials[2:])
+
+
+@pytest.mark.slow
+def test_a_soak_begins_anew_and_is_judged_in_one_run(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        judge, before = Judge(session), earlier(session, lost=0)
+        soak = session.plan.requirement(f"{SENTENCE} for 20 s")
+        assert judge.must_begin_again(soak, before) and not judge.must_begin_again(soak, [])
+        assert not judge.must_begin_again(session.plan.requirement(SENTENCE), before)
+        plan = replace(session.plan, goal=session.plan.goal.model_copy(update={"runs": 2}))
+        with pytest.raises(SentenceError, match="judged in one run"):
+            plan.requirement(f"{SENTENCE} for 20 s")

@@ -9,9 +9,9 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.errors import TestbedError
-from lineproof.session import revival
-from lineproof.session.revival import Revival
+from lineproof.session import session
 from lineproof.session.router_watch import RouterRestarted
+from lineproof.session.session import Revival
 from lineproof.testbed.lab.place import LabSettings, PowerCycleSettings
 
 HANGS, RESTARTED, FINE = TestbedError("no answer"), RouterRestarted("the router restarted"), None
@@ -52,7 +52,7 @@ class Rig:
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revival, "POLL", 0.01)
+    monkeypatch.setattr(session, "POLL", 0.01)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lineproof.errors import ConfigError
-from lineproof.studies.study import load_study, read_study
+from lineproof.commands.main import main
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.recorder import Recorder
+from lineproof.power.meter import CommandMeterSettings
+from lineproof.project import Project
+from lineproof.studies.carrying import Carried
+from lineproof.studies.forms import text
+from lineproof.studies.preparing import check_study, prepare_study
+from lineproof.studies.results import results_of
+from lineproof.studies.study import Step, Study, left_of, load_study, mean_places, read_study, visits_of
+from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
+from support.study_builders import SMALL, study_of, study_project
 
 STUDY = """\
 study: small
@@ -131,3 +144,182 @@ def test_a_suite_on_a_real_kernel_names_its_testbed() -> None:
     for suite in SUITES.glob("*.robot"):
         own = load_study(PROJECT.studies / f"{suite.stem}.yaml").testbed
         assert bool(own) == bool(re.search(rf"^\$\{{TESTBED\}} +{own}$", suite.read_text(), re.MULTILINE))
+
+
+# -- the order of a study's measurements: from its seed, in blocks, with the baseline first and last
+
+
+MANY = Study.model_validate(
+    {
+        "study": "many",
+        "title": "many",
+        "platform": "netgate6100",
+        "repeats": 4,
+        "baseline": "b",
+        "measures": {"long": {"ramp": "64b", "repeats": 1}, "short": {"forwards": "64b"}},
+        "variants": {name: {} for name in "abcdef"},
+    }
+)
+
+
+def test_a_block_begins_and_ends_with_the_baseline() -> None:
+    for block in range(1, 5):
+        visits = [visit for visit in visits_of(MANY) if visit.block == block]
+        assert (visits[0].variant, visits[0].turn) == ("b", "first")
+        assert (visits[-1].variant, visits[-1].turn) == ("b", "last")
+        assert sorted(visit.variant for visit in visits[1:-1]) == ["a", "c", "d", "e", "f"]
+
+
+def test_a_row_is_measured_as_often_as_it_says() -> None:
+    steps = [step for visit in visits_of(MANY) for step in visit.steps]
+    assert len(steps) == len(set(steps))
+    assert sum(step.row == "long" for step in steps) == 6
+    assert sum(step.row == "short" for step in steps) == 4 * 7
+
+
+def test_blocks_and_seeds_have_orders_of_their_own() -> None:
+    orders = {
+        tuple(visit.variant for visit in visits_of(MANY.model_copy(update={"seed": seed})) if visit.block == block)
+        for seed in range(5)
+        for block in (1, 2)
+    }
+    assert len(orders) > 5
+
+
+@given(st.data())
+def test_what_is_left_is_what_is_not_done(data: st.DataObject) -> None:
+    every = [step for visit in visits_of(MANY) for step in visit.steps]
+    done = frozenset(data.draw(st.sets(st.sampled_from(every))))
+    left = [step for visit in left_of(visits_of(MANY), done) for step in visit.steps]
+    assert left == [step for step in every if step not in done]
+
+
+def test_a_study_without_a_baseline_has_all_variants_once(tmp_path: Path) -> None:
+    study = study_of(tmp_path, SMALL.replace("baseline: vpp\n", ""))
+    assert {(visit.variant, visit.turn) for visit in visits_of(study)} == {("vpp", ""), ("linux", "")}
+    assert Step(1, "", "vpp", "ramp") in [step for visit in visits_of(study) for step in visit.steps]
+
+
+def test_the_mean_place_of_each_variant_is_said(tmp_path: Path) -> None:
+    """A seed that always has one variant first is seen."""
+    again = "  linux: {software: linux}\n  again: {software: vpp}"
+    study = study_of(tmp_path, SMALL.replace("  linux: {software: linux}", again))
+    seeds = [study.model_copy(update={"seed": seed}) for seed in range(20)]
+    assert all(sum(mean_places(one).values()) == 3 for one in seeds)
+    first = next(one for one in seeds if mean_places(one)["linux"] == 1)
+    says = f"Order by seed {first.seed}; mean place in the blocks: linux 1, again 2."
+    assert says in " ".join(text(results_of(first, [])).split())
+
+
+# -- what a study says before anything starts: what it will not measure, and what it cannot be measured on
+
+
+COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
+
+
+def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
+    text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
+    found = prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
+    (line,) = found.gap_words(visits_of(found.study))
+    assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
+    assert found.gap("linux", "one flow") and not found.gap("vpp", "one flow")
+    # it is no excuse: the study's file can say it
+    assert "linux" in found.unknown
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("platform: netgate6100", "platform: netgate6100\ntestbed: netnss", ":4: 'testbed': .*did you mean 'netns'"),
+        (
+            "  one flow: {forwards: 64b 1-flow unidirectional,",
+            "  one flow: {forwards: 64b 1-flow unidirectional, at: 2 kps,",
+            ":8: 'measures.one flow.at': .*did you mean 'kpps'",
+        ),
+    ],
+)
+def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path, old: str, new: str, words: str) -> None:
+    made = study_project(tmp_path, SMALL.replace(old, new))
+    for attempt in (lambda: check_study(made, "small"), lambda: prepare_study(made, "small", None, "quick")):
+        with pytest.raises(ConfigError, match=words):
+            attempt()
+
+
+def test_one_broken_study_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = study_project(tmp_path, SMALL)
+    (made.root / "variables/studies/broken.yaml").write_text("study: broken\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "list"]) == 2
+    shown = capsys.readouterr()
+    assert "small" in shown.out and "broken.yaml:1: the key 'title' is missing" in shown.err
+
+
+def test_a_study_of_which_nothing_can_be_measured_is_refused(tmp_path: Path) -> None:
+    text = SMALL.replace("{software: linux}", f"{{software: linux, {COMMANDS}}}")
+    text = text.replace("{software: vpp}", f"{{software: vpp, {COMMANDS}}}")
+    with pytest.raises(ConfigError, match="nothing can be measured: testbed 'simulated'"):
+        prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
+
+
+@pytest.mark.parametrize("name", ["generators", "nftables_rules", "same_router"])
+def test_a_router_that_cannot_be_simulated_is_refused_with_the_testbed_that_measures_it(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"has no 'model:'.*run the study on --testbed netns"):
+        prepare_study(Project(ROOT), name, "simulated", "standard")
+
+
+SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("freebsd_*.yaml"))
+
+
+@pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
+def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(name: str) -> None:
+    """Also where others have the same commands, as with another number of flows."""
+    found = prepare_study(Project(ROOT), name, "simulated", "standard")
+    for variant, plan in found.plans.items():
+        own = found.study.variants[variant]
+        known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
+        assert all(each == own.configured for each in known) and (known or not own.configured), variant
+
+
+def test_a_study_knows_how_long_its_power_meter_takes() -> None:
+    without = prepare_study(Project.find(ROOT), "netgate6100", "simulated", "quick")
+    meter = CommandMeterSettings(kind="command", run="x", accuracy=1)
+    plans = {
+        name: replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
+        for name, plan in without.plans.items()
+    }
+    found, visits = replace(without, plans=plans), visits_of(without.study)
+    energies = [
+        visit.variant
+        for visit in visits
+        for row in visit.rows
+        if without.study.measures[row].kind == "energy" and not without.gap(visit.variant, row)
+    ]
+    speed, once = found.plan.clock_speed, found.plan.goal.final_trial_duration
+    longer = meter.trial_seconds(speed) - once
+    assert energies and longer > 0
+    (traffic, real), (before, real_before) = found.seconds(visits), without.seconds(visits)
+    assert traffic - before == pytest.approx(len(energies) * longer)
+    assert real - real_before == pytest.approx(len(energies) * (longer + meter.idle_seconds()) / speed)
+
+
+def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Path) -> None:
+    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick", 3)
+    visits = visits_of(found.study)
+    assert " in 3 blocks, " in found.budget_words(visits)
+    assert " in 2 of 3 blocks, " in found.budget_words([visit for visit in visits if visit.block > 1])
+    # rows that are all repeated less than the study end in its first blocks
+    fewer = {row: measure.model_copy(update={"repeats": 2}) for row, measure in found.study.measures.items()}
+    less = replace(found, study=found.study.model_copy(update={"measures": fewer}))
+    assert " in 2 blocks, " in less.budget_words(visits_of(less.study))
+
+
+@pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])
+def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: dict[str, object], says: str) -> None:
+    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")
+    Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, extra=study)).close()
+    with pytest.raises(TestbedError) as raised:
+        Carried.of(tmp_path / "results" / RUN, found)
+    assert f"run '{RUN}' is {says}, and cannot go on as 'small'" in str(raised.value)
+    assert ";" in str(raised.value) and "has changed" not in str(raised.value)

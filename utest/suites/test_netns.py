@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lineproof.core.rule import Ruling
+from lineproof.core.traffic.frame_kinds import reason_not_forwarded
+from lineproof.core.traffic.profiles import LABEL, Profile
+from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.session.session import Session
 from lineproof.system.children import find_program
-from lineproof.system.network_namespace import configure
+from lineproof.system.network_namespace import configure, inside
 from support import kernel_router, robot_run
+from support.kernel_router import configured
 from support.robot_run import RobotRun
 from support.simulated_session import judged, started
 
@@ -125,3 +133,126 @@ def test_an_interface_whose_link_comes_late_is_awaited_and_named(tmp_path: Path)
 
 def _set_port(session: Session, state: str) -> None:
     configure(session.testbed.facts.namespaces[0], f"link set port0 {state}")
+
+
+# -- every kind of traffic word with real frames through this machine's kernel: none lost, counted exactly, kept w
+
+
+PPS, JUMBO_PPS, SECONDS = 20_000.0, 5_000.0, 0.3
+"""Frames/s each way, of frames up to 1518 bytes and of longer ones: what a slow machine carries as well; s."""
+
+WORDS = (
+    *("64b", "65b", "512b", "1514b", "1519b", "4096b", "9216b"),
+    *("64b 1-flow", "64b var1", "64b 256-networks", "64b 2000-flows", "64b 10k-flows", "64b 1M-flows", "64b tcp"),
+    *("imix", "imix-simple", "imix-csit", "genome:aaaaddg", "genome:abcdefghi"),
+    *("66b ipv6", "78b ipv6", "9216b ipv6", "imix-66 ipv6", "78b ipv6 10k-flows", "78b ipv6 tcp", "78b ipv6 1-flow"),
+    *("64b vlan", "9216b vlan", "imix vlan", "82b vlan ipv6", "64b vlan 10k-flows", "64b vlan tcp"),
+    *("64b qinq", "9216b qinq", "86b qinq ipv6", "64b qinq 1-flow"),
+    *("64b mpls", "9216b mpls", "imix mpls", "82b mpls ipv6", "64b mpls 10k-flows"),
+    *("64b mpls2", "9216b mpls2", "86b mpls2 ipv6"),
+)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A testbed, its router configured."""
+
+    session: Session
+
+    def profile(self, words: str) -> Profile:
+        """The profile; skips the test where the kernel lacks what it needs."""
+        profile = self.session.plan.catalogue.profile(words.split())
+        reason = reason_not_forwarded(profile, self.session.router.not_forwarded)
+        if reason:
+            pytest.skip(reason)
+        return profile
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    with configured(tmp_path_factory.mktemp("runtime")) as session:
+        session.traffic.check_reachability()
+        yield Opened(session)
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_nothing_is_lost_and_every_frame_is_counted(testbed: Opened, words: str) -> None:
+    profile = testbed.profile(words)
+    testbed.session.traffic.put(profile, bidirectional=True)
+    pps = PPS if max(frame.size for frame in profile.frames) <= 1518 else JUMBO_PPS
+    offered: list[int] = []
+    # a busy machine may keep the sender from its CPU; what it did send must be counted in any case
+    for _ in range(5):
+        directions = testbed.session.traffic.measure(Load(pps), SECONDS).directions
+        assert len(directions) == 2
+        assert [direction.forwarded for direction in directions] == [direction.offered for direction in directions]
+        offered += [direction.offered for direction in directions]
+        if offered[-2:] == [pps * SECONDS] * 2:
+            return
+    pytest.fail(f"{pps * SECONDS:g} were to be sent each way, were {offered}")
+
+
+@pytest.mark.parametrize(
+    "words", ["64b", "9216b ipv6", "64b vlan", "82b vlan ipv6", "9216b qinq", "64b mpls", "64b mpls2", "82b mpls ipv6"]
+)
+def test_tags_labels_and_sizes_come_back_as_they_were_sent(testbed: Opened, words: str) -> None:
+    profile = testbed.profile(words)
+    session = testbed.session
+    seen = session.traffic.capture(profile, True, Load(1000.0), 20)
+    for direction in session.traffic.directions(bidirectional=True):
+        headers = profile.headers.reversed() if direction.swapped else profile.headers
+        assert len(seen[direction.rx_port]) == 20
+        for frame in seen[direction.rx_port]:
+            assert len(frame) + 4 == profile.frames[0].size
+            at = 12
+            for kind, vlan in headers.tags:
+                assert struct.unpack_from("!HH", frame, at) == (kind, vlan)
+                at += 4
+            payload = {4: 0x0800, 6: 0x86DD}[headers.version]
+            assert struct.unpack_from("!H", frame, at)[0] == (0x8847 if headers.labels else payload)
+            for number, label in enumerate(headers.labels):
+                entry = struct.unpack_from("!I", frame, at + 2 + LABEL * number)[0]
+                assert entry >> 12 == label
+                # 3.10 of RFC 3443: the outermost label's time to live is one less
+                assert entry & 0xFF == (63 if number == 0 else 64)
+            hops = frame[headers.ip + (8 if headers.version == 4 else 7)]
+            assert hops == (64 if headers.labels else 63)
+
+
+@pytest.mark.parametrize(
+    ("words", "bidirectional", "frames", "pairs"),
+    [
+        ("64b 256-networks", True, 600, [256, 256]),
+        ("64b 2000-flows", False, 3000, [2000]),
+        ("64b tcp 10k-flows", False, 3000, [3000]),
+    ],
+)
+def test_exactly_as_many_flows_are_on_the_wire(
+    testbed: Opened, words: str, bidirectional: bool, frames: int, pairs: list[int]
+) -> None:
+    seen = testbed.session.traffic.capture(testbed.profile(words), bidirectional, Load(4000.0), frames)
+    assert [len(each) for each in seen.values()] == [frames] * len(pairs)
+    assert [len({frame[26:34] for frame in each}) for each in seen.values()] == pairs
+
+
+def test_an_idle_router_is_silent(testbed: Opened) -> None:
+    generator = testbed.session.testbed.facts.namespaces[0]
+    before = _received(generator)
+    time.sleep(3)
+    assert _received(generator) == before
+
+
+def test_what_has_no_way_is_refused_before_it_is_sent(testbed: Opened) -> None:
+    router = testbed.session.router
+    assert router is not None
+    for words, kind in (("64b vlan", "vlan"), ("64b mpls", "mpls"), ("68b vlan mpls", None)):
+        profile = testbed.session.plan.catalogue.profile(words.split())
+        if kind is None or any(needs == {kind} for needs in router.not_forwarded):
+            with pytest.raises(TestbedError, match=r"was not sent: .*(its module|without the tags)"):
+                testbed.session.traffic.put(profile, bidirectional=False)
+
+
+def _received(namespace: str) -> str:
+    counters = [f"/sys/class/net/{port}/statistics/rx_packets" for port in ("port0", "port1")]
+    command = (*inside(namespace), "cat", *counters)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout

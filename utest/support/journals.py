@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from lineproof.routers.base import Result, Router, Shell
-from lineproof.routers.change_journal import ChangeJournal
+from lineproof.routers.change_journal import ChangeJournal, Occasion
 from lineproof.routers.changes import Change
 from lineproof.routers.command_file import CommandFile
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.occasion import Occasion
-from lineproof.session.leftovers import undo_leftover
+from lineproof.session.router import undo_leftover
 from support.fake_router import SIDES
 
 ROUTER = "192.0.2.1:22"
@@ -76,7 +75,7 @@ def undone(
     kind, known = (
         ("generic", CommandLineShell(shell, file, getattr(shell, "close", lambda: None))) if file else ("linux", shell)
     )
-    journal = ChangeJournal.claim(ROUTER, file)
+    journal = ChangeJournal.claim(ROUTER)
     try:
         return undo_leftover(journal, known, sudo, now or occasion(kind=kind), asked=asked)
     finally:

@@ -1,13 +1,32 @@
 from __future__ import annotations
 
+import gc
+import gzip
 import json
 import os
+import platform
+import signal
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from lineproof.errors import TestbedError
+from lineproof.generators.trex.client.__main__ import bulk_import
 from lineproof.system import children
+from lineproof.system.cpu_clock import (
+    cpu_seconds,
+    cpu_times,
+    frames_sent,
+    soft_interrupts_apart,
+    steal_percent,
+    steal_text,
+    with_children,
+)
+from lineproof.system.worker_thread import run_in_worker_thread
 
 SHOW = "import json, os, sys; print(json.dumps([dict(os.environ), sys.path, os.getcwd()]))"
 
@@ -86,3 +105,129 @@ def test_a_program_starts_outside_of_the_current_folder(here: Path, monkeypatch:
 
 def test_the_command_of_a_module_is_this_interpreters() -> None:
     assert children.python("lineproof", "check") == (sys.executable, "-P", "-m", "lineproof", "check")
+
+
+# -- a thread of its own for calls that may hang
+
+
+def test_the_result_or_the_error_of_the_call_is_passed_on():
+    assert run_in_worker_thread(lambda: 42, 5, "counting") == 42
+    with pytest.raises(ZeroDivisionError):
+        run_in_worker_thread(lambda: 1 // 0, 5, "dividing")
+
+
+def test_a_call_that_takes_too_long_is_named():
+    with pytest.raises(TestbedError, match=r"sleeping did not end within 0\.05 s"):
+        run_in_worker_thread(lambda: time.sleep(2), 0.05, "sleeping")
+
+
+def test_an_interrupt_does_not_leave_a_lock_held():
+    """An exception from a signal handler reaches the waiting main thread, not the code that holds a lock."""
+    event, stop = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            event.wait(0)
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError("stop")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            with pytest.raises(InterruptedError):
+                run_in_worker_thread(busy, 5, "waiting")
+            assert run_in_worker_thread(lambda: event.set() is None, 2, "setting")
+            event.clear()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        stop.set()
+
+
+def test_a_thread_that_cannot_begin_is_an_error_of_the_call(monkeypatch: pytest.MonkeyPatch):
+    """From Python 3.12 on, while the interpreter ends."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(TestbedError, match="waiting cannot begin: can't create new thread"):
+        run_in_worker_thread(lambda: None, 5, "waiting")
+
+
+# -- CPU time: that of other processes, and what others took from this machine
+
+
+@pytest.mark.slow
+def test_the_clock_of_a_process_is_that_which_it_reads_itself() -> None:
+    words = "import time\nwhile time.process_time() < 0.2: pass\nprint(time.process_time(), flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        own = float(process.stdout.readline())
+        time.sleep(0.05)  # it waits, and that costs nothing
+        read = cpu_seconds([process.pid])
+        assert own <= read < own + 0.03
+        assert process.pid in with_children(os.getpid())
+        process.stdin.close()
+        process.wait(10)
+    with pytest.raises(TestbedError, match="cannot be read"):
+        cpu_seconds([process.pid])
+
+
+@pytest.mark.parametrize(("text", "apart"), [("y", True), ("n", False)])
+def test_a_kernels_configuration_says_whether_interrupts_are_apart(tmp_path: Path, text: str, apart: bool) -> None:
+    lines = f"CONFIG_HZ=250\nCONFIG_IRQ_TIME_ACCOUNTING={text}\nCONFIG_SMP=y\n".encode()
+    assert soft_interrupts_apart(tmp_path) is None
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot" / f"config-{platform.release()}").write_bytes(lines)
+    assert soft_interrupts_apart(tmp_path) is apart
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "config.gz").write_bytes(gzip.compress(b"# CONFIG_IRQ_TIME_ACCOUNTING is not set\n"))
+    assert soft_interrupts_apart(tmp_path) is False
+
+
+def test_frames_of_this_namespace_are_counted() -> None:
+    assert frames_sent(os.getpid()) >= 0
+    with pytest.raises(TestbedError, match="interfaces of process"):
+        frames_sent(2**22 + 1)
+
+
+def test_steal_is_a_share_of_all_cpu_time():
+    before = {"user": 10.0, "idle": 80.0, "steal": 0.0, "guest": 5.0}
+    after = {"user": 20.0, "idle": 160.0, "steal": 10.0, "guest": 9.0}
+    assert steal_percent(before, after) == pytest.approx(10)
+    assert steal_text(steal_percent(before, after)) == "10.0 %"
+
+
+def test_steal_that_is_not_reported_is_unknown_and_not_zero():
+    now = cpu_times()
+    assert steal_percent(now, now) is None
+    assert steal_percent({"user": 1.0}, {"user": 2.0}) is None
+    assert steal_text(None) == "not known"
+
+
+def test_a_container_without_times_has_no_steal_and_no_error(monkeypatch: pytest.MonkeyPatch):
+    def missing() -> None:
+        raise FileNotFoundError("/proc/stat")
+
+    monkeypatch.setattr("psutil.cpu_times", missing)
+    assert cpu_times() == {} and steal_percent(cpu_times(), cpu_times()) is None
+
+
+# -- imports without a search for garbage
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_search_is_afterwards_as_it_was_also_after_an_error(enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with pytest.raises(ImportError), bulk_import():
+            assert not gc.isenabled()
+            raise ImportError
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+        gc.unfreeze()

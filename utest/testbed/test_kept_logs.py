@@ -9,8 +9,8 @@ import pytest
 
 from lineproof.testbed import process
 from lineproof.testbed.process import LENGTH, read_log
-from lineproof.testbed.trex import started_server
-from lineproof.testbed.trex.started_server import LOG_FULL, ServerOutput
+from lineproof.testbed.trex import server
+from lineproof.testbed.trex.server import LOG_FULL, ServerOutput
 
 
 def log(runtime: Path, lease: str, text: bytes) -> Path:
@@ -62,7 +62,7 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
 def test_a_server_that_writes_without_end_does_not_fill_the_disk(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    monkeypatch.setattr(started_server, "LONGEST_LOG", 1000)
+    monkeypatch.setattr(server, "LONGEST_LOG", 1000)
     output = ServerOutput()
     for _ in range(50):
         output.add(b"a line of thirty letters, less\n" * 10)

@@ -1,9 +1,13 @@
 """The netns testbed: namespaces, server and sshd are started together and removed together."""
 
+import json
+import pwd
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 import psutil
 import pytest
@@ -11,7 +15,9 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import Platform, Software
 from lineproof.system.children import environment
-from lineproof.testbed import namespaces
+from lineproof.system.network_namespace import configure, inside
+from lineproof.testbed import namespaces, sshd
+from lineproof.testbed.namespaces import CONTROL, MTU, build_topology
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import NetnsSettings
 from support.leftovers import left
@@ -103,3 +109,101 @@ def ssh(testbed, command: str) -> list[str]:
         *("-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes"),
         *("-p", str(router.port), f"{router.user}@{router.host}", command),
     ]
+
+
+# -- the netns testbed: its cables as the kernel has them, its SSH server's keys and configuration
+
+
+def links(namespace: str) -> dict[str, dict[str, Any]]:
+    """The interfaces of *namespace* but its loopback, by their names."""
+    argv = (*inside(namespace), "ip", "-j", "link")
+    found = json.loads(subprocess.run(argv, check=True, capture_output=True, timeout=60).stdout)
+    return {link["ifname"]: link for link in found if link["ifname"] != "lo"}
+
+
+@pytest.mark.netns
+def test_each_port_is_cabled_to_the_router() -> None:
+    with build_topology(("lan0", "wan0")) as topology:
+        assert topology.namespaces == (topology.generator, topology.router)
+        near, far = links(topology.generator), links(topology.router)
+    assert (set(near), set(far)) == ({"port0", "port1"}, {"lan0", "wan0"})
+    for cable in topology.cables:
+        port, end = near[cable.port], far[cable.router_interface]
+        assert (port["address"], end["address"]) == (cable.port_mac, cable.router_mac)
+        # locally administered, unicast
+        assert all(int(link["address"][:2], 16) & 3 == 2 and link["mtu"] == MTU for link in (port, end))
+        assert "NOARP" in port["flags"] and "MULTICAST" not in end["flags"]
+        assert all("UP" in link["flags"] for link in (port, end))
+    first, second = topology.cables
+    assert (first.port_ipv4, first.router_address, first.network) == ("100.65.1.2", "100.65.1.1/24", "16.0.0.0/8")
+    assert (second.port_ipv4, second.router_address, second.network) == ("100.65.2.2", "100.65.2.1/24", "48.0.0.0/8")
+
+
+@pytest.mark.netns
+def test_without_a_router_the_ports_of_a_pair_are_two_ends() -> None:
+    with build_topology(("a", "b", "c", "d"), bypass=True) as topology:
+        assert topology.namespaces == (topology.generator,) and topology.router == ""
+        ends = {name: link["link"] for name, link in links(topology.generator).items()}
+    assert ends == {"port0": "port1", "port1": "port0", "port2": "port3", "port3": "port2"}
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("bypass", [False, True])
+def test_ports_apart_are_joined_past_the_router(bypass: bool) -> None:
+    with build_topology(bypass=bypass, apart=True) as topology:
+        assert topology.generator == "" and len(topology.namespaces) == (2 if bypass else 3)
+        assert all(set(links(cable.namespace)) == {cable.port, CONTROL} for cable in topology.cables)
+
+
+@pytest.mark.netns
+def test_two_side_by_side_do_not_meet() -> None:
+    with build_topology() as first, build_topology() as second:
+        assert not set(first.namespaces) & set(second.namespaces)
+        configure(first.router, "link del eth0")
+        assert (set(links(first.generator)), set(links(second.generator))) == ({"port1"}, {"port0", "port1"})
+
+
+@pytest.mark.parametrize("names", [("a" * 16, "b"), ("eth0", "eth0"), ("a/b", "c")])
+def test_bad_interface_names_are_refused(names: tuple[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        build_topology(names)
+
+
+def test_the_reason_against_netns_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert re.search("root", namespaces.reason_against() or "")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("lineproof.system.children.find_program", lambda program: None)
+    assert "util-linux" in (namespaces.reason_against() or "")
+
+
+@pytest.mark.slow
+def test_sessions_get_their_command_as_one_argument(tmp_path: Path) -> None:
+    """A stand-in for 'nsenter' shows what it is given: the client's command reaches one shell, unsplit."""
+    fake = tmp_path / "a tool"
+    fake.write_text("#!/bin/sh\nprintf '[%s]' \"$@\"\n")
+    fake.chmod(0o700)
+    script = tmp_path / "session"
+    script.write_text(sshd.session_script((str(fake), "--net=x y")))
+    script.chmod(0o700)
+    command = "echo 'a  b'; ls $HOME | wc"
+    done = subprocess.run(
+        [script], env={"SSH_ORIGINAL_COMMAND": command}, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == f"[--net=x y][/bin/sh][-c][{command}]"
+
+
+def test_the_server_refuses_passwords(tmp_path: Path) -> None:
+    text = sshd.configuration(tmp_path, 2222, "root", pam=False)
+    assert "PasswordAuthentication no" in text and "KbdInteractiveAuthentication no" in text
+    assert "ListenAddress 127.0.0.1:2222" in text and "AllowUsers root" in text
+
+
+def test_a_user_without_an_account_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(sshd, "find_program", lambda name: f"/usr/sbin/{name}")
+    with pytest.raises(TestbedError, match=r"has no account on this machine, .* expected a line .* in /etc/passwd"):
+        sshd.prepare(tmp_path / "sshd", "lr-none")

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lineproof.config import Config
+from lineproof.core.traffic.catalogue import Catalogue
+from lineproof.core.traffic.profiles import PAIRS, AddressRange, Flows, FrameClass, Profile
 from lineproof.core.trial import Tolerance
 from lineproof.errors import ConfigError
+from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.platforms import read_platform
-from lineproof.testbed.files import read_testbed, read_testbed_or_pool
+from lineproof.project import Project
+from lineproof.testbed.files import network_misfits, next_hop_misfits, read_testbed, read_testbed_or_pool
 from lineproof.testbed.hardware import hardware_facts
+from lineproof.testbed.lab.place import LabSettings, PowerCycleSettings
 from lineproof.testbed.settings import (
     HardwareSettings,
     NetnsSettings,
@@ -20,6 +28,7 @@ from lineproof.testbed.settings import (
     SideSettings,
     SimulatedSettings,
     ToleranceSettings,
+    default_side,
 )
 from lineproof.testbed.trex.settings import TrexGeneratorSettings
 from support.paths import ROOT, VARIABLES
@@ -212,3 +221,147 @@ def test_the_example_shows_every_key_of_a_testbed_of_hardware(model: type[Config
     )
     missing = [key for key in model.model_fields if not re.search(rf"{begins}{key}:(?: |$)", part, re.MULTILINE)]
     assert missing == []
+
+
+# -- the addresses in a testbed's file, compared with the traffic and with each other
+
+
+CATALOGUE = Catalogue.read(Project(ROOT).profiles, TrexProfileLoader(""))
+USUAL = CATALOGUE.profile(["64b"])
+
+
+def hardware(*networks: str, prepare: str = "configure", **keys: str) -> HardwareSettings:
+    sides = [
+        {**default_side(index).model_dump(exclude_none=True), "network": network, **(keys if not index else {})}
+        for index, network in enumerate(networks)
+    ]
+    generator = {"address": "192.0.2.1", "ports": list(range(len(networks)))}
+    router = {"address": "192.0.2.2", "user": "admin", "key": "/nowhere"}
+    data = {"testbed": "lab", "kind": "hardware", "prepare": prepare, "generator": generator, "router": router}
+    return HardwareSettings.model_validate({**data, "sides": sides})
+
+
+@given(st.integers(1, PAIRS), st.sampled_from([[], ["1-flow"], ["256-networks"], ["1M-flows"], ["ipv6"]]))
+def test_the_default_networks_hold_what_lineproofs_words_send(pairs: int, words: list[str]) -> None:
+    testbed = hardware(*(default_side(index).network for index in range(2 * pairs)))
+    assert not list(network_misfits(testbed, CATALOGUE.profile(["128b", *words]), True, pairs))
+
+
+@pytest.mark.parametrize(
+    ("networks", "sides", "words"),
+    [
+        (("16.0.0.0/8", "20.0.0.0/8"), [1], "in no side's network, so that the router gets no route to them"),
+        (("48.0.0.0/8", "16.0.0.0/8"), [1, 0], "they are in 'sides.1.network', 16.0.0.0/8, so that they go to another"),
+        (("16.0.0.0/25", "48.0.0.0/8"), [0], "16.0.0.0/25 does not hold 16.0.0.4 to 16.0.0.254, where '64b' is sent"),
+        (("16.0.0.0/25", "48.0.0.0/8"), [0], "it holds some of them only; expected 'network: 16.0.0.0/8'"),
+    ],
+)
+def test_a_network_that_the_traffic_does_not_use_is_named(
+    networks: tuple[str, ...], sides: list[int], words: str
+) -> None:
+    found = list(network_misfits(hardware(*networks), USUAL, True))
+    assert [(item.side, item.key, item.certain) for item in found] == [(side, "network", True) for side in sides]
+    assert words in str(found[-1]) and str(found[0]).startswith(f"'sides.{sides[0]}.network': ")
+    # routes that are there already are not read from this file
+    assert not any(item.certain for item in network_misfits(hardware(*networks, prepare="none"), USUAL, True))
+
+
+def test_it_is_judged_by_the_addresses_of_the_profile_that_is_sent() -> None:
+    flows = Flows(AddressRange("10.1.0.1", "10.1.0.9"), AddressRange("10.2.0.1", "10.2.0.200"))
+    mine = Profile("mine", (FrameClass(64),), flows)
+    testbed = hardware("10.1.0.0/16", "10.2.0.0/24")
+    assert not list(network_misfits(testbed, mine, True))
+    assert len(list(network_misfits(testbed, USUAL, True))) == 2
+    assert [item.side for item in network_misfits(hardware("16.0.0.0/8", "48.0.0.0/8"), mine, False)] == [1]
+    (expected,) = network_misfits(hardware("10.1.0.0/16", "48.0.0.0/8"), mine, True)
+    assert str(expected).endswith("expected 'network: 10.2.0.0/24'")
+    # the router may have routes for a capture's addresses of its own
+    captured = replace(mine, frames=(FrameClass(64, data=b"x" * 60),))
+    assert not any(item.certain for item in network_misfits(hardware("16.0.0.0/8", "48.0.0.0/8"), captured, True))
+
+
+@pytest.mark.parametrize(
+    ("hop", "prepare", "words"),
+    [
+        ("100.65.1.1", "configure", None),
+        ("2001:db8:1::9", "configure", None),
+        (
+            "100.65.1.9",
+            "configure",
+            "100.65.1.9 is no address of this side; the router has 100.65.1.1 ('address'); right",
+        ),
+        ("100.65.1.9", "none", None),  # VRRP
+        (
+            "100.65.9.1",
+            "none",
+            "100.65.9.1 is no address of this side; the router has 100.65.1.1 ('address'); it is not",
+        ),
+        ("100.65.1.2", "none", "it is 'peer', the generator's own port"),
+    ],
+)
+def test_a_next_hop_that_the_router_most_likely_does_not_have_is_a_warning(
+    hop: str, prepare: str, words: str | None
+) -> None:
+    found = list(next_hop_misfits(hardware("16.0.0.0/8", "48.0.0.0/8", prepare=prepare, next_hop=hop)))
+    assert len(found) == (words is not None)
+    assert all(words in str(item) and item.side == 0 and not item.certain for item in found if words)
+
+
+# -- the key 'lab' of a testbed, and pools of testbeds
+
+
+def lab_of(folder: Path, text: str) -> LabSettings | None:
+    (folder / "bench.yaml").write_text(f"testbed: bench\nkind: simulated\nlab: {text}\n", encoding="utf-8")
+    return read_testbed(folder, "bench").lab
+
+
+@pytest.mark.parametrize(
+    ("text", "coordinator", "filters", "power"),
+    [
+        ("{coordinator: a.example}", "a.example:20408", {"name": "bench"}, None),
+        ("{coordinator: 'a:1', place: other, power: true}", "a:1", {"name": "other"}, PowerCycleSettings()),
+        ("{coordinator: 'a:1', tags: {speed: 10g, ports: 2}}", "a:1", {"speed": "10g", "ports": "2"}, None),
+        ("{coordinator: 'a:1', power: {off: 5 s}}", "a:1", {"name": "bench"}, PowerCycleSettings(off=5.0)),
+    ],
+)
+def test_what_is_asked_of_labgrid(
+    tmp_path: Path, text: str, coordinator: str, filters: dict[str, str], power: PowerCycleSettings | None
+) -> None:
+    lab = lab_of(tmp_path, text)
+    assert lab is not None
+    assert (lab.coordinator, lab.filters("bench"), lab.power) == (coordinator, filters, power)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{coordinator: 'a:99999'}", "is no address"),
+        ("{coordinator: a, place: -p}", "is no name of labgrid's"),
+        ("{coordinator: a, place: x, tags: {kind: y}}", "has 'place' and 'tags'; expected one of them"),
+        ("{coordinator: a, tags: {Kind: y}}", "is no tag of labgrid's"),
+        ("{coordinator: a, tags: {kind: 'x=y'}}", "is no value of a tag"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"bench\.yaml:3: .*({problem})"):
+        lab_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("lab: {coordinator: a}", "chosen by tags"),
+        ("lab: {coordinator: a, tags: {kind: x}, power: true}", "'power' is for a testbed"),
+        ("lab: {coordinator: a, tags: {kind: x}}\nwait: 1 min", "with 'lab' expected within it"),
+    ],
+)
+def test_a_wrong_pool_is_refused(tmp_path: Path, lines: str, problem: str) -> None:
+    (tmp_path / "bench.yaml").write_text(f"testbed: bench\nkind: pool\n{lines}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=problem):
+        read_testbed_or_pool(tmp_path, "bench")
+
+
+def test_a_pool_is_no_testbed(tmp_path: Path) -> None:
+    (tmp_path / "bench.yaml").write_text("testbed: bench\nkind: pool\ntags: [10g]\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"bench\.yaml: is a pool of testbeds, of which a suite gets one"):
+        read_testbed(tmp_path, "bench")

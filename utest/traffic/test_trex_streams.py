@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.traffic.stream_flows import flow_count
 from lineproof.core.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
 from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile
-from lineproof.core.traffic.trex_streams import read_trex_profile
+from lineproof.core.traffic.trex_streams import flow_count, read_trex_profile
 from lineproof.errors import ConfigError
 from support.fuzz import TIMES
 

@@ -94,8 +94,15 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
 
 def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.trend_forms import comma_separated, document, text, trend_svg
-    from ..evidence.history.trends import Selection, series_of, since_when
+    from ..evidence.history.trend_forms import (
+        Selection,
+        comma_separated,
+        document,
+        series_of,
+        since_when,
+        text,
+        trend_svg,
+    )
 
     since = None if arguments.since is None else since_when(arguments.since)
     choice = Selection(arguments.platform, arguments.software, arguments.testbed, arguments.sentence, since)
@@ -115,7 +122,7 @@ def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
 def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
     from ..evidence.history.tables import release_in_short
-    from ..evidence.history.trends import day
+    from ..evidence.history.trend_forms import day
 
     rows = HistoryStore.open(address).query(
         "SELECT run, started, testbed, platform, software, release, goal, simulated, closed, sha256, folder,"

@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 
 from ..project import Project
 from ..routers.change_journal import ChangeJournal, Leftover
-from ..session.leftovers import leftover_text
 from ..session.plan import Plan
+from ..session.router import leftover_text
 from ..session.session import Session
 from ..testbed.lab.place import LabPlace
 from .arguments import add_json, add_plan_arguments, print_json, say

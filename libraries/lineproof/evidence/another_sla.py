@@ -31,9 +31,8 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
 from ..session.plan import Plan
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
-from .recorded_session import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .rejudging import judged
+from .rejudging import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch, judged
 from .run import RecordedRun, margin_numbers, read_run
 
 SAME_LOAD = 1e-4

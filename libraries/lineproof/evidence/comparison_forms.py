@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..stats import Summary, compare, dot_plot
-from ..stats.summary import confidence_text
+from ..stats.intervals import confidence_text
 from ..units import counted
 from ..visible import shortened
 from .compared_runs import RELEVANT, CandidateChange, ComparedRuns, ComparedSentence, ComparisonRule, Proven

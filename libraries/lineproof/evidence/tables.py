@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from ..core.causes import Stage
 from ..core.ledger import Drop, Ledger, sum_if_known
-from ..core.ledger_phrases import where_lost
 from ..core.router_facts import NicFacts, RouterFacts
 from ..core.trial import Load, Trial
+from ..core.verdict import where_lost
 from ..methods.deviations import deviations_of
 from .rates import UNTROUBLED, DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
 

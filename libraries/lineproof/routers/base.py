@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
@@ -58,94 +59,130 @@ class Side:
     network: str
 
 
-class Router(Protocol):
-    """A router behind a shell. Every method raises TestbedError when it does not understand the shell's output."""
+class Router:
+    """A router. By default nothing is known of it, and nothing is changed on it.
 
-    def identify(self) -> Mapping[str, str]:
-        """Operating system, kernel and software version, as evidence."""
-        ...
-
-    def facts(self) -> RouterFacts:
-        """Return what machine, system and cards it is. Reads only; what fails is not read, so that it never raises."""
-        ...
-
-    def configure(self, sides: tuple[Side, ...]) -> None:
-        """Set addresses, static neighbours and routes of the sides. :meth:`restore` undoes it."""
-        ...
+    Every method raises TestbedError when it does not understand the router's output.
+    """
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Other changes of :meth:`configure` than addresses, neighbours and routes, in words: evidence."""
-        ...
-
-    def tune(self, tuning: Tuning) -> None:
-        """Before :meth:`configure`: set what the platform's file has under ``tuning``. :meth:`restore` undoes it."""
-        ...
-
-    def apply(self, pairs: Sequence[CommandPair]) -> None:
-        """Run the commands of a study. :meth:`withdraw` or :meth:`restore` runs their opposites."""
-        ...
-
-    def withdraw(self) -> str:
-        """Undo what :meth:`apply` did. Returns and raises as :meth:`restore`."""
-        ...
-
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """After :meth:`configure`: let the router forward *frames* as well. :meth:`restore` undoes it."""
-        ...
+        return ()
 
     @property
     def not_forwarded(self) -> NotForwarded:
         """Frames of :meth:`configure_frames` that the router cannot forward, and why."""
-        ...
-
-    def boot_id(self) -> str:
-        """What its kernel calls the time since it started, another one after each start; "" if it has no name."""
-        ...
-
-    def keep_journal(self, journal: ChangeJournal) -> None:
-        """From now on have each change in *journal* before it is made."""
-        ...
-
-    def rehearsal(self) -> AbstractContextManager[list[Change]]:
-        """Meanwhile each change is only put on the list, and not made."""
-        ...
+        return {}
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Return what :meth:`restore` would undo, oldest first."""
-        ...
+        """The changes that :meth:`restore` would undo, oldest first."""
+        return ()
+
+    def identify(self) -> Mapping[str, str]:
+        """Return operating system, kernel and software version, as evidence."""
+        raise NotImplementedError
+
+    def facts(self) -> RouterFacts:
+        """Return what machine, system and cards it is. Reads only; what fails is not read, so that it never raises."""
+        return RouterFacts()
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """Set addresses, static neighbours and routes of the sides. :meth:`restore` undoes it."""
+        raise NotImplementedError
+
+    def tune(self, tuning: Tuning) -> None:
+        """Before :meth:`configure`: set what the platform's file has under ``tuning``. :meth:`restore` undoes it."""
+
+    def apply(self, pairs: Sequence[CommandPair]) -> None:
+        """Run the commands of a study. :meth:`withdraw` or :meth:`restore` runs their opposites."""
+        raise NotImplementedError
+
+    def withdraw(self) -> str:
+        """Undo what :meth:`apply` did. Returns and raises as :meth:`restore`."""
+        return ""
+
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """After :meth:`configure`: let the router forward *frames* as well. :meth:`restore` undoes it."""
+        raise TestbedError(
+            "the testbed file has 'set_up', and only Linux, VPP and FreeBSD can be set up from here for IPv6, tags or"
+            " labels; set the router up by hand and remove the key"
+        )
+
+    def boot_id(self) -> str:
+        """Return its kernel's name for the time since it started, another one after each start; "": it has none."""
+        return ""
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made, from now on."""
+
+    def rehearsal(self) -> AbstractContextManager[list[Change]]:
+        """Return a context in which each change is only put on the list, and not made."""
+        return nullcontext([])
 
     def restore(self) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
 
         A value that somebody has changed since is not ours any more, and stays: a sentence about that, "" if none.
         """
-        ...
+        return ""
 
     def forget_changes(self) -> None:
-        """The router has restarted and lost its changes: :meth:`restore` has nothing to undo."""
-        ...
+        """Forget all changes: the router has restarted and lost them, and :meth:`restore` has nothing to undo."""
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""
-        ...
+        return ()
 
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""
-        ...
 
     def read(self) -> Telemetry:
         """Read counters and runtime now."""
-        ...
+        return Telemetry(None, {})
 
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
-        """How busy workers, queues and processors are meanwhile: two readings around *wait*.
+        """Return how busy workers, queues and processors are meanwhile: two readings around *wait*.
 
         What fails is not read, so that it raises only what *wait* raises. VPP: clears the runtime counters.
         """
-        ...
+        wait()
+        return RouterLoad()
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
-        """The stacks of its processors in the next *seconds* of real time. Never raises; costs the router time."""
-        ...
+        """Return the stacks of its processors in the next *seconds* of real time. Never raises; costs it time."""
+        return SampledStacks(seconds, why="it is not known how to sample stacks there")
+
+
+_INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}")
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+
+
+def validated_interface(name: str) -> str:
+    """Return *name*. Raises TestbedError if it cannot be the name of an interface."""
+    if not _INTERFACE.fullmatch(name):
+        raise TestbedError(
+            f"{name!r} is not the name of an interface; expected letters, digits and any of _ . / : @ -,"
+            " for example 'eth1' or 'TenGigabitEthernet3/0/0'"
+        )
+    return name
+
+
+def validated_side(side: Side) -> Side:
+    """Return *side* with its prefix normalised. Raises TestbedError that names a wrong value."""
+    validated_interface(side.interface)
+    if not _MAC.fullmatch(side.peer_mac):
+        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
+    try:
+        ipaddress.IPv4Address(side.peer)
+        ipaddress.IPv4Interface(side.address)
+        network = ipaddress.IPv4Network(side.network)
+    except ValueError as error:
+        raise TestbedError(
+            f"interface {side.interface} cannot be configured: {error}; expected for example address"
+            " 100.65.1.1/24, peer 100.65.1.2 and network 16.0.0.0/8"
+        ) from None
+    if "/" not in side.address:
+        raise TestbedError(f"the address {side.address} of {side.interface} needs a prefix length, as in 100.65.1.1/24")
+    return Side(side.interface, side.address, side.peer, side.peer_mac.lower(), str(network))

@@ -31,15 +31,69 @@ from pydantic import TypeAdapter
 from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
 from ..json_text import parse_json
-from ..platforms import KnownPairs
 from ..system.file_lock import is_at, lock_within, remove_and_close
-from ..system.identity import STATE_ELSEWHERE, state_folder
+from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
 from .changes import Change
-from .command_file import CommandFile
-from .occasion import Occasion
 
-Pairs = Callable[[], KnownPairs]
-"""What studies do on a router and undo: read only where a change is nothing else."""
+BOOT_TOLERANCE = 5.0
+"""Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
+
+DRIFT = 5e-4
+"""Seconds per second by which the clocks of two machines may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When and by whom a router is changed. ``uptime`` of the router in s, None if it reports none.
+
+    ``host_key``: the fingerprint of its SSH key; ``since``: s since the epoch; ``here``: s since this machine's boot;
+    ``boot``: the name that the router's kernel gives to its run, "" if it gives none.
+    """
+
+    router: str
+    kind: str
+    host_key: str
+    uptime: float | None
+    since: float
+    here: float
+    holder: ProcessIdentity
+    boot: str = ""
+
+    @classmethod
+    def now(cls, router: str, kind: str, host_key: str, uptime: float | None, boot: str = "") -> Occasion:
+        """This process, now."""
+        here = machine_uptime()
+        return cls(router, kind, host_key, uptime, time.time(), here, identify(os.getpid()), boot)
+
+    def restarted_since(self, now: Occasion) -> bool | None:
+        """Return whether the router has restarted between this occasion and *now*, and with that lost its changes.
+
+        None: it cannot be told. A described router may keep its changes.
+        """
+        if "generic" in (self.kind, now.kind):
+            return False
+        if self.boot and now.boot and self.boot != now.boot:
+            return True
+        if self.uptime is None or now.uptime is None or self.kind != now.kind:
+            return False
+        if now.uptime + BOOT_TOLERANCE < self.uptime:
+            return True
+        if self.boot and self.boot == now.boot and self.kind == "linux":
+            return False  # VPP may have restarted alone
+        same_boot = self.holder.where.split()[:1] == now.holder.where.split()[:1]
+        # the clock of this machine may be set; its uptime may not, and is good until it restarts
+        elapsed = now.here - self.here if same_boot else now.since - self.since
+        lacking = self.uptime + elapsed - now.uptime
+        within = BOOT_TOLERANCE + DRIFT * abs(elapsed)
+        if not same_boot:
+            return False if abs(lacking) <= within else None
+        if now.uptime > elapsed + within:
+            return False  # it ran before
+        return True if lacking > within else None
+
+    def __str__(self) -> str:
+        return f"process {self.holder.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
+
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
@@ -73,15 +127,12 @@ def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def look(router: str, file: CommandFile | None = None, pairs: Pairs = frozenset) -> Leftover | None:
-    """Return what the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError.
-
-    *file*: that describes the router.
-    """
-    return _look(journal_path(router), file, pairs)
+def look(router: str) -> Leftover | None:
+    """Return what the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError."""
+    return _look(journal_path(router))
 
 
-def _look(path: Path, file: CommandFile | None, pairs: Pairs = frozenset) -> Leftover | None:
+def _look(path: Path) -> Leftover | None:
     try:
         descriptor = _opened(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -92,21 +143,19 @@ def _look(path: Path, file: CommandFile | None, pairs: Pairs = frozenset) -> Lef
             in_use = False
         except BlockingIOError:
             in_use = True
-        return _read(path, descriptor, in_use, file, pairs)
+        return _read(path, descriptor, in_use)
     finally:
         os.close(descriptor)
 
 
-def look_elsewhere(
-    router: str, host_keys: Collection[str], file: CommandFile | None = None, pairs: Pairs = frozenset
-) -> tuple[Leftover, ...]:
-    """What journals of other addresses than *router* hold of a router with one of *host_keys*. Raises TestbedError.
+def look_elsewhere(router: str, host_keys: Collection[str]) -> tuple[Leftover, ...]:
+    """Return what journals of other addresses than *router* hold of a router with one of *host_keys*.
 
-    One that cannot be read is refused where its own address is used.
+    One that cannot be read is refused where its own address is used. Raises TestbedError.
     """
     own, found = journal_path(router), list[Leftover]()
     for path in sorted(own.parent.glob("*.jsonl")):
-        if path == own or _host_key(path) not in host_keys or (leftover := _look(path, file, pairs)) is None:
+        if path == own or _host_key(path) not in host_keys or (leftover := _look(path)) is None:
             continue
         if leftover.occasion and journal_path(leftover.occasion.router) == path:
             found.append(leftover)
@@ -128,42 +177,31 @@ def _host_key(path: Path) -> str | None:
 class ChangeJournal:
     """The journal of a router, held by this process. Made by :meth:`claim`; :meth:`close` it."""
 
-    def __init__(
-        self,
-        leftover: Leftover,
-        descriptor: int,
-        file: CommandFile | None,
-        key: tuple[Path, int] | None,
-        pairs: Pairs = frozenset,
-    ) -> None:
-        self.leftover, self._file, self._key, self._pairs = leftover, file, key, pairs
+    def __init__(self, leftover: Leftover, descriptor: int, key: tuple[Path, int] | None) -> None:
+        self.leftover, self._key = leftover, key
         self.occasion = leftover.occasion
         self._path, self._descriptor = leftover.path, descriptor
         self._pending = {change.undo: change for change in leftover.changes}
         self._marks = dict(leftover.marks)
 
     @classmethod
-    def claim(
-        cls, router: str, file: CommandFile | None = None, host_key: str = "", pairs: Pairs = frozenset
-    ) -> ChangeJournal:
-        """Hold the journal of *router*, made if it is missing, and its *host_key*. *file*: that describes the router.
-
-        *pairs*: commands of studies, which it takes, too.
+    def claim(cls, router: str, host_key: str = "") -> ChangeJournal:
+        """Hold the journal of *router*, made if it is missing, and its *host_key*.
 
         Raises TestbedError if another process holds one of them, or the journal is damaged or could be written by
         others.
         """
         path = journal_path(router)
-        descriptor = _hold(path, lambda: _in_use(router, _occasion(path, file)))
+        descriptor = _hold(path, lambda: _in_use(router, _occasion(path)))
         key = None
         try:
-            leftover = _read(path, descriptor, False, file, pairs)
+            leftover = _read(path, descriptor, False)
             if host_key:
                 key_path = path.with_name(f"key-{_digest(host_key)[:16]}.lock")
-                key = key_path, _hold(key_path, lambda: _in_use_elsewhere(router, host_key, file))
+                key = key_path, _hold(key_path, lambda: _in_use_elsewhere(router, host_key))
             _cut(path, descriptor, leftover.size)
             sync_folder(path.parent)
-            return cls(leftover, descriptor, file, key, pairs)
+            return cls(leftover, descriptor, key)
         except BaseException:
             if not os.fstat(descriptor).st_size:
                 path.unlink(missing_ok=True)
@@ -187,11 +225,6 @@ class ChangeJournal:
 
     def add(self, change: Change) -> None:
         """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
-        if not change.is_undoable(self._file, self._pairs):
-            raise TestbedError(
-                f"'{change.do_text}' is not run on the router: '{change.undo_text}', which would undo it,"
-                " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
-            )
         self._append({**asdict(change), "undone": False})
         self._pending.pop(change.undo, None)
         self._pending[change.undo] = change
@@ -272,9 +305,9 @@ def _hold(path: Path, refusal: Callable[[], TestbedError]) -> int:
         os.close(descriptor)
 
 
-def _occasion(path: Path, file: CommandFile | None) -> Occasion | None:
+def _occasion(path: Path) -> Occasion | None:
     with contextlib.suppress(TestbedError):
-        found = _look(path, file)
+        found = _look(path)
         return found.occasion if found else None
     return None
 
@@ -286,10 +319,10 @@ def _in_use(router: str, occasion: Occasion | None) -> TestbedError:
     )
 
 
-def _in_use_elsewhere(router: str, host_key: str, file: CommandFile | None) -> TestbedError:
+def _in_use_elsewhere(router: str, host_key: str) -> TestbedError:
     found: tuple[Leftover, ...] = ()
     with contextlib.suppress(TestbedError):
-        found = tuple(each for each in look_elsewhere(router, (host_key,), file) if each.in_use)
+        found = tuple(each for each in look_elsewhere(router, (host_key,)) if each.in_use)
     holder = found[0].occasion if found else None
     name = f" as {holder.router}" if holder else ""
     return TestbedError(
@@ -307,7 +340,7 @@ def _cut(path: Path, descriptor: int, size: int) -> None:
         raise not_written(path, error, STATE_ELSEWHERE) from error
 
 
-def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None, pairs: Pairs) -> Leftover:
+def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise _unfit(path, "is no file")
@@ -342,10 +375,6 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None, p
                 break  # torn: what it says was not done
             raise _unfit(path, f"is damaged in line {number}") from None
         size += len(line)
-    for change in pending.values():
-        if not change.is_undoable(file, pairs):
-            where = f", as variables/shells/{file.shell}.yaml describes it" if file else ""
-            raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run{where}")
     return Leftover(path, occasion, tuple(pending.values()), size, in_use, marks)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +12,7 @@ from .base import RESTORE_LIMIT, RouterUnreachable, Shell
 from .change_journal import ChangeJournal
 from .changes import Change
 from .command_line_shell import CommandLineShell
-from .refusals import CommandRefused, accepted, in_one_line, whole
-from .shell_commands import EXCHANGE_LIMIT, ShellCommands
+from .shell_commands import EXCHANGE_LIMIT, CommandRefused, ShellCommands, accepted, in_one_line, whole
 from .shell_output import already_gone, parser
 
 
@@ -105,13 +103,11 @@ class ChangingCommands(ShellCommands):
             self._running(step)(command, max(0.0, min(self._limit, left)))
 
     def _is_there(self, step: Change, limit: float, over: bool) -> bool:
-        """Whether the router still has what *step* has set. Another value is not to be lost: it is noted instead.
+        """Return whether the router still has what *step* has set. Another value stays, and is noted.
 
         Raises TestbedError where only all or nothing can be undone, unless it may go *over* what others have set.
         """
-        look, file = None, self._shell.file if isinstance(self._shell, CommandLineShell) else None
-        with contextlib.suppress(ValueError):  # one without a journal, which is undone here or never
-            look = step.look(file)
+        look = step.look(self._shell.file if isinstance(self._shell, CommandLineShell) else None)
         if look is None or (step.whole and over):
             return True
         command = self._text(step, look.argv) if step.lines else self.quoted(look.argv)

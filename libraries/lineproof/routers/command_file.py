@@ -14,9 +14,9 @@ from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
-from .command_output import MOST_OUTPUT, Values
 from .queries import (
     MOST_EXPRESSIONS,
+    MOST_OUTPUT,
     WORD_IN_BRACES,
     CountersQuery,
     Expression,
@@ -27,6 +27,7 @@ from .queries import (
     Query,
     TemperatureQuery,
     UptimeQuery,
+    Values,
     VersionQuery,
     check_words,
 )

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from ..core.router_facts import RouterFacts
 from ..errors import TestbedError
 from ..visible import shortened
-from .refusals import is_cut
-from .shell_commands import ShellCommands
+from .shell_commands import ShellCommands, is_cut
 from .shell_output import first_line
 
 

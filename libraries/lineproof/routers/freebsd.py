@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
-from ..core.traffic.frame_kinds import FrameKinds
-from ..core.under_load import RouterLoad, SampledStacks
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
+from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, SampledStacks, per_second
 from ..errors import TestbedError
 from ..platforms import Tuning
-from .base import Side
-from .configured_output import parse_inet
-from .fact_reading import Answers, kernel_facts
+from .base import Side, validated_side
+from .changes import parse_inet
+from .changing_commands import ChangingCommands
+from .fact_reading import Answers, counted, kernel_facts
 from .freebsd_facts import read_freebsd_facts
-from .freebsd_frames import FreeBsdFrameSetup
-from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
-from .shell_router import ShellRouter
-from .sides import validated_side
+from .shell_router import FrameSetup, ShellRouter
 from .stacks import pmcstat_stacks
 from .tuning import tune_freebsd
 
@@ -69,12 +69,7 @@ class FreeBsd(ShellRouter):
         output = self._commands.run_all(
             {"forwarding": ("sysctl", "-n", FORWARDING), "pf": ("pfctl", "-s", "info")}, optional=("pf",)
         )
-        before = output["forwarding"].strip()
-        if not before.isdigit():
-            raise TestbedError(f"'sysctl -n {FORWARDING}' was not understood: '{before}'")
-        if before != "1":
-            self._commands.change(("sysctl", f"{FORWARDING}=1"), ("sysctl", f"{FORWARDING}={before}"))
-            self._notes.append(f"{FORWARDING} set from {before} to 1 for the test")
+        set_forwarding(self._commands, FORWARDING, output["forwarding"], self._notes)
         if re.search(r"^Status: Enabled", output["pf"], re.MULTILINE):
             self._commands.change(("pfctl", "-d"), ("pfctl", "-e"))
             self._notes.append("the packet filter was switched off for the test (pfctl -d): forwarding without pf")
@@ -200,3 +195,345 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
             tx_errors=values["Oerrs"],
         )
     return found
+
+
+FORWARDING_IPV6 = "net.inet6.ip6.forwarding"
+
+
+def set_forwarding(commands: ChangingCommands, key: str, before: str, notes: list[str]) -> None:
+    """Set the kernel variable *key* to 1. *before*: its ``sysctl -n``. Raises TestbedError."""
+    before = before.strip()
+    if not before.isdigit():
+        raise TestbedError(f"'sysctl -n {key}' was not understood: '{before}'")
+    if before != "1":
+        commands.change(("sysctl", f"{key}=1"), ("sysctl", f"{key}={before}"))
+        notes.append(f"{key} set from {before} to 1 for the test")
+
+
+class FreeBsdFrameSetup(FrameSetup):
+    """Sets a FreeBSD kernel up for IPv6 and tagged frames; it has no MPLS.
+
+    Each side gets an IPv6 address, because the kernel takes a static neighbour only where a prefix of an interface
+    covers it (``ndp -s``, ndp(8)), then the neighbour and a route. A frame is routed by the FIB of the interface that
+    it came in by (``ifconfig(8)``, fib): each stack of tags has one, so that tagged frames leave tagged. A static ARP
+    entry needs an address, too; those of RFC 2544 C.2.2 (198.18.0.0/15) are no testbed's own.
+    """
+
+    def configure(self, frames: FrameKinds) -> NotForwarded:
+        """Configure IPv6 and tags; return what is not set up, and why."""
+        if frames.prefixes:
+            self._configure_ipv6(frames.prefixes)
+        if frames.tags:
+            if lacking := FreeBsdTagSetup(self._commands, self._sides, self._notes).configure(frames.tags):
+                self._mark_not_forwarded(lacking, "vlan")
+            elif frames.prefixes:
+                reason = "IPv6 within tags is not set up on FreeBSD from here; set it up by hand"
+                self._mark_not_forwarded(reason, "vlan", "ipv6")
+        if frames.labels:
+            self._mark_not_forwarded("FreeBSD's kernel has no MPLS: it forwards no labelled frames", "mpls")
+        return self._not_forwarded
+
+    def _configure_ipv6(self, prefixes: tuple[str, ...]) -> None:
+        run = self._commands
+        before = run.run_all({"forwarding": ("sysctl", "-n", FORWARDING_IPV6)}, optional=("forwarding",))["forwarding"]
+        if not before:
+            self._mark_not_forwarded(f"the router's kernel has no IPv6 (there is no {FORWARDING_IPV6})", "ipv6")
+            return
+        set_forwarding(run, FORWARDING_IPV6, before, self._notes)
+        for prefix in prefixes:
+            for side in self._sides:
+                self._add_side(prefix, side)
+
+    def _add_side(self, prefix: str, side: Side) -> None:
+        run, name = self._commands, side.interface
+        own, length = side.address.split("/")
+        address = f"{ipv6_address(prefix, own)}/{96 + int(length)}"
+        network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
+        shown = run.run_all(
+            {
+                "interface": ("ifconfig", name),
+                "neighbours": ("ndp", "-an"),
+                "routes": ("netstat", "-rnW", "-f", "inet6"),
+            }
+        )
+        if "IFDISABLED" in shown["interface"]:
+            run.change(("ifconfig", name, "inet6", "-ifdisabled"), ("ifconfig", name, "inet6", "ifdisabled"))
+        if not _has_address(shown["interface"], address):
+            plain = address.partition("/")[0]
+            run.change(("ifconfig", name, "inet6", address, "alias"), ("ifconfig", name, "inet6", plain, "-alias"))
+        entry = re.search(rf"^{re.escape(peer)}\s+(\S+)\s+\S+\s+(\S+)", shown["neighbours"], re.MULTILINE)
+        if not (entry and entry[1].lower() == side.peer_mac and entry[2] == "permanent"):
+            lasting = entry is not None and entry[2] == "permanent"
+            undo = ("ndp", "-s", peer, entry[1]) if entry and lasting else ("ndp", "-d", peer)
+            run.change(("ndp", "-s", peer, side.peer_mac), undo)
+        rows = [row for row in map(str.split, shown["routes"].splitlines()) if row[:1] == [network]]
+        if rows and rows[0][1] != peer:
+            change = ("route", "-6", "change", "-net", network)
+            run.change((*change, peer), (*change, rows[0][1]))
+        elif not rows:
+            run.change(("route", "-6", "add", "-net", network, peer), ("route", "-6", "delete", "-net", network, peer))
+
+
+def _has_address(shown: str, address: str) -> bool:
+    wanted = ipaddress.IPv6Interface(address)
+    rows = re.findall(r"\binet6 ([0-9a-fA-F:]+)(?:%\S+)? prefixlen (\d+)", shown)
+    return any(ipaddress.IPv6Interface(f"{ip}/{length}") == wanted for ip, length in rows)
+
+
+FIBS = "net.fibs"
+FIRST_UNIT = 29700
+"""Number of the first VLAN interface that is made: ``vlan29700``; the next has the next number."""
+
+_PROTOCOLS: dict[int, tuple[str, ...]] = {0x8100: (), 0x88A8: ("vlanproto", "802.1ad")}
+
+
+class FreeBsdTagSetup(FrameSetup):
+    """Sets a FreeBSD kernel up for tagged frames."""
+
+    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
+        super().__init__(commands, sides, notes)
+        self._made = 0
+        self._there: set[str] = set()
+
+    def configure(self, stacks: Sequence[tuple[tuple[int, int], ...]]) -> str:
+        """Configure each stack of (EtherType, VLAN). Returns why that cannot be, "" if it is done.
+
+        Raises TestbedError for interfaces that somebody else has under these names.
+        """
+        shown = self._commands.run_all({"fibs": ("sysctl", "-n", FIBS), "names": ("ifconfig", "-l")}, ("fibs",))
+        before, wanted = shown["fibs"].strip(), 1 + len(stacks)
+        if not before.isdigit():
+            return f"the router's kernel has one routing table only (there is no {FIBS})"
+        self._there = set(shown["names"].split())
+        if int(before) < wanted:
+            # a kernel takes no fewer: the opposite leaves them
+            more = ("sysctl", f"{FIBS}={wanted}")
+            self._commands.change(more, more)
+            self._notes.append(f"{FIBS} set from {before} to {wanted} for the test, and stays so until a restart")
+        for fib, stack in enumerate(stacks, 1):
+            for place, side in enumerate(self._sides):
+                self._configure_side(fib, place, side, stack)
+        return ""
+
+    def _configure_side(self, fib: int, place: int, side: Side, stack: Iterable[tuple[int, int]]) -> None:
+        run, name, shown = self._commands.change, side.interface, ""
+        for kind, vlan in stack:
+            parent, name = name, f"vlan{FIRST_UNIT + self._made}"
+            self._made += 1
+            shown = self._commands.run("ifconfig", name) if name in self._there else ""
+            if not shown:
+                made = ("create", "vlan", str(vlan), *_PROTOCOLS[kind], "vlandev", parent)
+                run(("ifconfig", name, *made), ("ifconfig", name, "destroy"))
+                run(("ifconfig", name, "up"), ("ifconfig", name, "down"))
+            elif not re.search(rf"\bvlan: {vlan}\b.*\bparent interface: {re.escape(parent)}\s", shown):
+                raise TestbedError(
+                    f"the router has an interface {name} already, a name that 'set_up' makes for tagged frames; destroy"
+                    f" it ('ifconfig {name} destroy'), or leave 'vlan' out of 'set_up'"
+                )
+        network, table = f"198.18.{10 * fib + place}", ("setfib", str(fib))
+        if not re.search(rf"^\s+fib: {fib}\s*$", shown, re.MULTILINE):
+            run(("ifconfig", name, "fib", str(fib)), ("ifconfig", name, "fib", "0"))
+        if (f"{network}.1", 24) not in parse_inet(shown):
+            address = ("ifconfig", name, "inet", f"{network}.1")
+            run((*address[:3], f"{network}.1/24", "alias"), (*address, "-alias"))
+        peer = f"{network}.2"
+        known = {"arp": (*table, "arp", "-an"), "routes": (*table, "netstat", "-rnW", "-f", "inet")}
+        found = self._commands.run_all(known) if shown else dict.fromkeys(known, "")
+        if f"({peer}) at {side.peer_mac} " not in found["arp"]:
+            run((*table, "arp", "-S", peer, side.peer_mac), (*table, "arp", "-d", peer))
+        if not re.search(rf"^{re.escape(side.network)}\s+{re.escape(peer)}\s", found["routes"], re.MULTILINE):
+            route = (*table, "route")
+            run((*route, "add", "-net", side.network, peer), (*route, "delete", "-net", side.network, peer))
+
+
+_QUEUE_PACKETS = re.compile(
+    r"queue(\d{1,4})\.rx_packets|queue_rx_(\d{1,4})\.rx_packets|pf\.(?:que|rxq)(\d{1,4})\.(?:rx_)?packets"
+    r"|rxq\.(\d{1,4})\.rxcsum|rxstat(\d{1,4})\.packets|queue\.(\d{1,4})\.rx_ucast_packets"
+    r"|stat\.rx_ring(\d{1,4})\.packets|stats\.rx\.queue(\d{1,4})\.rx_pkts"
+)
+"""ix, igb; em; ixl; cxl; mce; bxe, mlxen and oce by ``bxe_add_sysctls``, ``mlx4_en_sysctl_stat`` and
+``oce_add_stats_sysctls_…`` of FreeBSD's ``sys/dev/``: ``bxe/bxe.c``, ``mlx4/mlx4_en/mlx4_en_netdev.c``,
+``oce/oce_sysctl.c``. bxe counts unicast frames alone."""
+_CPU = re.compile(r"iflib\.rxq(\d{1,4})\.cpu")
+_CLOCK, _TIMES = "sysctl -n kern.clockrate", "sysctl -n kern.cp_times"
+STATES = 5
+NOBODY: Mapping[int, int] = MappingProxyType({})
+
+
+def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
+    """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``.
+
+    * ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
+      they are also the clock, which ``date`` shows in whole seconds only.
+    * ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
+      none is read. ``rxcsum`` of cxl counts frames whose checksum the card has checked, as nic-queue-usage takes it.
+    * ``top`` after the second reading: the threads of each processor, and the queues' where the driver does not say. A
+      card's interrupt has a thread of its own (``intr{irq285: t5nex0:0a1}``), or its work is done by the thread of a
+      processor (``kernel{if_io_tqg_3}``: iflib; ``sysctl`` has its queues' processors). The names of threads are cut
+      after 19 characters, those of ``vmstat -i`` are not: the number of the interrupt joins the two.
+    """
+    devices = {name: device for name in interfaces if (device := sysctl_subtree(name))}
+    commands = [tuple(_CLOCK.split()), tuple(_TIMES.split()), ("vmstat", "-i")]
+    commands += [("sysctl", device) for device in devices.values()]
+    before = answers.ask(*commands)
+    wait()
+    after = answers.ask(*commands, TOP)
+    threads = parse_top(after[" ".join(TOP)])
+    hertz = counted(r"stathz = (\d+)", after[_CLOCK])
+    old, new = processor_ticks(before[_TIMES]), processor_ticks(after[_TIMES])
+    seconds = elapsed(old, new, hertz)
+    interrupted = interrupts(after["vmstat -i"])
+    counters = per_second(interrupts(before["vmstat -i"]), interrupted, seconds)
+    interrupted_cpus = interrupt_cpus(threads, interrupted)
+    queues: list[QueueLoad] = []
+    for name, device in devices.items():
+        texts = before[f"sysctl {device}"], after[f"sysctl {device}"]
+        lost = per_second(parse_device(texts[0], name), parse_device(texts[1], name), seconds)
+        counters |= {f"sysctl {key} at {name}": rate for key, rate in lost.items()}
+        rows = (line.removeprefix(f"{device}.").partition(": ") for line in texts[1].splitlines())
+        servers = queue_cpus(name, {row[0]: row[2] for row in rows}, interrupted_cpus)
+        queues += queue_loads(name, *texts, seconds, servers)
+    return RouterLoad(
+        queues=tuple(queues),
+        cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
+        raw={
+            f"{command} {moment}": text
+            for moment, output in (("before", before), ("after", after))
+            for command, text in output.items()
+            if text
+        },
+        seconds=seconds,
+        counters=counters,
+        unread=answers.unread,
+    )
+
+
+def processor_ticks(text: str) -> tuple[tuple[int, ...], ...]:
+    """``kern.cp_times``: five numbers of each processor; nothing if they are others."""
+    words = text.split()
+    if not words or len(words) % STATES or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
+        return ()
+    numbers = tuple(map(int, words))
+    return tuple(numbers[at : at + STATES] for at in range(0, len(numbers), STATES))
+
+
+def elapsed(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], hertz: int | None) -> float | None:
+    """Seconds between two readings of the processors' ticks; None if they were not read or went backwards."""
+    if not hertz or not before or len(before) != len(after):
+        return None
+    passed = [sum(new) - sum(old) for old, new in zip(before, after, strict=True)]
+    return max(passed) / hertz if min(passed) >= 0 and max(passed) > 0 else None
+
+
+def cpu_loads(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> tuple[CpuLoad, ...]:
+    """Two readings of the processors' ticks."""
+    if len(before) != len(after):
+        return ()
+    found = []
+    for cpu, (old, new) in enumerate(zip(before, after, strict=True)):
+        used = [now - then for now, then in zip(new, old, strict=True)]
+        total = sum(used)
+        whole = total > 0 and min(used) >= 0
+        if not whole:
+            found.append(CpuLoad(cpu))
+            continue
+        user = (used[0] + used[1]) / total
+        found.append(CpuLoad(cpu, 1 - used[4] / total, used[3] / total, user=user))
+    return tuple(found)
+
+
+def queue_loads(
+    interface: str, before: str, after: str, seconds: float | None, servers: Mapping[int, int] = NOBODY
+) -> tuple[QueueLoad, ...]:
+    """The receive queues of *interface* from two readings of its ``sysctl`` subtree.
+
+    *servers*: queue -> processor, where the subtree has none.
+    """
+    old, new = (_queues(text, interface, _QUEUE_PACKETS) for text in (before, after))
+    cpus = {**servers, **_queues(after, interface, _CPU)}
+    rates: dict[int, float] = {}
+    for queue, count in new.items():
+        if seconds and old.get(queue, count + 1) <= count:
+            rates[queue] = (count - old[queue]) / seconds
+    return tuple(
+        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", rates.get(queue))
+        for queue in sorted({*new, *cpus})
+    )
+
+
+def _queues(text: str, interface: str, pattern: re.Pattern[str]) -> dict[int, int]:
+    start = f"{sysctl_subtree(interface)}."
+    found: dict[int, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(": ")
+        queue = pattern.fullmatch(name.removeprefix(start)) if name.startswith(start) else None
+        if queue and re.fullmatch(r"\d{1,20}", value):
+            found[int(next(group for group in queue.groups() if group is not None))] = int(value)
+    return found
+
+
+def interrupts(text: str) -> Mapping[str, int]:
+    """``vmstat -i``: interrupts since boot by name, as ``irq273: igb1:que 0``."""
+    rows = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
+    return {row[1]: int(row[2]) for row in rows if row[1] != "Total"}
+
+
+TOP = ("top", "-b", "-P", "-H", "-S", "-d", "2", "-s", "1", "100")
+"""Two displays with a second between them, of a hundred threads each; the first one's shares are older than that."""
+
+LEAST_SHARE = 0.01
+LONGEST_ROW = 300
+_THREAD = re.compile(r" *\d+ \S.* (\d{1,4}) +(?:\d+:\d\d(?:\.\d+)?|[\d.]+H) +(\d{1,4}\.\d+)% +(\S.*?) *")
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread, the processor it ran on last, and its share 0 to 1 of one."""
+
+    name: str
+    cpu: int
+    share: float
+
+
+def parse_top(text: str) -> tuple[Thread, ...]:
+    """The threads of the last display but those that idle, the busiest first."""
+    last = text[max(0, text.rfind("last pid:")) :]
+    rows = (_THREAD.fullmatch(line) for line in last.splitlines() if len(line) <= LONGEST_ROW)
+    found = [Thread(row[3], int(row[1]), min(1.0, float(row[2]) / 100)) for row in rows if row]
+    return tuple(sorted((one for one in found if not re.match(r"\[?idle\b", one.name)), key=lambda one: -one.share))
+
+
+def busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
+    """Return those of *threads* that took at least one per cent of processor *cpu*; several of a name together."""
+    found: dict[str, float] = {}
+    for one in threads:
+        if one.cpu == cpu and one.share >= LEAST_SHARE:
+            found[one.name] = min(1.0, found.get(one.name, 0.0) + one.share)
+    return found
+
+
+def interrupt_cpus(threads: Iterable[Thread], interrupts: Iterable[str]) -> dict[str, int]:
+    """Interrupt -> the processor its thread ran on last. *interrupts*: by their names in ``vmstat -i``."""
+    ran = {number[1]: one.cpu for one in threads if (number := re.match(r"\[?intr\{irq(\d{1,6}): ", one.name))}
+    found = {}
+    for name in interrupts:
+        number = re.match(r"irq(\d{1,6}): (.+)", name)
+        if number and number[1] in ran:
+            found[number[2]] = ran[number[1]]
+    return found
+
+
+def queue_cpus(interface: str, device: Mapping[str, str], cpus: Mapping[str, int]) -> dict[int, int]:
+    """Receive queue of *interface* -> processor, as *cpus* of :func:`interrupt_cpus` has it.
+
+    *device*: its ``sysctl``, names without the subtree's. Most drivers name a queue's interrupt ``igb1:que 0``,
+    ``igb0:rxq0``, ``bxe0:fp00``; cxgbe names it by card, port and number, both hexadecimal: ``t5nex0:0a1``.
+    """
+    pattern = rf"{re.escape(interface)}:(?:que |rxq|fp)(\d{{1,4}})(?::.*)?"
+    port = re.search(r"\bport=(\d{1,2})\b", device.get("%location", ""))
+    if port and re.fullmatch(r"t\dnex\d+", device.get("%parent", "")):
+        hexadecimal = rf"{device['%parent']}:{int(port[1]):x}a([0-9a-f]{{1,3}})"
+        rows = ((re.fullmatch(hexadecimal, name), cpu) for name, cpu in cpus.items())
+        return {int(row[1], 16): cpu for row, cpu in rows if row}
+    rows = ((re.fullmatch(pattern, name), cpu) for name, cpu in cpus.items())
+    return {int(row[1]): cpu for row, cpu in rows if row}

@@ -17,13 +17,12 @@ from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
-from .base import RouterUnreachable, Shell, Side
+from .base import RouterUnreachable, Shell, Side, validated_side
 from .changes import Change
 from .command_file import CommandFile
 from .neighbours import neighbour_of
 from .queries import LOSS_GROUP, Query, filled, plain_mac
 from .shell_router import ShellRouter
-from .sides import validated_side
 
 V = TypeVar("V")
 

@@ -9,13 +9,12 @@ from typing import Literal
 
 from ..errors import TestbedError
 from ..visible import shortened
-from .base import RouterUnreachable, Shell
+from .base import RouterUnreachable, Shell, validated_interface
 from .changes import Change
 from .command_file import CommandFile
 from .queries import filled
 from .shell_commands import EXCHANGE_LIMIT, ShellCommands
 from .shell_output import parser
-from .sides import validated_interface
 
 _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
-from ..core.traffic.frame_kinds import FrameKinds
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..core.under_load import RouterLoad, SampledStacks
+from ..errors import TestbedError
 from ..platforms import Tuning
-from .base import Side
+from .base import Side, validated_side
+from .changes import parse_linux_offload, replaced_rows, route_rows
+from .changing_commands import ChangingCommands
 from .fact_reading import Answers, kernel_facts, linux_boot_id
 from .linux_facts import read_linux_facts
-from .linux_frames import LinuxFrameSetup
-from .linux_load import linux_load
+from .linux_load import linux_load, parse_snmp, parse_softnet, parse_uptime
 from .linux_losses import (
     interface_counters,
     linux_causes,
@@ -24,11 +27,10 @@ from .linux_losses import (
     parse_links,
     parse_qdiscs,
 )
-from .linux_output import parse_snmp, parse_softnet, parse_uptime
-from .linux_settings import set_forwarding, set_neighbour, set_route, set_sysctl, set_up
 from .neighbours import linux_neighbours
-from .shell_router import ShellRouter
-from .sides import validated_side
+from .shell_commands import CommandRefused
+from .shell_output import first_line
+from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
 from .stacks import perf_stacks
 from .tuning import tune_linux
 
@@ -129,3 +131,276 @@ class Linux(ShellRouter):
         pauses = {name: parse_ethtool_pauses(output[" ".join(argv)]) for name, argv in cards.items()}
         uptime = parse_uptime(output["cat /proc/uptime"])
         return Telemetry(uptime, interfaces, drops, (), output, causes=causes, pauses=pauses)
+
+
+FIRST_TABLE = 29700
+"""Routing table of the first stack of tags; the next stack has the next number."""
+
+QUIET_IPV6 = {"addr_gen_mode": "1", "accept_ra": "0", "router_solicitations": "0"}
+"""``/proc/sys/net/ipv6/conf/*``: no link-local address, no router advertisements, no solicitations."""
+
+_PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
+
+Words = tuple[str, ...]
+_NO_SUCH_TYPE = re.compile(r"Unknown device type|not supported", re.IGNORECASE)
+
+
+class LinuxFrameSetup(FrameSetup):
+    """Sets a Linux kernel up for IPv6, tagged and labelled frames.
+
+    IPv6: a static neighbour and a route on each side; no address, so that the kernel announces nothing. Tags: a VLAN
+    interface on each side, with a routing table for each stack of tags, so that tagged frames leave tagged. Labels:
+    each is swapped for itself, towards the side that its direction leads to.
+    """
+
+    def configure(self, frames: FrameKinds) -> NotForwarded:
+        """Configure what the kernel supports; return what it does not, with the missing module."""
+        interfaces = tuple(side.interface for side in self._sides)
+        prefixes = self._configure_ipv6(interfaces, frames.prefixes)
+        if frames.tags:
+            self._configure_tags(frames.tags, prefixes)
+        if frames.labels:
+            self._configure_labels(frames.labels)
+        if frames.tags and frames.labels and not {frozenset({"vlan"}), frozenset({"mpls"})} & set(self._not_forwarded):
+            self._mark_not_forwarded(one_label_table("a Linux kernel"), "vlan", "mpls")
+        return self._not_forwarded
+
+    # -- IPv6 ----------------------------------------------------------------------------------------------------------
+
+    def _configure_ipv6(self, interfaces: Sequence[str], prefixes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the *prefixes* that are configured: all or none."""
+        if not prefixes:
+            return ()
+        key = "net/ipv6/conf/all/forwarding"
+        if not self._commands.run_all({"forwarding": ("sysctl", "-n", key)}, optional=("forwarding",))["forwarding"]:
+            self._mark_not_forwarded(
+                "the router's kernel has no IPv6 (there is no /proc/sys/net/ipv6): its module ipv6 is missing or loaded"
+                " with ipv6.disable=1",
+                "ipv6",
+            )
+            return ()
+        set_forwarding(self._commands, key, self._notes)
+        self._add_ipv6_routes(interfaces, prefixes, self._notes)
+        return prefixes
+
+    def _add_ipv6_routes(
+        self, interfaces: Sequence[str], prefixes: Iterable[str], notes: list[str], table: int | None = None
+    ) -> None:
+        for name in interfaces:
+            conf = f"net/ipv6/conf/{name}"
+            if self._commands.run("sysctl", "-n", f"{conf}/disable_ipv6").strip() != "0":
+                for key, value in QUIET_IPV6.items():
+                    set_sysctl(self._commands, f"{conf}/{key}", value, notes)
+                set_sysctl(self._commands, f"{conf}/disable_ipv6", "0", notes)
+        for prefix in prefixes:
+            for side, name in zip(self._sides, interfaces, strict=True):
+                network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
+                self._add_route_by_neighbour("-6", network, peer, side.peer_mac, name, table)
+
+    # -- tags ----------------------------------------------------------------------------------------------------------
+
+    def _configure_tags(self, stacks: Iterable[tuple[tuple[int, int], ...]], prefixes: tuple[str, ...]) -> None:
+        existing = set(link_names(self._commands))
+        ignored: list[str] = []  # settings of interfaces created here are not changes of the router
+        for table, stack in enumerate(stacks, FIRST_TABLE):
+            interfaces = []
+            for index, side in enumerate(self._sides):
+                try:
+                    interfaces.append(self._tagged_interface(index, side.interface, stack, existing))
+                except CommandRefused as error:
+                    if not _NO_SUCH_TYPE.search(str(error)):
+                        raise
+                    self._mark_not_forwarded(
+                        "the router's kernel supports no VLAN tags: its module 8021q is missing"
+                        f" ({_refusal_text(error)})",
+                        "vlan",
+                    )
+                    return
+            for side, name in zip(self._sides, interfaces, strict=True):
+                set_sysctl(self._commands, f"net/ipv4/conf/{name}/rp_filter", "0", ignored)
+                self._add_route_by_neighbour("-4", side.network, side.peer, side.peer_mac, name, table)
+                self._add_rule("-4", name, table)
+            if prefixes:
+                self._add_ipv6_routes(interfaces, prefixes, ignored, table)
+                for name in interfaces:
+                    self._add_rule("-6", name, table)
+
+    def _tagged_interface(self, index: int, link: str, stack: Iterable[tuple[int, int]], existing: set[str]) -> str:
+        """The interface for *stack* on *link*, created unless it exists: ``lr0.100``, ``lr1.s200.100``."""
+        name = f"lr{index}"
+        for kind, vlan in stack:
+            protocol, letter = _PROTOCOLS[kind]
+            name += f".{letter}{vlan}"
+            if name not in existing:
+                made = ("name", name, "type", "vlan", "proto", protocol, "id", str(vlan))
+                self._commands.change(("ip", "link", "add", "link", link, *made), ("ip", "link", "del", "dev", name))
+                existing.add(name)
+                self._commands.change(
+                    ("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down")
+                )
+            else:
+                set_up(self._commands, name, self._commands.run("ip", "link", "show", "dev", name))
+            link = name
+        return name
+
+    def _add_rule(self, family: str, name: str, table: int) -> None:
+        rule = ("iif", name, "lookup", str(table))
+        if not re.search(rf"\b{re.escape(' '.join(rule))}(\s|$)", self._commands.run("ip", family, "rule", "show")):
+            self._commands.change(("ip", family, "rule", "add", *rule), ("ip", family, "rule", "del", *rule))
+
+    # -- labels --------------------------------------------------------------------------------------------------------
+
+    def _configure_labels(self, pairs: Sequence[tuple[int, int]]) -> None:
+        limit = "net/mpls/platform_labels"
+        output = self._commands.run_all(
+            {
+                "before": ("sysctl", "-n", limit),
+                "load": ("true",) if self._commands.rehearsing else ("modprobe", "-q", "mpls_router"),
+                "now": ("sysctl", "-n", limit),
+            },
+            optional=("before", "load", "now"),
+        )
+        if not output["now"].strip().isdigit():
+            self._mark_not_forwarded(
+                "the router's kernel supports no MPLS labels: its module mpls_router is missing (there is no"
+                " /proc/sys/net/mpls)",
+                "mpls",
+            )
+            return
+        if not output["before"]:
+            self._notes.append("the module mpls_router was loaded, and stays loaded")
+        exits = labels_by_side(pairs, len(self._sides))
+        used = [label for labels in exits for label in labels]
+        set_sysctl(self._commands, limit, str(max(int(output["now"]), 1 + max(used))), self._notes)
+        for index, side in enumerate(self._sides):
+            set_sysctl(self._commands, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
+            for label in map(str, exits[index]):
+                words = (label, "as", "to", label, "via", "inet", side.peer, "dev", side.interface)
+                self._add_route(("-f", "mpls"), words)
+
+    # -- routes ------------------------------------------------------------------------------------------------
+
+    def _add_route_by_neighbour(
+        self, family: str, network: str, peer: str, mac: str, name: str, table: int | None
+    ) -> None:
+        """Set a permanent neighbour and the route through it; ``onlink``: no address of the interface covers it."""
+        before = self._commands.run("ip", "neigh", "show", peer, "dev", name)
+        set_neighbour(self._commands, peer, mac, name, before)
+        in_table = ("table", str(table)) if table else ()
+        self._add_route((family,), (network, "via", peer, "dev", name), ("onlink",), in_table)
+
+    def _add_route(self, family: Words, wanted: Words, options: Words = (), table: Words = ()) -> None:
+        # showing a table without routes is an error
+        shown = {"route": ("ip", *family, "route", "show", wanted[0], *table)}
+        before = self._commands.run_all(shown, optional=("route",))["route"]
+        set_route(self._commands, family, wanted, before, (*options, *table))
+
+
+def _refusal_text(error: CommandRefused) -> str:
+    """The output of the command, without the advice."""
+    found = re.search(r"\(status \d+\): (?:Error: )?(.*?)\.?; check the user's rights", str(error))
+    return f"'ip link add … type vlan' reports: {found[1]}" if found else str(error)
+
+
+def set_up(commands: ChangingCommands, name: str, before: str) -> None:
+    """Take the interface *name* up. *before*: its ``ip link show``. Raises TestbedError."""
+    flags = re.search(r"<([^>]*)>", before)
+    if not flags:
+        raise TestbedError(f"'ip link show dev {name}' was not understood: '{first_line(before)}'")
+    if "UP" not in flags[1].split(","):
+        commands.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
+
+
+def set_neighbour(commands: ChangingCommands, peer: str, mac: str, interface: str, before: str) -> None:
+    """Make *mac* (lower case) the permanent neighbour *peer*. *before*: its row of ``ip neigh show``."""
+    words = before.split()
+    permanent = words[-1:] == ["PERMANENT"]
+    old = next(iter(words[words.index("lladdr") + 1 :]), None) if "lladdr" in words else None
+    if permanent and old == mac:
+        return
+    new = ("ip", "neigh", "replace", peer, "lladdr", mac, "nud", "permanent", "dev", interface)
+    undo: tuple[str, ...] = ("ip", "neigh", "del", peer, "dev", interface)
+    if permanent and old:
+        undo = ("ip", "neigh", "replace", peer, "lladdr", old, "nud", "permanent", "dev", interface)
+    commands.change(new, undo)
+
+
+def set_route(
+    commands: ChangingCommands, family: Sequence[str], wanted: Sequence[str], before: str, options: Sequence[str] = ()
+) -> None:
+    """Set the route *wanted* (in the words of ``ip route show``); *options*: words that only setting it needs.
+
+    *family*: options of ``ip``. *before*: ``ip route show`` of the destination, in the same table.
+    """
+    old = route_rows(before)
+    if any(row[: len(wanted)] == list(wanted) for row in old):
+        return
+    undo = ("ip", *family, "route", "del", *wanted, *options)
+    # a route with another metric stays beside the new one
+    if replaced := replaced_rows(old, "-6" in family):
+        table = options[options.index("table") :] if "table" in options else ()
+        undo = ("ip", *family, "route", "replace", *replaced[0], *table)
+    commands.change(("ip", *family, "route", "replace", *wanted, *options), undo)
+
+
+def set_sysctl(
+    commands: ChangingCommands, key: str, value: str, notes: list[str], also_reset: re.Pattern[str] | None = None
+) -> None:
+    """Set *key* (separated by ``/``: names of interfaces have dots) to *value*; *notes* receives the change.
+
+    *also_reset*: assignments, as ``net/ipv4/conf/eth1/forwarding=1``, that the kernel undoes when *key* is put back.
+    """
+    before = _value_of(commands, key)
+    if before != value:
+        others = _assignments(commands.run("sysctl", "/".join(key.split("/")[:2]) + "/conf")) if also_reset else ()
+        again = (other for other in others if also_reset and also_reset.fullmatch(other))
+        commands.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}", *again))
+        notes.append(f"{key} set from {before} to {value} for the test")
+
+
+def link_names(commands: ChangingCommands) -> tuple[str, ...]:
+    """Return the names of all interfaces."""
+    return tuple(re.findall(r"^\d+: ([^:@\s]+)", commands.run("ip", "-o", "link", "show"), re.MULTILINE))
+
+
+def set_forwarding(commands: ChangingCommands, key: str, notes: list[str]) -> None:
+    """Let the router forward: *key* is the switch of all its interfaces, of IPv4 or IPv6.
+
+    Switched off again it would leave no interface that forwards, and redirects taken, whatever was there before
+    (Linux, Documentation/networking/ip-sysctl.rst: ``ip_forward``).
+    """
+    if _value_of(commands, key) == "0":
+        _switch_lro_off(commands, notes)
+    set_sysctl(
+        commands, key, "1", notes, re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
+    )
+
+
+def _switch_lro_off(commands: ChangingCommands, notes: list[str]) -> None:
+    """As the kernel does on all interfaces when it begins to forward, but so that it is undone.
+
+    It leaves them so when it forwards no longer (Linux, net/ipv4/devinet.c: ``inet_forward_change``).
+    """
+    names = link_names(commands)
+    # a router may lack ethtool, and an interface what it shows
+    shown = commands.run_all({name: ("ethtool", "-k", name) for name in names}, optional=names)
+    for name, text in shown.items():
+        if text and parse_linux_offload(text, "lro") == "on":
+            # a card that keeps it keeps it from the kernel, too
+            with contextlib.suppress(CommandRefused):
+                commands.change(("ethtool", "-K", name, "lro", "off"), ("ethtool", "-K", name, "lro", "on"))
+                notes.append(f"{name}: lro switched off for the test, as the kernel does where it forwards")
+
+
+def _value_of(commands: ChangingCommands, key: str) -> str:
+    value = commands.run("sysctl", "-n", key).strip()
+    if not re.fullmatch(r"-?\d+", value):
+        raise TestbedError(f"'sysctl -n {key}' was not understood: '{value}'")
+    return value
+
+
+def _assignments(shown: str) -> Iterator[str]:
+    """``net.ipv4.conf.eth1/5.forwarding = 1`` as ``net/ipv4/conf/eth1.5/forwarding=1``."""
+    for line in shown.splitlines():
+        name, _, value = line.partition(" = ")
+        yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"

@@ -9,10 +9,9 @@ import re
 from collections.abc import Sequence
 
 from ..core.neighbours import NeighbourEntry
-from .base import Side
+from .base import Side, validated_interface
 from .shell_commands import ShellCommands
 from .shell_output import parser
-from .sides import validated_interface
 from .vpp_output import parse_neighbours
 
 Entry = tuple[str, str, bool | None]

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
-from ..core.under_load import SampledStacks
+from ..core.traffic.frame_kinds import FrameKind, NotForwarded
+from ..core.traffic.profiles import LABEL_STEP
 from ..errors import TestbedError
-from ..platforms import CommandPair, Tuning
-from .base import Shell, Side
+from ..platforms import CommandPair
+from .base import Router, Shell, Side, validated_interface
 from .change_journal import ChangeJournal
 from .changes import Change
 from .changing_commands import ChangingCommands
 from .shell_commands import EXCHANGE_LIMIT
-from .sides import validated_interface
 
 
-class ShellRouter:
+class ShellRouter(Router):
     """The common part of all routers. *interfaces*: those under test, which must exist; *limit*: s per exchange."""
 
     def __init__(
@@ -52,27 +51,10 @@ class ShellRouter:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
         return tuple(self._notes)
 
-    def tune(self, tuning: Tuning) -> None:
-        """Nothing, unless a subclass has it: other platforms' files have no ``tuning``."""
-
-    def sample_stacks(self, seconds: float) -> SampledStacks:
-        """Nothing, unless a subclass knows how."""
-        return SampledStacks(seconds, why="it is not known how to sample stacks there")
-
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""
-        raise TestbedError(
-            "the testbed file has 'set_up', and only Linux, VPP and FreeBSD can be set up from here for IPv6, tags or"
-            " labels; set the router up by hand and remove the key"
-        )
-
     @property
     def not_forwarded(self) -> NotForwarded:
         """Frames that :meth:`configure_frames` could not configure, and why."""
         return self._not_forwarded
-
-    def clear(self) -> None:
-        """Nothing, unless a subclass can reset counters: readers use differences."""
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
         for name in self._interfaces:
@@ -81,10 +63,6 @@ class ShellRouter:
                     f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
                     f" platform's file{hint}"
                 )
-
-    def boot_id(self) -> str:
-        """None, unless a subclass has it."""
-        return ""
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made."""
@@ -120,3 +98,45 @@ class ShellRouter:
         self._notes.clear()
         self._not_forwarded = {}
         self._commands.forget_changes()
+
+
+class FrameSetup:
+    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives changes and what is missing."""
+
+    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
+        self._commands, self._sides, self._notes = commands, sides, notes
+        self._not_forwarded: dict[frozenset[FrameKind], str] = {}
+
+    def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:
+        self._not_forwarded[frozenset(kinds)] = reason
+        self._notes.append(f"not set up for {' with '.join(kinds)}: {reason}")
+
+
+def labels_by_side(pairs: Sequence[tuple[int, int]], sides: int) -> list[tuple[int, ...]]:
+    """The labels that leave by each of so many *sides*; *pairs*: a label of the first and of the second direction.
+
+    Each pair of sides has its own labels: those of the first direction leave by the second side. Raises TestbedError if
+    a label would have to leave by two.
+    """
+    ahead, back = zip(*pairs, strict=True)
+    exits = [
+        tuple(dict.fromkeys(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back)))
+        for index in range(sides)
+    ]
+    used = [label for labels in exits for label in labels]
+    both = sorted(label for label in set(used) if used.count(label) > 1)
+    if both:
+        hint = f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
+        raise TestbedError(
+            f"label {both[0]} is among the words' 'labels' and 'labels_back'{hint}, and a router forwards each label in"
+            " one direction only; expected different labels"
+        )
+    return exits
+
+
+def one_label_table(system: str) -> str:
+    """Why labelled frames with tags are not forwarded."""
+    return (
+        f"{system} has one label table for all its interfaces, and would forward labelled frames without the tags that"
+        " they arrived with"
+    )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import TestbedError
 from ..platforms import Tuning
+from .changes import parse_current, parse_freebsd_offloads, parse_linux_offload
 from .changing_commands import ChangingCommands
-from .configured_output import parse_current, parse_freebsd_offloads, parse_linux_offload
 from .shell_output import first_line
 
 

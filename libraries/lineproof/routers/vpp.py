@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from ..core.causes import unsent_by_interface
+from ..core.causes import Cause, Role, Stage, unsent_by_interface
 from ..core.neighbours import NeighbourEntry
-from ..core.router_facts import RouterFacts
-from ..core.telemetry import Telemetry
-from ..core.traffic.frame_kinds import FrameKinds
-from ..core.under_load import RouterLoad, SampledStacks
+from ..core.packet_cost import is_input, packet_costs
+from ..core.pause_names import Pauses, pauses_of
+from ..core.router_facts import NicFacts, Placement, RouterFacts
+from ..core.telemetry import NodeRuntime, Telemetry
+from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
+from ..core.under_load import NodeLoad, QueueLoad, RouterLoad, SampledStacks, WorkerLoad, per_second
 from ..errors import TestbedError
-from .base import Side
-from .fact_reading import Answers, linux_boot_id
+from .base import Side, validated_side
+from .fact_reading import Answers, counted, linux_boot_id, matched, rows_of_files, without_missing
+from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
+from .linux_load import THROTTLES, throttling
 from .neighbours import vpp_neighbours
-from .shell_router import ShellRouter
-from .sides import validated_side
+from .shell_output import counter_value, parser
+from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
 from .stacks import perf_stacks
-from .vpp_facts import parse_hardware_errors, parse_hardware_pauses, read_vpp_facts
-from .vpp_frames import VppFrameSetup
-from .vpp_load import vpp_load
-from .vpp_losses import vpp_causes
+from .vpp_losses import FREE_BUFFERS, parse_buffers, vpp_causes
 from .vpp_output import (
+    ThreadRuntime,
     has_route,
     parse_addresses,
     parse_clock,
@@ -33,6 +36,7 @@ from .vpp_output import (
     parse_neighbours,
     parse_runtime,
     parse_version,
+    refusal_by_vpp,
     strip_banner,
 )
 
@@ -159,3 +163,451 @@ class Vpp(ShellRouter):
             causes=causes,
             pauses=parse_hardware_pauses(output["vppctl show hardware-interfaces"]),
         )
+
+
+FIRST_TABLE = 29700
+"""Routing tables of the first stack of tags, and the number of its sub-interfaces; the next stack has the next one."""
+
+_TAGS = {0x8100: "dot1q", 0x88A8: "dot1ad"}
+
+
+class VppFrameSetup(FrameSetup):
+    """Sets VPP up for IPv6, tagged and labelled frames. Every command was tried with VPP v26.10.
+
+    IPv6: enabled on each side without router advertisements, a static neighbour and a route; no address. Tags: on each
+    side a sub-interface for each stack of tags, with routing tables of its own, so that tagged frames leave tagged.
+    Labels: each is swapped for itself, towards the side that its direction leads to.
+    """
+
+    _neighbours: frozenset[tuple[str, str, str, bool]] = frozenset()
+
+    def configure(self, frames: FrameKinds) -> NotForwarded:
+        """Configure everything that VPP can; return what it cannot, and why."""
+        self._neighbours = parse_neighbours(self._show("ip", "neighbors"))
+        if frames.prefixes:
+            for side in self._sides:
+                self._add_ipv6(side, side.interface, frames.prefixes, None)
+        for table, stack in enumerate(frames.tags, FIRST_TABLE):
+            self._add_stack(table, stack, frames.prefixes)
+        if frames.labels:
+            self._add_labels(frames.labels)
+        if frames.tags and frames.labels:
+            self._mark_not_forwarded(one_label_table("VPP, as it is set up here,"), "vlan", "mpls")
+        return self._not_forwarded
+
+    # -- IPv6 and tags -------------------------------------------------------------------------------------------------
+
+    def _add_ipv6(self, side: Side, name: str, prefixes: tuple[str, ...], table: int | None) -> None:
+        fresh = table is not None and self._commands.rehearsing
+        if fresh or "IP6 disabled" in self._show("ip6", "interface", name):
+            self._change(f"enable ip6 interface {name}", f"disable ip6 interface {name}")
+            # VPP would send router advertisements
+            self._change(f"ip6 nd {name} ra-suppress", f"ip6 nd {name} no ra-suppress")
+        for prefix in prefixes:
+            network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
+            self._add_neighbour(name, peer, side.peer_mac)
+            self._add_route("ip6", network, peer, name, table)
+
+    def _add_stack(self, table: int, stack: Sequence[tuple[int, int]], prefixes: tuple[str, ...]) -> None:
+        if len(stack) > 2 or any(kind != 0x8100 for kind, _ in stack[1:]):
+            self._mark_not_forwarded("VPP matches at most two tags, the inner one of 802.1Q", "vlan")
+            return
+        families = ("ip", "ip6") if prefixes else ("ip",)
+        up, addresses = parse_addresses(self._show("interface", "address"))
+        for family in families:
+            if f"table_id:{table} " not in self._show(family, "table"):
+                self._change(f"{family} table add {table}", f"{family} table del {table}")
+        for side in self._sides:
+            name = f"{side.interface}.{table}"
+            if name not in up:
+                self._create(side.interface, name, table, stack)
+                for family in families:
+                    words = f"set interface {family} table {name}"
+                    self._change(f"{words} {table}", f"{words} 0")
+            if not up.get(name):
+                self._change(f"set interface state {name} up", f"set interface state {name} down")
+            if (name, side.address) not in addresses:
+                # without an address it takes no IPv4; in a table of its own it may be the same one
+                address = f"{name} {side.address}"
+                self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
+            self._add_neighbour(name, side.peer, side.peer_mac)
+            self._add_route("ip", side.network, side.peer, name, table)
+            if prefixes:
+                self._add_ipv6(side, name, prefixes, table)
+
+    def _create(self, link: str, name: str, number: int, stack: Sequence[tuple[int, int]]) -> None:
+        (kind, vlan), *inner = stack
+        tags = f"{_TAGS[kind]} {vlan}" + "".join(f" inner-dot1q {inner_vlan}" for _, inner_vlan in inner)
+        command = f"create sub-interfaces {link} {number} {tags} exact-match"
+        # it prints the new name, so that its output says only here whether it failed
+        self._commands.change(("vppctl", *command.split()), ("vppctl", "delete", "sub-interface", name))
+        if not self._commands.rehearsing and name not in parse_addresses(self._show("interface", "address"))[0]:
+            raise TestbedError(
+                f"VPP did not make {name} for {tags} ('{command}'): another sub-interface of {link} may have these"
+                " tags; remove it, or leave 'vlan' out of 'set_up' in the testbed's file"
+            )
+
+    # -- labels --------------------------------------------------------------------------------------------------------
+
+    def _add_labels(self, pairs: Sequence[tuple[int, int]]) -> None:
+        exits = labels_by_side(pairs, len(self._sides))
+        if "MPLS-VRF:0" not in self._show("mpls", "fib", str(pairs[0][0])):
+            self._change("mpls table add 0", "mpls table del 0")
+        enabled = set(re.findall(r"^(\S+)\s*$", self._show("mpls", "interface"), re.MULTILINE))
+        for side in self._sides:
+            if side.interface not in enabled:
+                words = f"set interface mpls {side.interface}"
+                self._change(f"{words} enable", f"{words} disable")
+        for side, labels in zip(self._sides, exits, strict=True):
+            for label in labels:
+                shown = self._show("mpls", "fib", str(label))
+                for bottom in ("eos", "non-eos"):
+                    if not _has_label(shown, label, bottom, side):
+                        row = f"{bottom} {label} via {side.peer} {side.interface} out-labels {label}"
+                        self._change(f"mpls local-label add {row}", f"mpls local-label del {row}")
+
+    # -- neighbours and routes -----------------------------------------------------------------------------------------
+
+    def _add_neighbour(self, name: str, peer: str, mac: str) -> None:
+        if (name, peer, mac, True) in self._neighbours:
+            return
+        before = next((row[2] for row in self._neighbours if row[:2] == (name, peer) and row[3]), None)
+        undo = f"{name} {peer} {before} static" if before else f"del {name} {peer} {mac}"
+        self._change(f"set ip neighbor {name} {peer} {mac} static", f"set ip neighbor {undo}")
+
+    def _add_route(self, family: str, network: str, peer: str, name: str, table: int | None) -> None:
+        within = ("table", str(table)) if table else ()
+        shown = "" if within and self._commands.rehearsing else self._show(family, "fib", *within, network)
+        if not has_route(shown, network, peer, table or 0):
+            row = " ".join((network, *within, "via", peer, name))
+            self._change(f"ip route add {row}", f"ip route del {row}")
+
+    def _show(self, *words: str) -> str:
+        return self._commands.run("vppctl", "show", *words)
+
+    def _change(self, command: str, undo: str) -> None:
+        self._commands.change(("vppctl", *command.split()), ("vppctl", *undo.split()), silent=True)
+
+
+def _has_label(shown: str, label: int, bottom: str, side: Side) -> bool:
+    """Whether ``show mpls fib LABEL`` has this label, of the bottom of the stack or not, towards the side's peer."""
+    kind = {"eos": "eos", "non-eos": "neos"}[bottom]
+    for block in re.split(r"^(?=\d+:)", shown, flags=re.MULTILINE):
+        if block.startswith(f"{label}:{kind}/"):
+            return f"{side.peer} {side.interface}" in block and f"labels:[[{label} " in block
+    return False
+
+
+T = TypeVar("T")
+
+_TWICE = ("clock", "errors", "interface", "hardware-interfaces")
+_ONCE = ("cpu", "interface rx-placement", "buffers", "runtime")
+_XSTAT = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$", re.MULTILINE)
+
+
+def vpp_load(
+    answers: Answers, interfaces: Sequence[str], clear: Callable[[], None], wait: Callable[[], None]
+) -> RouterLoad:
+    """Return what VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``.
+
+    The share of a core is cycles by its clock (``show cpu``). An input node's cycles are also those of polling empty
+    queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at most loads.
+    """
+    first = answers.ask(THROTTLES, *(("vppctl", "show", *name.split()) for name in _TWICE))
+    cleared = True
+    try:
+        clear()
+    except TestbedError as error:
+        answers.unread["vppctl clear runtime"], cleared = str(error), False
+    wait()
+    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))), THROTTLES)
+
+    def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
+        command = f"vppctl show {name}"
+        try:
+            return parse(output[command]) if output[command] else None
+        except TestbedError as error:
+            answers.unread[command] = str(error)
+            return None
+
+    clocks = [of(output, "clock", parse_clock) for output in (first, last)]
+    seconds = clocks[1] - clocks[0] if clocks[0] is not None and clocks[1] is not None else None
+    if seconds is not None and seconds <= 0:  # VPP was started again
+        seconds = None
+    counters: dict[str, float] = {}
+    errors = [of(output, "errors", parse_errors) or {} for output in (first, last)]
+    # a reason that did not occur before is not shown
+    counters |= per_second(
+        {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
+    )
+    counters |= throttling(answers, first, last, seconds)
+    rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
+    if rows[0] is not None and rows[1] is not None:
+        for name in interfaces:
+            old, new = rows[0].get(name, {}), rows[1].get(name, {})
+            rates = per_second({**dict.fromkeys(new, 0), **old}, new, seconds)
+            counters |= {f"{key} at {name}": rate for key, rate in rates.items()}
+    hertz = clock_hz(of(last, "cpu", strip_banner) or "")
+    blocks = (of(last, "runtime", parse_runtime) or ()) if cleared else ()
+    workers = tuple(found for block in blocks if (found := worker_load(block, hertz)) is not None)
+    placement = of(last, "interface rx-placement", lambda text: parse_placement(strip_banner(text))) or ()
+    cards = [
+        of(output, "hardware-interfaces", lambda text: parse_hardware(strip_banner(text))) for output in (first, last)
+    ]
+    return RouterLoad(
+        workers=workers,
+        queues=queue_loads(placement, interfaces, workers, cards[0] or {}, cards[1] or {}, seconds),
+        raw={command: text for command, text in last.items() if text},
+        seconds=seconds,
+        counters=counters,
+        condition={
+            f"{FREE_BUFFERS}{pool.name}": f"{pool.available} of {pool.total}, {pool.cached} more in threads' caches"
+            for pool in of(last, "buffers", lambda text: tuple(parse_buffers(strip_banner(text)))) or ()
+        },
+        unread=answers.unread,
+    )
+
+
+def clock_hz(text: str) -> float | None:
+    """``show cpu``: the frequency of the clock that VPP counts cycles by."""
+    found = matched(r"^Base frequency: +(\d+\.\d+) GHz", text)
+    return float(found) * 1e9 or None if found else None
+
+
+def worker_load(block: ThreadRuntime, hertz: float | None) -> WorkerLoad | None:
+    """A thread's block of ``show runtime``; None for a main thread that handled no frames."""
+    seconds = block.seconds
+    handled = [node for node in block.nodes if node.vectors > 0]
+    if not block.thread.startswith("vpp_wk") and not handled:
+        return None
+    if seconds <= 0:
+        return WorkerLoad(block.thread)
+    inputs = [node for node in block.nodes if is_input(node)]
+    costs = packet_costs(Telemetry(None, {}, runtime=block.nodes))
+    cost = costs[0] if costs else None
+    busy = None
+    if hertz:
+        graph_calls = max((node.calls for node in handled if not is_input(node)), default=0)
+        cycles = sum(node.clocks * node.vectors for node in handled if not is_input(node))
+        for node in inputs:
+            if node.vectors and node.calls:
+                cycles += node.clocks * node.vectors * min(1.0, graph_calls / node.calls)
+        busy = min(1.0, cycles / (hertz * seconds))
+    return WorkerLoad(
+        block.thread,
+        busy,
+        sum(node.vectors for node in inputs) / seconds,
+        cost.vectors_per_call if cost else None,
+        cost.total if cost else None,
+        tuple(sorted((_node(node, seconds, hertz) for node in handled), key=lambda node: -(node.share or 0.0))),
+    )
+
+
+def _node(node: NodeRuntime, seconds: float, hertz: float | None) -> NodeLoad:
+    share = min(1.0, node.clocks * node.vectors / (hertz * seconds)) if hertz else None
+    return NodeLoad(node.name, node.vectors / seconds, node.clocks, node.vectors_per_call, share)
+
+
+def queue_loads(
+    placement: Sequence[Placement],
+    interfaces: Sequence[str],
+    workers: Sequence[WorkerLoad],
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    seconds: float | None,
+) -> tuple[QueueLoad, ...]:
+    """Frames of each queue as its card counts them (DPDK).
+
+    Of another card: those of its worker, if that serves no other queue; none, if the worker received none.
+    """
+    of_worker = {worker.thread: worker.packets_per_s for worker in workers}
+    served = [row.worker for row in placement]
+    found = []
+    for row in placement:
+        if row.interface not in interfaces:
+            continue
+        rates = _card_rates(before.get(row.interface, ""), after.get(row.interface, ""), seconds)
+        alone = of_worker.get(row.worker)
+        if alone and served.count(row.worker) > 1:
+            alone = None
+        packets = rates.get(f"{row.queue} packets", alone)
+        found.append(QueueLoad(row.interface, row.queue, row.worker, packets, rates.get(f"{row.queue} errors")))
+    return tuple(found)
+
+
+def _card_rates(before: str, after: str, seconds: float | None) -> dict[str, float]:
+    # the card's zeros are not shown
+    old, new = ({f"{row[1]} {row[2]}": int(row[3]) for row in _XSTAT.finditer(text)} for text in (before, after))
+    return per_second({**dict.fromkeys(new, 0), **old}, new, seconds) if before else {}
+
+
+_SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
+_THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
+_QUEUE = re.compile(r"^\s+(\S.*?) queue (\d{1,6}) \((\S+)\)\s*$")
+_DAMAGED = re.compile(r"rx_\w*(?:crc|symbol|illegal_byte|align)\w*")
+_EXTENDED = re.compile(r"^\s+(\w+)\s+(\d+)$", re.MULTILINE)
+_BLOCK = re.compile(r"^(?P<name>\S.*?)\s+\d+\s+(?:up|down|unknown)\s+(?P<hardware>\S.*?)\s*$")
+
+
+def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
+    """The facts of a VPP router. ``workers``: its worker threads; the main thread is one where there is no other."""
+    commands = {name: ("vppctl", "show", *name.split()) for name in _SHOW}
+    output = answers.ask(*commands.values())
+
+    def shown(name: str) -> str:
+        try:
+            text = strip_banner(output[" ".join(commands[name])])
+        except TestbedError as error:
+            answers.unread[" ".join(commands[name])] = str(error)
+            return ""
+        if refused := refusal_by_vpp(" ".join(commands[name]), text):
+            answers.unread[" ".join(commands[name])] = refused
+            return ""
+        return text
+
+    machine = read_machine(answers)
+    cards = parse_hardware(shown("hardware-interfaces"))
+    placement = parse_placement(shown("interface rx-placement"))
+    threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown("threads"), re.MULTILINE)
+    workers = sum(name.startswith("vpp_wk") for name in threads)
+    addresses = {name: found for name in interfaces if (found := pci_address(cards.get(name, "")))}
+    files = _link_files(answers, addresses)
+    queues = {name: sum(row.interface == name for row in placement) for name in interfaces}
+    facts = machine_facts(
+        machine,
+        version=matched(r"\bvpp (v?\S+)", shown("version")),
+        nics=tuple(
+            replace(
+                parse_card(name, cards.get(name, ""), _files_of(files, addresses.get(name))),
+                pci_address=addresses.get(name),
+                model=pci_model(machine["lspci -D"], addresses.get(name)) or _hardware_name(cards.get(name, "")),
+                rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", cards.get(name, "")),
+            )
+            for name in interfaces
+        ),
+        workers=(workers or 1) if threads else None,
+        placement=tuple(row for row in placement if row.interface in interfaces),
+        routes=parse_fib_summary(shown("ip fib summary")),
+        unread=answers.unread,
+    )
+    other = without_missing(
+        {
+            "TSC": matched(r"^Base frequency: +(.+)", shown("cpu")),
+            "buffers": "; ".join(
+                f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers"))
+            ),
+        }
+    )
+    cpu = matched(r"^Model name: +(.+)", shown("cpu"))
+    return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **other})
+
+
+def parse_placement(text: str) -> tuple[Placement, ...]:
+    """``show interface rx-placement``: each queue and the thread that serves it."""
+    found: list[Placement] = []
+    thread = ""
+    for line in text.splitlines():
+        if head := _THREAD.match(line):
+            thread = head[2]
+        elif (row := _QUEUE.match(line)) and thread:
+            found.append(Placement(row[1], int(row[2]), thread))
+    return tuple(found)
+
+
+def parse_hardware(text: str) -> Mapping[str, str]:
+    """``show hardware-interfaces``: the block of text of each interface, by its name."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if head := _BLOCK.match(line):
+            # a long name is cut in the first column, and whole in the last
+            name = head["hardware"]
+            found.setdefault(name, "")
+        elif name and (not line or line[0].isspace()):
+            found[name] += f"{line}\n"
+        else:
+            name = ""
+    return found
+
+
+@parser("'vppctl show hardware-interfaces'")
+def parse_hardware_pauses(text: str) -> Mapping[str, Pauses]:
+    """``show hardware-interfaces``: by interface the pause frames in its extended counters, of which 0 is not shown."""
+    return {
+        name: pauses_of({row[1]: counter_value(row[2]) for row in _EXTENDED.finditer(block)})
+        for name, block in parse_hardware(strip_banner(text)).items()
+    }
+
+
+@parser("'vppctl show hardware-interfaces'")
+def parse_hardware_errors(text: str) -> tuple[Cause, ...]:
+    """``show hardware-interfaces``: receive errors among its extended counters, which ``rx-error`` counts together."""
+    meaning = "its card took them for damaged: look at cable and transceivers"
+    return tuple(
+        Cause(Stage.ARRIVING, row[1], name, counter_value(row[2]), Role.REASON, meaning)
+        for name, block in parse_hardware(strip_banner(text)).items()
+        for row in _EXTENDED.finditer(block)
+        if _DAMAGED.fullmatch(row[1])
+    )
+
+
+def pci_address(block: str) -> str | None:
+    """The address of a card of DPDK, as ``/sys`` writes it: VPP prints ``0000:03:00.00``."""
+    found = re.search(r"^\s+pci: .*\baddress ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\.0?([0-7])\b", block, re.MULTILINE)
+    return f"{found[1]}.{found[2]}" if found else None
+
+
+def parse_card(interface: str, block: str, link: Mapping[str, str]) -> NicFacts:
+    """The card of *interface* from its *block* of ``show hardware-interfaces``, and its PCIe *link* files.
+
+    ``rss_fields`` are DPDK's kinds of packets, as ``ipv4-tcp``.
+    """
+    rx, tx = (counted(rf"^\s+{side}: queues \d+ \(max \d+\), desc (\d+)", block) for side in ("rx", "tx"))
+    rss, offloads = _words(block, "rss active"), _words(block, "rx offload active")
+    numa = counted(r"^\s+pci: .*\bnuma (\d+)", block)
+    return with_pcie(
+        NicFacts(
+            interface=interface,
+            driver=matched(r"^  \S.*\((\w+)\)\s*$", block),
+            ring_rx=rx,
+            ring_tx=tx,
+            numa_node=counted(r"^(\d+)$", link.get("numa_node", "")) if link else numa,
+            rss_fields=rss,
+            offloads=offloads,
+        ),
+        link,
+    )
+
+
+def _words(block: str, title: str) -> tuple[str, ...] | None:
+    """The words after *title* and a colon; they go on in lines that are indented further."""
+    found = re.search(
+        rf"^(?P<indent> +){title}: *(?P<words>[^\n]*(?:\n(?P=indent) {{4,}}\S[^:\n]*$)*)", block, re.MULTILINE
+    )
+    if not found:
+        return None
+    words = tuple(found["words"].split())
+    return () if words == ("none",) else words or None
+
+
+def _hardware_name(block: str) -> str | None:
+    """The line below the MAC address, as ``Intel X553``."""
+    name = matched(r"^  Ethernet address [^\n]*\n  (\S[^\n]*)$", block)
+    return re.sub(r" *\(\w+\)$", "", name) if name else None
+
+
+def parse_fib_summary(text: str) -> int | None:
+    """``show ip fib summary``: the prefixes of the first table."""
+    table = text.partition("Prefix length")[2].partition("fib_index:")[0]
+    rows = re.findall(r"^\s+\d{1,2}\s+(\d{1,12})\s*$", table, re.MULTILINE)
+    return sum(map(int, rows)) if rows else None
+
+
+def _link_files(answers: Answers, addresses: Mapping[str, str]) -> Mapping[str, str]:
+    files = [f"/sys/bus/pci/devices/{address}/{name}" for address in addresses.values() for name in LINK_FILES]
+    return rows_of_files("".join(answers.ask(("grep", "-sH", ".", *files)).values())) if files else {}
+
+
+def _files_of(files: Mapping[str, str], address: str | None) -> dict[str, str]:
+    start = f"/sys/bus/pci/devices/{address}/"
+    return {path.removeprefix(start): text for path, text in files.items() if path.startswith(start)}

@@ -172,27 +172,6 @@ class Characteriser:
             results.append(replace(measured, directions=directions))
         return tuple(results)
 
-    def scale_flows(
-        self,
-        words: str,
-        flows: Sequence[int],
-        relative_width: float = RELATIVE_WIDTH,
-        deadline: Deadline | None = None,
-    ) -> ScalingResult:
-        """A search for each number of *flows*; *words* without flows."""
-        return self.scale("flows", flows, lambda number: f"{words} {_flow_words(number)}", relative_width, deadline)
-
-    def scale_sizes(
-        self,
-        words: str,
-        sizes: Sequence[int],
-        relative_width: float = RELATIVE_WIDTH,
-        deadline: Deadline | None = None,
-    ) -> ScalingResult:
-        """A search for each frame size (bytes with FCS); *words* without a size."""
-        axis = "frame size [bytes with FCS]"
-        return self.scale(axis, sizes, lambda size: f"{size}b {words}", relative_width, deadline)
-
     def scale(
         self,
         axis: str,
@@ -285,5 +264,6 @@ class Characteriser:
         return measure
 
 
-def _flow_words(number: int) -> str:
+def flow_words(number: int) -> str:
+    """Return *number* of flows as a word of traffic."""
     return "1-flow" if number == 1 else f"{number}-flows"

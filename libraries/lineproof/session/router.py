@@ -17,12 +17,12 @@ from ..generators.base import GeneratorPort
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
 from ..routers.black_box import no_shell
-from ..routers.change_journal import ChangeJournal, Leftover, look, look_elsewhere
+from ..routers.change_journal import ChangeJournal, Leftover, Occasion, look, look_elsewhere
 from ..routers.changes import Change
+from ..routers.changing_commands import ChangingCommands
 from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
 from ..routers.link_state import LinkState, moves_link, read_link_states
-from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
@@ -32,7 +32,6 @@ from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..units import si
 from .generator import GeneratorConnection
-from .leftovers import undo_leftover
 from .links import LinkWait, ipv6_entries, ipv6_sides
 from .plan import Plan
 from .router_watch import RouterWatch
@@ -279,9 +278,8 @@ class RouterConnection:
         """
         if not self.journal_name:
             return ()
-        file, known = self.plan.command_file, self.plan.study_commands
-        own = look(self.journal_name, file, known)
-        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys(), file, known))
+        own = look(self.journal_name)
+        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys()))
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
@@ -301,15 +299,15 @@ class RouterConnection:
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
         """Its journal, after what earlier runs have left is undone, at whatever address, and a sentence about that."""
-        file, known = self.plan.command_file, self.plan.study_commands
-        journal = ChangeJournal.claim(self.journal_name, file, now.host_key, known)
+        file = self.plan.command_file
+        journal = ChangeJournal.claim(self.journal_name, now.host_key)
         try:
             limit = EXCHANGE_LIMIT if file is None else file.limit
             sudo = self.testbed.facts.router.sudo
             said = [undo_leftover(journal, self.shell, sudo, now, limit, asked)]
-            for found in look_elsewhere(self.journal_name, (now.host_key,), file, known):
+            for found in look_elsewhere(self.journal_name, (now.host_key,)):
                 if found.occasion:
-                    with closing(ChangeJournal.claim(found.occasion.router, file, pairs=known)) as elsewhere:
+                    with closing(ChangeJournal.claim(found.occasion.router)) as elsewhere:
                         said.append(undo_leftover(elsewhere, self.shell, sudo, now, limit, asked))
             return journal, "; ".join(filter(None, said))
         except BaseException:
@@ -463,3 +461,78 @@ def await_links(links: LinkWait, states: Callable[[], tuple[LinkState, ...]], ge
     links.await_both(ports, read, dict(zip(facts.generator.ports, names, strict=True)))
     generator.check_links()
     return note_line_rate(last, generator)
+
+
+SAVED_FOR = 3600.0
+"""Seconds for which a configuration that a run has saved is loaded again at the next start, without a question."""
+
+
+def leftover_text(found: Leftover) -> str:
+    """Return what is on the router, and the commands that undo it, in their order. *found* has changes."""
+    undos = "; ".join(f"'{change.undo_text}'" for change in reversed(found.changes))
+    count = len(found.changes)
+    return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
+
+
+def undo_leftover(
+    journal: ChangeJournal,
+    shell: Shell,
+    sudo: bool,
+    now: Occasion,
+    limit: float = EXCHANGE_LIMIT,
+    asked: bool = False,
+) -> str:
+    """Undo what *journal* has of an earlier run through *shell*; returns a sentence, "" if there is nothing.
+
+    *limit*: s that a command may take. *asked*: a person asked for it; else a saved configuration that is older than
+    :data:`SAVED_FOR` is not loaded, because others may have configured the router since, nor one that would go over
+    what they certainly have.
+
+    Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
+    Raises TestbedError if something stays on the router, or it is not the one that was changed by its host key or
+    ``shell``.
+    """
+    found, before = journal.leftover, journal.occasion
+    if not found.changes or before is None:
+        return ""
+    text = leftover_text(found)
+    if before.host_key != now.host_key:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router} with the host key {before.host_key}, and the"
+            f" one there now has {now.host_key}; if it is the same router, undo them by hand; then remove {found.path}"
+        )
+    restarted = before.restarted_since(now)
+    if restarted:
+        journal.forget()
+        return f"the router has restarted since, and with that lost {text}, left by an earlier run"
+    if before.kind != now.kind:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router}, which was 'shell:"
+            f" {before.kind}' by its platform's file, and now is 'shell: {now.kind}'; run 'lineproof restore' with a"
+            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {found.path}"
+        )
+    if restarted is None and not asked:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router}; it cannot be told whether the router has"
+            " restarted since, and with that lost them: its uptime and the clock of this machine, which may have"
+            " restarted too, do not agree; look at it, then 'lineproof restore' undoes them; or remove"
+            f" {found.path} if they are gone"
+        )
+    age = now.since - before.since
+    if not asked and any(change.whole for change in found.changes) and not 0 <= age <= SAVED_FOR:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router}; that loads a configuration saved"
+            f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'lineproof restore'"
+            f" loads it; or undo the changes by hand and remove {found.path}"
+        )
+    commands = ChangingCommands(shell, limit, sudo)
+    commands.keep_journal(journal)
+    try:
+        kept = commands.restore(over=asked)
+    except TestbedError as error:
+        raise TestbedError(
+            f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
+            f" again at the next start; if you undid them by hand, remove {found.path}"
+        ) from None
+    name = "" if before.router == now.router else f" at {before.router}"
+    return f"undid {text}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"

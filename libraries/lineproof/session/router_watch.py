@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..core.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Router, Side
-from ..routers.occasion import BOOT_TOLERANCE
+from ..routers.change_journal import BOOT_TOLERANCE
 
 
 class RouterRestarted(TestbedError):

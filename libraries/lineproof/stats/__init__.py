@@ -5,8 +5,7 @@ imported on first use, because the import takes about a second and most runs do 
 """
 
 from .comparison import Comparison, Method, RelativeChange, compare, dot_plot, holm_levels
-from .intervals import Interval, bootstrap_interval, interval, mean_interval, normality
-from .summary import VITALS_HEAD, Summary
+from .intervals import VITALS_HEAD, Interval, Summary, bootstrap_interval, interval, mean_interval, normality
 
 __all__ = [
     "VITALS_HEAD",

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from .comparison import Comparison, compare
-from .summary import check_sample
+from .intervals import check_sample
 
 LEAST_SEGMENT = 3
 """Values between two changes, at least: fewer show no spread worth the name."""

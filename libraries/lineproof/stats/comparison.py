@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .intervals import t_value
-from .summary import VITALS_HEAD, Summary, check_confidence, check_sample
+from .intervals import VITALS_HEAD, Summary, check_confidence, check_sample, t_value
 
 Method = Literal["welch", "pooled"]
 

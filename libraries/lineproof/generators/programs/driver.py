@@ -9,29 +9,159 @@ program takes the card from the kernel, the two programs count instead.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
+from typing import Annotated
 
+from pydantic import AfterValidator, Field
+
+from ...command_values import compiled
+from ...config import Config
 from ...core.foreign import Heard
 from ...core.live_traffic import LiveTraffic
 from ...core.step_down import StepDown
+from ...core.traffic.ip_header import ipv4_checksum
 from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
-from ..abilities import Abilities
+from ..abilities import WORDS, Abilities, listing
 from ..base import Direction, GeneratorPort, Probe
 from ..kinds import Lacks, refusal
 from ..site import Site
-from ..streams import profile_streams
-from .description import Description, PortChange, filled
-from .frame_list import config_line, listed_frames
-from .outcome import Counts, Sent, outcome_of
-from .port import COMMAND_LIMIT, COUNTERS, STOPPED, Port, Ran, order_together
+from ..streams import Stream, profile_streams
+from .port import COMMAND_LIMIT, COUNTERS, STOPPED, Counts, Port, Ran, Sent, order_together, outcome_of
+
+VALUES = {
+    "program": "its path on the host",
+    "interface": "of the port that the command is for",
+    "mac": "of the sending port",
+    "router_mac": 'that frames of the port go to; "": not known',
+    "link_wait": "the testbed's key, s",
+    "count": "frames, or datagrams, that a trial has of the flow",
+    "pps": "frames/s of the load",
+    "bits": "bit/s of the load, in frames without FCS",
+    "payload_bits": "bit/s of the flow's load, in payload of UDP",
+    "size": "bytes of a frame without FCS",
+    "longest": "bytes of the longest without FCS",
+    "length": "bytes of a datagram's payload",
+    "source": "the flow's IPv4 address",
+    "destination": "the flow's other IPv4 address",
+    "source_port": "the flow's UDP port",
+    "port": "the flow's other UDP port",
+    "own": "the IPv4 address of the flow's end at the port",
+    "far": "that of its other end",
+    "router": "the router's IPv4 address at the port",
+    "peer": "the port's own address and prefix length in the router's network",
+    "control": 'the interface that goes past the router; "": there is none',
+    "mtu": "bytes that the profile's fragments need",
+    "own_mtu": "bytes of the interface before",
+}
+"""The ``{names}`` in a command, and what each stands for."""
+
+BEYOND_PROGRAMS = ("own_frames", "latency", "capture", "live", "bursts", "own_counts", "promiscuous")
+"""The abilities that no program of a host has."""
+
+_NAME = re.compile(r"\{([a-z_]+)\}")
+
+
+def filled(command: str, values: Mapping[str, object]) -> str:
+    """Return *command* with *values* in place of its ``{names}``, each as one word of the shell."""
+    return _NAME.sub(lambda name: shlex.quote(str(values[name[1]])), command)
+
+
+def _checked_names(command: str) -> str:
+    if unknown := sorted(set(_NAME.findall(command)) - VALUES.keys()):
+        raise ValueError(f"'{{{unknown[0]}}}' stands for nothing; expected any of {', '.join(VALUES)}")
+    return command
+
+
+def _checked_report(pattern: str) -> str:
+    if "frames" not in compiled(pattern).groupindex:
+        raise ValueError("needs a group '(?P<frames>…)' around the number of frames")
+    return pattern
+
+
+def _checked_ability(name: str) -> str:
+    if name not in WORDS:
+        raise ValueError(f"'{name}' is no ability; expected any of {', '.join(WORDS)}")
+    return name
+
+
+Command = Annotated[str, Field(min_length=1), AfterValidator(_checked_names)]
+Report = Annotated[str, AfterValidator(_checked_report)]
+
+
+class PortChange(Config):
+    """A command that sets something on a port, and the one that undoes it when the port is given back."""
+
+    do: Command
+    undo: Command
+
+
+class Free(Config):
+    """A command that prints nothing if a port is free, and why it is not: ``but``, with ``{found}``."""
+
+    run: Command
+    but: str
+
+
+class Description(Config):
+    """A program that sends frames, as its YAML file says: its commands, its report, and what it can.
+
+    A command may have ``{names}`` of :data:`VALUES`. They are put into it here only, quoted for the shell of a port.
+
+    ``needs``: programs that the host must have, and Debian's package of each. ``version``: a command that prints it.
+    ``cannot``: abilities that it lacks beside :data:`BEYOND_PROGRAMS`; one that lacks ``flows`` is started once for
+    each of up to ``most_flows``, one that has them sends the list ``frames.cfg``, in trafgen's language. ``sockets``:
+    it sends from sockets, so that the kernel adds the headers, and its ports must be in different networks.
+    ``fragments``: the change that lets a port send the two sizes of a datagram in fragments.
+
+    ``free``: what must hold when a port is taken. Changes: ``prepare`` at both ends of each flow, ``pace`` before a
+    trial at the port that sends. ``receive``: a program at the other port, for which ``ready`` waits. ``send``: one
+    simple command, which ends when it has sent ``{count}``.
+
+    ``report``: an expression whose last match in the output of ``send`` has groups ``frames``, ``seconds`` and
+    ``bytes`` (without FCS). Without ``seconds`` the interface is watched for them; ``wrong_by``: s by which they may
+    be too long and too short. ``received``: the same of ``receive``; then the card is not the kernel's while they run,
+    and the programs count; else the interfaces do. ``failed``: an expression with the ``words`` of a failure.
+
+    ``greetings``: frames that each sending and receiving program sends of its own before a trial's first;
+    ``control_frames``: those that control it beside the trial's, where they pass the router.
+    """
+
+    program: str
+    about: str
+    needs: Mapping[str, str]
+    version: Command
+    cannot: tuple[Annotated[str, AfterValidator(_checked_ability)], ...] = ()
+    most_flows: int = 1
+    sockets: bool = False
+    fragments: PortChange | None = None
+    free: Free | None = None
+    prepare: tuple[PortChange, ...] = ()
+    pace: tuple[PortChange, ...] = ()
+    receive: Command | None = None
+    ready: Command = "true"
+    send: Command
+    report: Report
+    received: Report | None = None
+    failed: str | None = None
+    wrong_by: tuple[float, float] = (0.0, 0.0)
+    greetings: int = 0
+    control_frames: int = 0
+
+    @property
+    def abilities(self) -> Abilities:
+        """The abilities of the program."""
+        lacking = dict.fromkeys((*BEYOND_PROGRAMS, *self.cannot), False)
+        return Abilities(**lacking, most_flows=self.most_flows, fragments=self.fragments is not None)
+
 
 DRAIN = 2.0
 """Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
@@ -461,3 +591,42 @@ class ProgramGenerator:
 
 _FLOW = ("source", "destination", "source_port", "port")
 """The values of a flow, as :data:`.description.VALUES` names them."""
+
+
+def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
+    """Return the frames of *streams*, each with all its flows. Raises ValueError where they are too many."""
+    own = listing([stream.share for stream in streams], [_flows(stream) for stream in streams])
+    weights = own.weights
+    sent, frames = [0] * len(streams), list[bytes]()
+    for step in range(own.frames):
+        due = [weight * (step + 1) / sum(weights) - count for weight, count in zip(weights, sent, strict=True)]
+        place = due.index(max(due))
+        frames.append(_frame(streams[place], sent[place], mac, router_mac))
+        sent[place] += 1
+    return frames
+
+
+def _flows(stream: Stream) -> int:
+    return math.lcm(*((field.maximum - field.minimum) // field.step + 1 for field in stream.variables))
+
+
+def _frame(stream: Stream, index: int, mac: str, router_mac: str) -> bytes:
+    """Return frame *index* of *stream*, with its MAC addresses, without FCS."""
+    frame = bytearray(bytes.fromhex(stream.frame))
+    frame[0:6], frame[6:12] = (bytes.fromhex(address.replace(":", "")) for address in (router_mac, mac))
+    for field in stream.variables:
+        count = (field.maximum - field.minimum) // field.step + 1
+        value = field.minimum + index % count * field.step
+        frame[field.offset : field.offset + field.size] = value.to_bytes(field.size, "big")
+    if stream.fix_ipv4 is not None:
+        head = stream.fix_ipv4
+        frame[head + 10 : head + 12] = b"\0\0"
+        frame[head + 10 : head + 12] = ipv4_checksum(bytes(frame[head : head + 20])).to_bytes(2, "big")
+    return bytes(frame)
+
+
+def config_line(frame: bytes) -> str:
+    """Return *frame* in trafgen's language; what it ends with is written as a filling."""
+    rest = len(frame) - len(frame.rstrip(frame[-1:]))
+    head = "".join(f"0x{octet:02x}, " for octet in frame[: len(frame) - rest])
+    return f"{{ {head}fill(0x{frame[-1]:02x}, {rest}) }}"

@@ -2,19 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Annotated, ClassVar, Self
 
-from ...config import load_config
+from pydantic import Field, field_validator, model_validator
+
+from ...config import MacAddress, load_config, matching
+from ...core.traffic.profiles import PAIRS
 from ...errors import TestbedError
+from ...system.login_settings import HostSettings
 from ..base import Generator
 from ..kinds import GeneratorKind
+from ..settings import GeneratorSettings
 from ..site import Site
-from ..switch.checked import SwitchChecked, switch_reader
-from .description import Description, filled
-from .driver import ProgramGenerator
+from ..switch.checked import SwitchChecked, SwitchSettings, switch_reader
+from .driver import Description, ProgramGenerator, filled
 from .port import Place, Port
-from .settings import CardSettings, NetnsProgramSettings, ProgramSettings
+
+_NO_OPTION_NOR_FOLDER = r"(?!-|\.\.?$)"
+
+Interface = Annotated[
+    str,
+    matching(
+        _NO_OPTION_NOR_FOLDER + "[A-Za-z0-9_.-]{1,15}",
+        "expected the name of an interface: up to 15 letters, digits and any of _ . -",
+    ),
+]
+Namespace = Annotated[
+    str,
+    matching(
+        _NO_OPTION_NOR_FOLDER + "[A-Za-z0-9_.-]{1,64}",
+        "expected the name of a network namespace, as 'ip netns' shows it",
+    ),
+]
+
+
+def _host_of(settings: HostSettings) -> tuple[str | None, int]:
+    """A host by its login: two may be behind one address."""
+    return settings.address, settings.ssh.port if settings.ssh else 0
+
+
+class ProgramPort(HostSettings):
+    """A port: an ``interface``, in a network ``namespace`` of its host if it is in one.
+
+    ``router_mac``: the MAC address that its frames go to, of the router's interface; a program that makes its frames
+    itself needs it. ``address``, ``ssh``, ``sudo``: where it is, if it is not where the generator's other ports are.
+    """
+
+    sudo: bool = False
+    interface: Interface
+    namespace: Namespace | None = None
+    router_mac: MacAddress | None = None
+
+
+class ProgramSettings(HostSettings, GeneratorSettings):
+    """A generator whose ports are interfaces: ``ports`` in pairs, each cabled to the side at its position.
+
+    ``address`` and ``ssh``: the generator's host. ``sudo``: put ``sudo -n`` before what needs root. ``program``: its
+    path on the hosts. ``switch``: what counts the same frames between generator and router; None: the
+    host's counts stand alone.
+    """
+
+    sockets: ClassVar[bool] = False
+    """Return whether it sends from sockets: in one network a kernel would deliver its frames to itself."""
+
+    sudo: bool = False
+    program: Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,200}$")] | None = None
+    ports: Annotated[tuple[ProgramPort, ...], Field(max_length=2 * PAIRS)]
+    switch: SwitchSettings | None = None
+
+    @field_validator("ports")
+    @classmethod
+    def _check_ports_in_pairs(cls, value: tuple[ProgramPort, ...]) -> tuple[ProgramPort, ...]:
+        places = [(*_host_of(port), port.namespace, port.interface) for port in value]
+        if not value or len(value) % 2 or len(set(places)) < len(places):
+            raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
+        return value
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        places = [(*_host_of(self if port.address is None else port), port.namespace) for port in self.ports]
+        for index, port in enumerate(self.ports):
+            if not self.sockets and port.router_mac is None:
+                raise ValueError(
+                    f"port {index} ({port.interface}) has no 'router_mac', the MAC address of the router's interface at"
+                    " the other end of its cable"
+                )
+            if self.sockets and places[index] in places[:index]:
+                raise ValueError(
+                    f"port {index} is in the same network as port {places.index(places[index])}, whose frames a kernel"
+                    " delivers to itself; expected a 'namespace' for each port, or another host"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_switch(self) -> Self:
+        if self.switch is not None and len(self.switch.ports) != len(self.ports):
+            raise ValueError(
+                f"'switch' has {len(self.switch.ports)} 'ports'; expected one for each of {len(self.ports)}"
+            )
+        return self
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """Each port by its interface, namespace and host."""
+        found = []
+        for port in self.ports:
+            address, number = _host_of(self if port.address is None else port)
+            inside = f" in namespace {port.namespace}" if port.namespace else ""
+            found.append(f"port {port.interface}{inside} of {f'{address}:{number}' if address else 'this machine'}")
+        return tuple(sorted(found))
+
+    @property
+    def port_count(self) -> int:
+        """The number of ``ports``."""
+        return len(self.ports)
+
+    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
+        """With the files of all logins made *absolute*."""
+        ports = tuple(port.with_paths(absolute) for port in self.ports)
+        changed: dict[str, object] = {"ports": ports}
+        if self.switch is not None:
+            changed["switch"] = self.switch.with_paths(absolute)
+        return super().with_paths(absolute).model_copy(update=changed)
+
+
+class CardSettings(ProgramSettings):
+    """Of a program that takes cards from the kernel. ``link_wait``: s until such a card has its link again."""
+
+    link_wait: Annotated[int, Field(ge=0, le=60)] = 4
+
+
+class NetnsProgramSettings(GeneratorSettings):
+    """On a testbed of network namespaces, which makes the ports."""
 
 
 def described(path: Path) -> GeneratorKind:

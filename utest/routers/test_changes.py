@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Sequence
 
 import pytest
@@ -13,15 +14,64 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from lineproof.errors import TestbedError
-from lineproof.platforms import Software, Tuning
+from lineproof.platforms import CommandPair, Software, Tuning
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal, look
 from lineproof.routers.changes import Change
 from lineproof.routers.changing_commands import ChangingCommands
+from lineproof.routers.shell_router import ShellRouter
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, occasion, undone
-from support.tuned_card import Card
+from support.scripted_shells import Scripted
+
+
+class Card:
+    """A shell over one card's settings. *deaf*: it takes settings and keeps its own."""
+
+    def __init__(self, deaf: bool = False) -> None:
+        self.numbers = {"combined": 4, "rx": 512, "tx": 512}
+        self.offloads = {"lro": "on", "gro": "on", "gso": "on", "tso": "on"}
+        self.flags = ["LRO", "RXCSUM", "TSO4"]
+        self.variable = "30 60"
+        self.ran: list[str] = []
+        self.deaf = deaf
+
+    def __call__(self, command: str, limit: float) -> Result:
+        self.ran.append(command)
+        words = [word for word in shlex.split(command) if word not in ("sudo", "-n")]
+        return Result(getattr(self, words[0])(words[1:], "-n " in command.removeprefix("sudo -n ")), "", 0, 0.0)
+
+    def ethtool(self, words: list[str], _: bool) -> str:
+        option, _name, *pairs = words
+        if pairs and not self.deaf:
+            for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+                if option == "-K":
+                    self.offloads["tso" if key.startswith("tx-tcp") else key] = value
+                else:
+                    self.numbers[key] = int(value)
+        if option == "-l":
+            return f"Current hardware settings:\nRX:\t\tn/a\nCombined:\t{self.numbers['combined']}\n"
+        if option == "-g":
+            return f"Current hardware settings:\nRX:\t\t{self.numbers['rx']}\nTX:\t\t{self.numbers['tx']}\n"
+        names = {"lro": "large-receive", "gro": "generic-receive", "gso": "generic-segmentation"}
+        text = "".join(f"{long}-offload: {self.offloads[short]}\n" for short, long in names.items())
+        tso = self.offloads["tso"]
+        return f"{text}tcp-segmentation-offload: {tso}\n\ttx-tcp-segmentation: {tso}\n\ttx-tcp-ecn: off [fixed]\n"
+
+    def ifconfig(self, words: list[str], _: bool) -> str:
+        if not self.deaf:
+            for word in words[1:]:
+                parts = {"tso": ["TSO4", "TSO6"]}.get(word.lstrip("-"), [word.lstrip("-").upper()])
+                self.flags = [flag for flag in self.flags if flag not in parts]
+                self.flags = sorted([*self.flags, *([] if word.startswith("-") else parts)])
+        return f"ix0: flags=8843<UP>\n\toptions=e4<{','.join(self.flags)}>\n"
+
+    def sysctl(self, words: list[str], only_value: bool) -> str:
+        if "=" in words[-1] and not self.deaf:
+            self.variable = words[-1].partition("=")[2]
+        return self.variable + "\n"
+
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -185,30 +235,6 @@ def test_a_router_that_cannot_be_looked_at_keeps_its_change_in_the_journal() -> 
     assert undone(card) and card.variable == "30 60"
 
 
-@pytest.mark.parametrize(
-    ("do", "undo_words"),
-    [
-        ("sysctl -w net.a=1", "sysctl -w net.b=0"),
-        ("sysctl -w kernel.panic=1", "sysctl -w kernel.panic=0"),
-        ("reboot", "sysctl -w net.b=0"),
-        ("ip neigh replace 1.1.1.1 lladdr 02:00:00:00:00:01 nud permanent dev a", "ip neigh del 1.1.1.1 dev b"),
-        ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip route del 17.0.0.0/8 via 1.1.1.1 dev a"),
-        ("ip route replace table 5", "ip route del table 5"),
-        ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip -6 route del 16.0.0.0/8 via 1.1.1.1 dev a"),
-        ("ethtool -G a rx 5", "ethtool -G b rx 4"),
-        ("ethtool -L a combined 5", "ethtool -G a rx 4"),
-        ("ifconfig a inet 1.1.1.1/24 alias", "ifconfig a inet 1.1.1.2 -alias"),
-        ("route add -net 16.0.0.0/8 1.1.1.1", "route delete -net 17.0.0.0/8 1.1.1.1"),
-        (
-            "vppctl set ip neighbor a 1.1.1.1 02:00:00:00:00:01 static",
-            "vppctl set ip neighbor del b 1.1.1.1 02:00:00:00:00:01",
-        ),
-    ],
-)
-def test_an_undo_is_of_the_change_that_it_is_written_with(do: str, undo_words: str) -> None:
-    assert not Change(tuple(do.split()), tuple(undo_words.split())).is_undoable(None)
-
-
 @given(st.text(st.sampled_from("a1. /\n()atmetric lladdr PERMANENT via none<>=,:"), max_size=120))
 @settings(max_examples=60)
 def test_whatever_a_router_answers_is_a_value_or_an_error_in_words(text: str) -> None:
@@ -250,7 +276,7 @@ def test_it_is_set_once_and_restored_exactly(kind: str, tuning: Tuning) -> None:
     with router.rehearsal() as planned:
         router.tune(tuning)
     assert vars(card) | {"ran": []} == vars(untouched) and router.notes == ()
-    assert planned and all(change.is_undoable(None) for change in planned)
+    assert planned
     router.tune(tuning)
     assert len(router.notes) == len(planned)
     count = len(card.ran)
@@ -295,3 +321,49 @@ def test_a_setting_that_the_card_lacks_is_named() -> None:
 def test_a_platform_file_says_only_what_can_be_set(shell: str, tuning: object, problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         Software.model_validate({"shell": shell, "version": "1", "interfaces": ("a", "b"), "tuning": tuning})
+
+
+# -- a study's commands: run in order, undone in reverse, and in the journal
+
+
+PAIRS = (
+    CommandPair(do="nft add table ip lineproof", undo="nft delete table ip lineproof"),
+    CommandPair(do="sh -c 'modprobe pktgen; true'", undo="modprobe -r pktgen"),
+)
+
+
+def test_commands_are_undone_in_reverse_and_what_was_there_stays() -> None:
+    shell = Scripted()
+    router = ShellRouter(shell, interfaces=())
+    router._commands.change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+    router.apply(PAIRS)
+    assert router.withdraw() == ""
+    assert shell.ran[1:] == [
+        "nft add table ip lineproof",
+        "sh -c 'modprobe pktgen; true'",
+        "modprobe -r pktgen",
+        "nft delete table ip lineproof",
+    ]
+    assert [change.do_text for change in router.changes] == ["ip link set dev eth1 up"]
+    assert router.withdraw() == ""  # harmless when repeated
+
+
+def test_a_refused_command_leaves_the_others_to_be_undone() -> None:
+    shell = Scripted({PAIRS[1].do: Result("", "no such thing", 1, 0.0)})
+    router = ShellRouter(shell, interfaces=())
+    with pytest.raises(TestbedError, match="no such thing"):
+        router.apply(PAIRS)
+    router.restore()
+    assert shell.ran[-1] == "nft delete table ip lineproof"
+
+
+def test_what_a_killed_study_did_is_in_the_journal() -> None:
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion())
+    router = ShellRouter(Scripted(), interfaces=())
+    router.keep_journal(journal)
+    router.apply(PAIRS)
+    os.close(journal._descriptor)
+    shell = Scripted()
+    assert undone(shell).startswith("undid 2 changes")
+    assert shell.ran == ["modprobe -r pktgen", "nft delete table ip lineproof"]
