@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.foreign import Heard
+from lineproof.core.latency import LatencyCount
 from lineproof.core.reachability import NONE_RATIO, check_arrival
 from lineproof.core.traffic.ip_header import ip_header
 from lineproof.core.traffic.profiles import Profile
@@ -59,6 +60,8 @@ class FakeGenerator:
     prepared: list[tuple[str, bool]] = field(default_factory=list)
     slow: list[str] = field(default_factory=list)
     problems: tuple[Problem, ...] = ()
+    miscounts: bool = False
+    """True: its card takes probe frames for errors."""
 
     def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
         self.streams = {direction: profile_streams(profile, direction) for direction in directions}
@@ -80,7 +83,10 @@ class FakeGenerator:
             sent = round(pps * duration)
             share = sum(item.share * self.forwards(bytes.fromhex(item.frame), direction) for item in streams)
             counts.append(DirectionCount(direction.tx_port, direction.rx_port, sent, sent, round(sent * share)))
-        return Outcome(Load(max(rates)), duration, duration, 0.0, tuple(counts), self.problems)
+        probed = self.miscounts and self.prepared[-1][1]
+        latency = tuple(LatencyCount(row.tx_port, row.rx_port, 10, 0) for row in counts) if probed else ()
+        readings = {"ierrors": 10.0 * len(latency)}
+        return Outcome(Load(max(rates)), duration, duration, 0.0, tuple(counts), self.problems, readings, latency)
 
 
 def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Traffic, FakeGenerator]:
@@ -177,6 +183,15 @@ def test_streams_for_latency_are_put_after_the_check():
     put(traffic, "128b ipv6", probe=Probe(1000.0))
     assert driver.slow == ["128b ipv6"]
     assert driver.prepared[-2:] == [("128b ipv6", False), ("128b ipv6", True)]
+
+
+def test_a_card_that_takes_probe_frames_for_errors_is_sent_none_in_sentences_of_loss():
+    # i40e with firmware 9.5 (trex-core #1222)
+    traffic, driver = opened()
+    driver.miscounts = True
+    put(traffic, "64b", probe=Probe(10.0, times=False))
+    assert traffic.measure(Load(1000.0), 1.0).latency == ()
+    assert driver.prepared[-2:] == [("64b", True), ("64b", False)]
 
 
 def test_what_was_seen_is_forgotten_when_the_router_may_have_changed():
