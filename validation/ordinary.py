@@ -2,7 +2,7 @@
 
 The claims at the end can fail (exit status 1): with a clock known to 1 ms, frames of others, a generator that is a
 little late, busy at times, or known to lose a burst each 30 s, at most 1 % of the verdicts on routers that are 1 % too
-slow, 1 % or 5 % faster, are INCONCLUSIVE or wrong.
+slow, 1 % or 5 % faster, are INCONCLUSIVE or wrong; with a clock known to 5 ms at most 5 % are INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ ORDINARY = {
     "all, 8 directions": replace(EVERYTHING, directions=8),
     "all, generator loses a burst each 30 s": replace(EVERYTHING, own=30.0),
 }
+BAD_CLOCKS = {"clock ±5 ms": Bed(clock=0.005), "all, ±5 ms": replace(EVERYTHING, clock=0.005)}
 OTHERS = {
-    "clock ±5 ms": Bed(clock=0.005),
-    "all, ±5 ms": replace(EVERYTHING, clock=0.005),
     "latency 20 ms": Bed(latency=20e-3),
     "link flap of 1 s in trial 5": Bed(flap=5),
     "generator loses a burst each 10 s": Bed(own=10.0),
@@ -73,7 +72,7 @@ OTHERS = {
 """Testbeds on which a sound router may be INCONCLUSIVE: all that is claimed of them is that no verdict is wrong."""
 
 RATIOS = (0.99, 1.01, 1.05)
-MOST_WRONG = 0.01
+MOST_WRONG, MOST_UNTIMED = 0.01, 0.05
 
 
 class Testbed:
@@ -137,14 +136,17 @@ def claims(found: dict[tuple[str, str, float], Rulings]) -> list[Claim]:
     for goal in ("standard", "quick"):
         rows = {key: rulings for key, rulings in found.items() if key[0] == goal}
         undecided = [rows[key].share(Ruling.INCONCLUSIVE) for key in rows if key[1] in ORDINARY]
+        untimed = [rows[key].share(Ruling.INCONCLUSIVE) for key in rows if key[1] in BAD_CLOCKS]
         wrong = [rows[key].share(Ruling.PASS if key[2] < 1 else Ruling.FAIL) for key in rows]
-        for words, shares in (("INCONCLUSIVE on an ordinary testbed", undecided), ("wrong on any testbed", wrong)):
+        for words, shares, most in (
+            ("INCONCLUSIVE on an ordinary testbed", undecided, MOST_WRONG),
+            ("INCONCLUSIVE with a clock of ±5 ms", untimed, MOST_UNTIMED),
+            ("wrong on any testbed", wrong, MOST_WRONG),
+        ):
             worst, all_of = max(share.ratio for share in shares), sum(share.of for share in shares)
             mean = sum(share.passed for share in shares) / all_of
-            text = (
-                f"{goal}: {words}: {100 * mean:.2f} % of {all_of}, {100 * worst:.3g} % of the worst kind, at most 1 %"
-            )
-            claimed.append(Claim(text, mean <= MOST_WRONG, worst <= MOST_WRONG))
+            text = f"{goal}: {words}: {100 * mean:.2f} % of {all_of}, {100 * worst:.3g} % of the worst kind"
+            claimed.append(Claim(f"{text}, at most {100 * most:g} %", mean <= most, worst <= most))
     return claimed
 
 
@@ -155,7 +157,7 @@ def main() -> int:
     found: dict[tuple[str, str, float], Rulings] = {}
     for goal in ("standard", "quick"):
         rows = []
-        for name, bed in {**ORDINARY, **OTHERS}.items():
+        for name, bed in {**ORDINARY, **BAD_CLOCKS, **OTHERS}.items():
             cells = []
             for ratio in RATIOS:
                 seeds = [f"{options.seed} {number}" for number in range(routers)]

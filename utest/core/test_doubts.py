@@ -11,7 +11,7 @@ from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.packet_cost import packet_costs, together
 from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import NodeRuntime, Telemetry
-from lineproof.core.trial import UNDER_WAY, Fault, Load, Measure, Tolerance, Trial, read_trial
+from lineproof.core.trial import UNDER_WAY, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from support.made_testbeds import (
     CLEAN,
     decided,
@@ -300,6 +300,19 @@ def test_a_queue_and_a_clock_make_trials_longer_and_the_load_a_little_greater() 
         warm_up=True,
     )
     assert latency.ruling is PASS and latency.trials[0].outcome.load.pps < 1.001 * PPS
+
+
+def test_a_longer_trial_is_asked_for_less_beyond_the_load() -> None:
+    def testbed(load: Load, seconds: float) -> Outcome:
+        errors.append(-errors[-1])
+        outcome = slow(1.004 * PPS)(load, seconds)
+        return replace(outcome, elapsed=seconds + errors[-1], readings={"elapsed_uncertainty": 0.005})
+
+    errors = [0.004]
+    sound = decided(promised(RATE), testbed, warm_up=True)
+    assert sound.ruling is PASS
+    assert [trial.outcome.load.pps < 1.0035 * PPS for trial in sound.trials[1:]].count(False) == 0
+    assert all(3 < trial.outcome.duration < 4 for trial in sound.trials)
 
 
 @pytest.mark.parametrize("sentence", ["forwards ≥ 5 Mpps at 5 Mpps", "forwards ≥ 100% line rate"])

@@ -156,7 +156,7 @@ def decide(
     asked, doubts = Asked(promise), promise.quantity.doubts
     for trial in earlier:
         asked.add(trial)
-    plan = _Plan(promise, line_pps, is_timed=conditions.clock_speed == 1)
+    plan = _Plan(promise, line_pps, is_timed=conditions.clock_speed == 1 and not conditions.tolerance.ends_in_time)
     if warm_up is not None:
         plan.learn(warm_up)
     while True:
@@ -184,6 +184,8 @@ class _Plan:
     def __init__(self, promise: Promise, line_pps: float, is_timed: bool) -> None:
         self._promise, self._line, self._is_timed = promise, line_pps, is_timed
         self._extra, self._most_extra = 0.0, MOST_EXTRA
+        self._clock, self._least_late, self._most_late = 0.0, 0.0, MOST_EXTRA
+        """s by which the clock leaves a trial open; ratios by which the generator is late, as every trial shows it."""
         self.seconds = promise.quantity.trial_seconds(promise)
 
     @property
@@ -202,16 +204,10 @@ class _Plan:
         if not rows or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
             return
         longest = max(goal.longest_trial, self.seconds)
-        width = (trial.seconds.high - trial.seconds.low) / trial.seconds.low
-        asked = trial.outcome.load.pps
-        sent = min(row.offered for row in rows)
-        # a generator that sends only a part is slow; its clock is not what leaves the load open
         is_exact = promise.quantity.is_of_exact_load
-        if self._is_timed and is_exact and promise.statistic is not None and promise.statistic.share is None:
-            # a mean or a maximum bears no frame that was not offered, and the next trial may be later than this one
-            uncertain = trial.outcome.readings.get("elapsed_uncertainty", 0.0)
-            width = max(width, 2 * uncertain / trial.seconds.low if math.isfinite(uncertain) else 0.0)
-        late = max(0.0, asked * (trial.seconds.low * (1 + (0.0 if is_exact else width / 2))) / max(1, sent) - 1)
+        is_slow = self._learn_times(trial)
+        late = max(self._least_late, 0.0 if is_exact else (self._least_late + self._most_late) / 2)
+        width = self._clock / self.seconds
         is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
         slack, needs_more = goal.resolution, promise.needs_full_load
         if promise.limits_rate:
@@ -222,13 +218,31 @@ class _Plan:
         most = slack if is_exact or is_full else MOST_UNCERTAIN
         seconds = self.seconds
         if width > most and needs_more and not promise.soak:
-            longer = min(longest, trial.outcome.duration * width / most)
-            width, seconds = width * trial.outcome.duration / longer, max(seconds, longer)
-        if needs_more and late <= MOST_EXTRA:
-            self._extra = min(self._most_extra, max(self._extra, late + 1.25 * width - slack))
+            seconds = max(seconds, min(longest, self._clock / most))
+        if needs_more and not is_slow:
+            # a rate or a cost bears more than is needed; frames may be lost by it, so a longer trial asks for less
+            least = self._extra if promise.quantity.is_mean else 0.0
+            self._extra = min(self._most_extra, max(least, late + 1.25 * self._clock / seconds - slack))
         share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / promise.conditions.finest
         if share > 1:
             seconds = max(seconds, trial.outcome.duration * share * 1.25)
         if not promise.soak:
             # to a tenth of a second, which reads better
             self.seconds = min(longest, round(seconds + 0.0499, 1))
+
+    def _learn_times(self, trial: Trial) -> bool:
+        """Learn how uncertain the clock is, and how late the generator; return whether it sends only a part instead.
+
+        The clock's uncertainty is kept in s, as a longer trial has no more of it.
+        """
+        outcome, uncertain = trial.outcome, trial.outcome.readings.get("elapsed_uncertainty", 0.0)
+        self._clock = max(self._clock, trial.seconds.high - trial.seconds.low)
+        if self._is_timed and outcome.elapsed != outcome.duration and math.isfinite(uncertain):
+            # this trial may show less than the whole of it, as none ends before its duration
+            self._clock = max(self._clock, 2 * uncertain)
+        sent = max(1, min(row.offered for row in outcome.directions))
+        least, most = (max(0.0, outcome.load.pps * time / sent - 1) for time in (trial.seconds.low, trial.seconds.high))
+        if least > MOST_EXTRA:
+            return True
+        self._least_late, self._most_late = max(self._least_late, least), min(self._most_late, most)
+        return False
