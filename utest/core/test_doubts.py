@@ -231,6 +231,9 @@ def test_w18_a_generator_that_was_not_watched_is_not_innocent() -> None:
     assert lost(router(5e-4), own=UNWATCHED) == Bounds(0, 2500)
     assert ruling(router(5e-4), own=UNWATCHED) is OPEN and ruling(router(0.01), own=UNWATCHED) is FAIL
     assert ruling(router(5e-4), own=OwnPart(trials=18)) is FAIL
+    # frames that came back changed are not the generator's loss
+    assert lost(router(5e-4, changed=2000), own=UNWATCHED) == Bounds(2000, 2500)
+    assert lost(router(5e-4, changed=2500), own=UNWATCHED) == Bounds(2500, 2500)
 
 
 def test_w18_the_generators_own_loss_makes_no_recovery_late() -> None:

@@ -186,10 +186,13 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     is_long = own.is_long(conditions.risk)
     longer = max(1.0, trial.outcome.duration / conditions.seconds)
     for row in trial.outcome.directions:
-        if not trial.missing(row):
+        # no generator changes frames
+        gone = trial.missing(row) - row.changed
+        if gone <= 0:
             continue
         rare = 0.0 if is_long else RARE * row.offered
         frames = max(2.0 * own.most_lost * longer, rare)
+        frames = min(frames, gone) if row.changed else frames
         if own.lossy:
             words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost}"
             yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
