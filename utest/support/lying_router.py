@@ -158,6 +158,11 @@ def late(direction: Direction, frame: bytearray) -> Sequence[bytes]:
     return []
 
 
+def late_copies(direction: Direction, frame: bytearray) -> Sequence[bytes | bytearray]:
+    """Of the chosen frames one is lost, and the next one comes again later."""
+    return [] if direction.chosen // direction.every % 2 else [*late(direction, frame), frame]
+
+
 LIES: Mapping[str, Callable[[Direction, bytearray], Sequence[bytes | bytearray]]] = {
     "truth": lambda _, frame: [frame],
     "payload": lambda _, frame: [with_payload(frame)],
@@ -172,7 +177,10 @@ LIES: Mapping[str, Callable[[Direction, bytearray], Sequence[bytes | bytearray]]
     "lldp": lambda _, frame: [lldp(bytes(frame[6:12])).ljust(len(frame), b"\0")],
     "flow": flow,
     "late": late,
+    "late copies": late_copies,
     "lost": lambda direction, frame: [],
+    "mark": lambda _, frame: [with_checksum(written(frame, 15, b"\xb8"))],
+    "padding": lambda _, frame: [frame + bytes(8)],
 }
 """What leaves in the place of a chosen frame, which was routed rightly, by the word of the lie."""
 
