@@ -108,21 +108,24 @@ def test_w7_late_frames_within_the_sampling_error_fail_no_percentile(late: int) 
 
 
 @pytest.mark.parametrize(
-    ("under_way", "backlog", "latest", "expected"),
+    ("under_way", "backlog", "probes", "expected"),
     [
         # 500 of 10 000 frames/s are 50 ms each
-        (500, 0, 1000, OPEN),
-        (0, 500, 1000, OPEN),
-        (500, 0, 40_000, FAIL),
-        # 1 ms is within a reading, 3 ms less than twice the probe frames' time
-        (10, 0, 100, PASS),
-        (30, 30, 1000, PASS),
+        (500, 0, {1000: 2000}, OPEN),
+        (0, 500, {1000: 2000}, OPEN),
+        (500, 0, {40_000: 2000}, FAIL),
+        (500, 0, {1000: 1990, 60_000: 10}, OPEN),
+        # 1 ms is within a reading, 2 ms less than twice the probe frames' time
+        (10, 0, {100: 2000}, PASS),
+        (30, 20, {1000: 2000}, PASS),
+        # at the end of a trial alone
+        (0, 100, {100: 1990, 20_000: 10}, PASS),
     ],
 )
 def test_w12_probe_frames_that_are_spared_speak_for_no_other_frame(
-    under_way: int, backlog: int, latest: int, expected: Ruling
+    under_way: int, backlog: int, probes: dict[int, int], expected: Ruling
 ) -> None:
-    testbed = router(probes=probe_frames({latest: 2000}), readings={f"{UNDER_WAY}0": under_way}, backlog=backlog)
+    testbed = router(probes=probe_frames(probes), readings={f"{UNDER_WAY}0": under_way}, backlog=backlog)
     for statistic in ("p50", "mean"):
         sentence = f"64b unidirectional latency {statistic} ≤ 5 ms at 10 kpps"
         assert ruling(testbed, sentence) is expected
@@ -228,6 +231,9 @@ def test_w18_a_generator_that_was_not_watched_is_not_innocent() -> None:
     assert lost(router(5e-4), own=UNWATCHED) == Bounds(0, 2500)
     assert ruling(router(5e-4), own=UNWATCHED) is OPEN and ruling(router(0.01), own=UNWATCHED) is FAIL
     assert ruling(router(5e-4), own=OwnPart(trials=18)) is FAIL
+    # frames that came back changed are not the generator's loss
+    assert lost(router(5e-4, changed=2000), own=UNWATCHED) == Bounds(2000, 2500)
+    assert lost(router(5e-4, changed=2500), own=UNWATCHED) == Bounds(2500, 2500)
 
 
 def test_w18_the_generators_own_loss_makes_no_recovery_late() -> None:

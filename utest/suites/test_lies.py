@@ -24,6 +24,9 @@ LOAD = 2000.0
 
 ONE_WAY, BOTH = "64b unidirectional ≥ 2 kpps", "64b bidirectional ≥ 2 kpps each way"
 MIX, LONG = "imix unidirectional ≥ 2 kpps", "1514b unidirectional ≥ 2 kpps"
+SOON = "64b unidirectional latency p50 ≤ 10 ms at 2 kpps"
+BOTH_SOON = "64b bidirectional latency p50 ≤ 10 ms at 2 kpps each way"
+MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 2 kpps"
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,13 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         (ONE_WAY, "flow", {}, "copies"),
         (BOTH, "hairpin", {"every": 50}, "another direction"),
         (ONE_WAY, "lldp", {"every": 50}, "other origin"),
+        (ONE_WAY, "late copies", {"every": 25, "hold": 0.01}, "copies"),
+        (ONE_WAY, "mark", {"every": 50}, "IP header"),
+        (ONE_WAY, "padding", {"every": 50}, "longer"),
+        (ONE_WAY, "lost", {"every": 50, "spare": True}, "lost at least"),
+        (MIX_SOON, "late", {"size": 1518}, "p99"),
+        (SOON, "late", {"spare": True}, "later than the probe frames"),
+        (BOTH_SOON, "late", {"spare": True, "hold": 0.02, "port": 1}, "later than the probe frames"),
     ],
 )
 def test_a_router_that_lies_does_not_pass(
@@ -63,7 +73,9 @@ def test_a_router_that_lies_does_not_pass(
     assert words in verdict.message
 
 
-@pytest.mark.parametrize("sentence", [ONE_WAY, BOTH, MIX, LONG, "66b ipv6 unidirectional ≥ 2 kpps"])
+@pytest.mark.parametrize(
+    "sentence", [ONE_WAY, BOTH, MIX, LONG, MIX_SOON, BOTH_SOON, "66b ipv6 unidirectional ≥ 2 kpps"]
+)
 def test_an_honest_router_with_the_same_sender_passes(session: Session, sentence: str) -> None:
     with lying(session.testbed, "truth"):
         assert judged(session, sentence).ruling is Ruling.PASS

@@ -10,6 +10,7 @@ nothing counts (nftables). VLAN tags are lost. A suite starts it by `Run On Rout
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import socket
@@ -17,6 +18,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,8 +41,8 @@ class Direction:
     """Frames that arrive by one interface. ``on``, ``back``: destination and source of frames that leave, and by what.
 
     ``lie``: what becomes of frames that all limits choose: those from ``port`` (0: IN), of ``size`` bytes with FCS, of
-    the ``flow`` with this number in the order of first frames; while more than ``above`` frames/s come; of these each
-    ``every``-th.
+    the ``flow`` with this number in the order of first frames; while more than ``above`` frames/s come; no latency
+    frames where they are to ``spare``; of these each ``every``-th. ``hold``: s for which late ones are held.
     """
 
     number: int
@@ -51,7 +53,10 @@ class Direction:
     size: int | None = None
     flow: int | None = None
     above: float = 0.0
+    spare: bool = False
     every: int = 1
+    hold: float = 0.05
+    held: deque[tuple[float, bytes]] = field(default_factory=deque)
     chosen: int = 0
     flows: dict[bytes, int] = field(default_factory=dict)
     cached: bytes = b""
@@ -66,6 +71,12 @@ class Direction:
             for sent in LIES[self.lie](self, routed) if lies else (routed,):
                 self.on[1](sent)
 
+    def release(self, now: float) -> float:
+        """Send on the late frames that are due; returns when the next one is."""
+        while self.held and self.held[0][0] <= now:
+            self.on[1](self.held.popleft()[1])
+        return self.held[0][0] if self.held else math.inf
+
     def flow_of(self, frame: bytes | bytearray) -> int:
         """Return the number of *frame*'s flow: addresses and ports."""
         return self.flows.setdefault(bytes(frame[26:38] if is_ipv4(frame) else frame[22:58]), len(self.flows))
@@ -79,12 +90,19 @@ class Direction:
         limited = zip(wanted, (self.number, len(frame) + 4, self.flow_of(frame)), strict=True)
         if any(limit not in (None, value) for limit, value in limited) or max(frames, before) < self.above * WINDOW:
             return False
+        if self.spare and is_probe(frame):
+            return False
         self.chosen += 1
         return self.chosen % self.every == 0
 
 
 def is_ipv4(frame: bytes | bytearray) -> bool:
     return frame[12:14] == IPV4
+
+
+def is_probe(frame: bytes) -> bool:
+    """Return whether *frame* has the IPv4 identification, or the IPv6 flow label, of TRex's latency frames."""
+    return frame[18:20] == b"\xff\xff" if is_ipv4(frame) else frame[16:18] == b"\xff\xff"
 
 
 def route(frame: bytearray) -> bool:
@@ -135,6 +153,16 @@ def flow(direction: Direction, frame: bytearray) -> Sequence[bytearray]:
     return [] if number == 1 else [frame] * (1 + (number == 0 and len(direction.flows) > 1))
 
 
+def late(direction: Direction, frame: bytearray) -> Sequence[bytes]:
+    direction.held.append((time.monotonic() + direction.hold, bytes(frame)))
+    return []
+
+
+def late_copies(direction: Direction, frame: bytearray) -> Sequence[bytes | bytearray]:
+    """Of the chosen frames one is lost, and the next one comes again later."""
+    return [] if direction.chosen // direction.every % 2 else [*late(direction, frame), frame]
+
+
 LIES: Mapping[str, Callable[[Direction, bytearray], Sequence[bytes | bytearray]]] = {
     "truth": lambda _, frame: [frame],
     "payload": lambda _, frame: [with_payload(frame)],
@@ -148,6 +176,11 @@ LIES: Mapping[str, Callable[[Direction, bytearray], Sequence[bytes | bytearray]]
     "hairpin": hairpin,
     "lldp": lambda _, frame: [lldp(bytes(frame[6:12])).ljust(len(frame), b"\0")],
     "flow": flow,
+    "late": late,
+    "late copies": late_copies,
+    "lost": lambda direction, frame: [],
+    "mark": lambda _, frame: [with_checksum(written(frame, 15, b"\xb8"))],
+    "padding": lambda _, frame: [frame + bytes(8)],
 }
 """What leaves in the place of a chosen frame, which was routed rightly, by the word of the lie."""
 
@@ -182,7 +215,9 @@ def _end(name: str) -> tuple[bytes, Send, socket.socket]:
 
 def _forward_all(directions: Mapping[socket.socket, Direction]) -> None:
     while True:
-        ready = select.select([*directions, sys.stdin], [], [])[0]
+        now = time.monotonic()
+        due = min(direction.release(now) for direction in directions.values())
+        ready = select.select([*directions, sys.stdin], [], [], None if due == math.inf else max(0.0, due - now))[0]
         if sys.stdin in ready:
             return
         for arriving, direction in directions.items():

@@ -1,21 +1,22 @@
 """Frames that came back, compared with those that were sent: captured frames, and counts of bytes.
 
 RFC 2544 section 10 and RFC 1242 count a frame as forwarded only if it is the one that was sent. Each captured frame is
-compared with those that the direction sent: addresses, ports, length and payload, a time to live that is less by one
-(a bridge's is the same), a right header checksum, and the MAC address of the port that it came to. The generator counts
-flows in order, so one that comes again at once, or more often than its turn, came in the place of another.
+compared with those that the direction sent: addresses, ports, other fields of the IP header, length and payload, a time
+to live that is less by one (a bridge's is the same), a right header checksum, and the MAC address of the port that it
+came to. The generator counts flows in order, so one that comes out of its turn came in the place of another.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..core.binomial import highest_share
 from ..core.doubts import name, ports
-from ..core.frame_sizes import shortened_frames
+from ..core.frame_sizes import SHORTEST, shortened_frames
 from ..core.traffic.ip_header import IpHeaderPosition, ip_header, ipv4_checksum
 from ..core.traffic.profiles import LABEL, TAG, Profile
 from ..core.trial import EXAMINED, EXAMINED_SLOWLY, DirectionCount, Fault, Outcome, Problem
@@ -32,13 +33,23 @@ def frames_kept(profile: Profile) -> int:
     return max(1, min(MOST_KEPT, round(MOST_BYTES / profile.mean_size)))
 
 
-CUT, PAYLOAD, ADDRESSES = "cut short", "with another payload", "with other addresses"
+CUT, PAYLOAD, HEADER = "cut short", "with another payload", "with another IP header"
+ADDRESSES, TAGS = "with other addresses or ports (address translation?)", "with other tags or labels"
 COPIES, FEW_LOST = "copies of others", 0.01
 OTHER, FEW = "of other origin", 2
 """Words for frames that are wrong; how many of other origin are no matter beside those that came without traffic."""
 
-_NEAR, _WORKERS = 8, 32
-"""A flow does not come again within so many frames, while each of so many workers has a part of the flows."""
+_NEAR, _WORKERS, _IN_ORDER = 8, 32, 0.65
+"""A flow does not come again within so many frames, while each of so many workers has a part of the flows. Where one
+alone has them, more than this share comes next to the one before; of two workers half."""
+
+_PORTS = 4
+"""Bytes of the ports, after the IP header."""
+
+_PROBE, _MAGIC = b"\xff\xff", 0xAB
+"""TRex gives probe frames this identification, or end of the flow label, a bit of ECN, and a payload that begins so."""
+
+_Flow = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +79,17 @@ class SentFrames:
             return ADDRESSES
         if len(packet) != len(self.packet):
             return OTHER
-        return "" if self._fixed(packet, self.header) == self._fixed(self.packet, self.header) else PAYLOAD
+        is_probe = self.stream.group is not None
+        has_end = not is_probe or packet[-PROBE_PAYLOAD] == _MAGIC
+        if not has_end or self._fixed(packet, self.header) != self._fixed(self.packet, self.header):
+            return PAYLOAD
+        was, now = (_marks(item, self.header.version) for item in (self.packet, packet))
+        return "" if now == was or (is_probe and _PROBE in now) else HEADER
 
-    def flow(self, packet: bytes) -> Hashable:
-        """Return the variable addresses of *packet*."""
-        return tuple(packet[at : at + 4] for at in self._variable)
+    def flow(self, packet: bytes) -> _Flow:
+        """Return the variable addresses of *packet*, each as its number in its range."""
+        beyond = zip(self.stream.variables, self._variable, strict=True)
+        return tuple((int.from_bytes(packet[at : at + 4], "big") - item.minimum) // item.step for item, at in beyond)
 
     @property
     def _variable(self) -> list[int]:
@@ -87,8 +104,8 @@ class SentFrames:
                 return False
             expected[at : at + 4] = found[at : at + 4] = bytes(4)
         source, destination = header.addresses()
-        both = slice(source.start - header.offset, destination.stop - header.offset)
-        return expected[both] == found[both]
+        compared = slice(source.start - header.offset, destination.stop - header.offset + _PORTS)
+        return expected[compared] == found[compared]
 
     def _fixed(self, packet: bytes, header: IpHeaderPosition) -> bytes:
         """Return the bytes of *packet* that no router and no generator changes, after the addresses."""
@@ -96,6 +113,11 @@ class SentFrames:
         protocol = packet[9:10] if header.version == 4 else packet[6:7]
         # a probe's last bytes are its number and its time
         return protocol + packet[at : len(packet) - (PROBE_PAYLOAD if self.stream.group is not None else 0)]
+
+
+def _marks(packet: bytes, version: int) -> bytes:
+    """Return DSCP, ECN, identification and flags of *packet*; of IPv6 its traffic class and flow label."""
+    return packet[1:2] + packet[4:8] if version == 4 else packet[:4]
 
 
 def _packet(frame: bytes, header: IpHeaderPosition | None) -> tuple[bytes, int]:
@@ -128,17 +150,23 @@ class Content:
         """Return whether the ports receive in software, so that they keep frames at any load."""
         return all(self.generator_ports[item.rx_port].is_virtual for item in self.directions)
 
-    def wrong(self, direction: Direction, frames: Iterable[bytes]) -> Counter[str]:
-        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong."""
-        found, turns = Counter[str](), defaultdict[Stream, list[Hashable]](list)
-        for frame in frames:
-            if word := self._wrong(direction, frame, turns):
-                found[word] += 1
-        if copies := sum(map(self._copies, turns.values())):
-            found[COPIES] = copies
-        return found
+    def wrong(self, direction: Direction, frames: Iterable[bytes], lost: int = MOST_KEPT) -> Counter[str]:
+        """Return how many of *frames*, received at the end of *direction*, are none that it sent, by what is wrong.
 
-    def _wrong(self, direction: Direction, frame: bytes, turns: dict[Stream, list[Hashable]]) -> str:
+        *lost*: the most frames that are missing among them.
+        """
+        found, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
+        for frame in frames:
+            if word := self._wrong(direction, frame, came):
+                found[word] += 1
+        lost += found.total()
+        for stream, those in came.items():
+            found[COPIES] += self._copies(stream, [flow for _, flow in those], lost)
+            # a router may take tags off or have its own, but of all frames
+            found[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
+        return +found
+
+    def _wrong(self, direction: Direction, frame: bytes, came: dict[Stream, list[tuple[bytes, _Flow]]]) -> str:
         header = ip_header(frame)
         packet, length = _packet(frame, header)
         differs = Counter({CUT: 1} if len(packet) < length else {})
@@ -147,13 +175,12 @@ class Content:
                 continue
             differs[sent.differs(packet)] += 1
             if "" in differs:
-                if sent.stream.variables:
-                    turns[sent.stream].append(sent.flow(packet))
+                came[sent.stream].append((frame[12 : header.offset] if header else b"", sent.flow(packet)))
                 return self._wrong_on_the_way(direction, sent, frame, header)
         others = (sent for item in self.directions if item != direction for sent in self._sent[item])
         if any(_is_kin(sent, header, packet) and not sent.differs(packet) for sent in others):
             return "of another direction"
-        return next((word for word in (CUT, PAYLOAD, ADDRESSES) if word in differs), OTHER)
+        return next((word for word in (CUT, PAYLOAD, HEADER, ADDRESSES) if word in differs), OTHER)
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
@@ -166,6 +193,8 @@ class Content:
             return "with another MAC address"
         if header is None or sent.header is None:
             return ""
+        if len(frame) > max(SHORTEST, len(sent.data) + header.offset - sent.header.offset + FCS):
+            return "longer than they were sent"
         if header.version == 4 and ipv4_checksum(frame[header.offset :][: 4 * (frame[header.offset] & 15)]):
             return "with a wrong checksum"
         place = 8 if header.version == 4 else 7
@@ -174,10 +203,18 @@ class Content:
         # after labels the outer time to live counts (RFC 3443)
         return "" if self.profile.headers.labels or now == was - (not is_bridged) else "with a wrong time to live"
 
-    def _copies(self, turns: Sequence[Hashable]) -> int:
-        """Return how many frames of one stream came in the place of another flow's, by the order of their flows."""
-        flows = self.profile.flows.count
-        near, repeated = deque[Hashable](maxlen=min(_NEAR, flows // _WORKERS)), 0
+    def _copies(self, stream: Stream, turns: Sequence[_Flow], lost: int) -> int:
+        """Return how many frames of *stream* came in the place of another flow's, by the order of their flows."""
+        if not stream.variables:
+            return 0
+        flows, first = self.profile.flows.count, stream.variables[0]
+        values = (first.maximum - first.minimum) // first.step + 1
+        next_ones = sum((flow[0] - before[0]) % values == 1 for before, flow in pairwise(turns))
+        apart = min(_NEAR, flows // _WORKERS)
+        if apart and next_ones > _IN_ORDER * len(turns):
+            # a frame may be late by half a turn; where some are missing, a turn is shorter
+            apart = max(apart, flows // 2 - lost)
+        near, repeated = deque[_Flow](maxlen=apart), 0
         for flow in turns:
             repeated += flow in near
             near.append(flow)
@@ -187,14 +224,15 @@ class Content:
 
 
 def _is_kin(sent: SentFrames, header: IpHeaderPosition | None, packet: bytes) -> bool:
-    """Return whether *packet* has protocol and ports of the frames *sent*."""
+    """Return whether *packet* has protocol and ports, or all after them, of the frames *sent*."""
     if sent.header is None or header is None:
         return sent.header is header
     if sent.header.version != header.version:
         return False
     at, protocol = (20, 9) if header.version == 4 else (40, 6)
-    mine = sent.packet
-    return packet[protocol : protocol + 1] == mine[protocol : protocol + 1] and packet[at : at + 4] == mine[at : at + 4]
+    mine, end = sent.packet, at + _PORTS
+    is_like = packet[at:end] == mine[at:end] or packet[end:] == mine[end:]
+    return is_like and packet[protocol : protocol + 1] == mine[protocol : protocol + 1]
 
 
 def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, tuple[Counter[str], int]]) -> Outcome:
@@ -213,7 +251,7 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
                 readings[f"{EXAMINED_SLOWLY}{row.rx_port}"] = looked_at
             if frames:
                 direction = next(item for item in content.directions if item.tx_port == row.tx_port)
-                wrong, looked_at = content.wrong(direction, frames), len(frames)
+                wrong, looked_at = content.wrong(direction, frames, max(0, row.offered - row.received)), len(frames)
                 if row.offered - row.received > FEW_LOST * row.offered:
                     # where flows are lost, the others have no turn
                     del wrong[COPIES]

@@ -13,7 +13,7 @@ from ..backend import PortCounters, StreamTraffic
 from .backend import ModelBackend
 from .counting import Sending
 from .egress_frames import LeavingFrames
-from .flows import IPV4, fix_checksum, flow_of, forwarded_frame, frame_of, mac_bytes, spread, ttl_offset
+from .flows import IPV4, fix_checksum, flow_of, forwarded_frame, frame_of, is_latency, mac_bytes, spread, ttl_offset
 from .ports import ModelPort
 
 _SHORTEST = 64
@@ -111,7 +111,9 @@ class LyingModel(ModelBackend):
 
     def _settle(self, now: float) -> None:
         super()._settle(now)
-        former, self._told = self._told or {}, {}
+        former = self._told or {}
+        # what waits in a ring when its sending ends is told of, too
+        self._told = {row: lie for row, lie in former.items() if self._lies and row not in self._sending}
         for sending in self._sending if self._lies else ():
             own = [row for row in self._sending if row.port == sending.port]
             load = sum(row.pps for row in own)
@@ -145,7 +147,7 @@ class LyingModel(ModelBackend):
             copies=pairs if what in ("copies", "flow") else 0,
             # without its last bytes a latency frame is none; without IP header no frame has a group
             is_known=what != "lldp"
-            and not (_is_latency(sending) and (what in ("payload", "cached") or size < row.size)),
+            and not (is_latency(sending.traffic) and (what in ("payload", "cached") or size < row.size)),
             is_multicast=what == "lldp",
             hold=(lie.fault.hold or 0.0) if what == "late" else 0.0,
         )
@@ -156,8 +158,4 @@ class LyingModel(ModelBackend):
 
 def _concerns(fault: InjectedFault, sending: Sending, load: float) -> bool:
     of_it = fault.port in (None, sending.port) and fault.size in (None, sending.size)
-    return of_it and load > (fault.above or 0.0) and not (fault.spare and _is_latency(sending))
-
-
-def _is_latency(sending: Sending) -> bool:
-    return (sending.traffic.flow_stats or {}).get("rule_type") == "latency"
+    return of_it and load > (fault.above or 0.0) and not (fault.spare and is_latency(sending.traffic))

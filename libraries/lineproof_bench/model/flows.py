@@ -71,7 +71,15 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
         frame[place] = value.to_bytes(variable.size, "big")
     if stream.fix_ipv4_checksum is not None:
         fix_checksum(frame, stream.fix_ipv4_checksum)
+    if is_latency(stream):
+        # TRex writes its magic, which frame it is, and when it left
+        frame[-16:] = b"\xab" + number.to_bytes(15, "big")
     return bytes(frame)
+
+
+def is_latency(stream: StreamTraffic) -> bool:
+    """Return whether frames of *stream* are latency frames."""
+    return (stream.flow_stats or {}).get("rule_type") == "latency"
 
 
 def fix_checksum(frame: bytearray, offset: int) -> None:

@@ -384,6 +384,8 @@ def test_frames_that_go_back_come_elsewhere() -> None:
     assert backend.flow_counters(7).received == {0: (2, 128), 1: (98, 98 * 64)}
     back = [row.data for row in backend.captured(0) if row.data[26] == 16]
     assert len(back) == 26 and all(data[:6].hex(":") == backend.ports[0].mac and data[22] == 63 for data in back)
+    # two of them are numbered probe frames
+    assert sum(data[-16] == 0xAB for data in back) == 2
     assert [row.tx_packets for row in backend.state().interfaces] == [FRAMES + PROBES] * 2
 
 
