@@ -11,7 +11,7 @@ import pytest
 from lineproof.core.rule import Ruling
 from lineproof.errors import SentenceError, TestbedError
 from lineproof.routers.ssh_shell import SshShell
-from lineproof.session.characterising_live import LiveCharacteriser
+from lineproof.session.characterising import Characteriser
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
 from support import robot_run, simulated_session
@@ -61,7 +61,7 @@ def test_a_router_that_keeps_losing_frames_does_not_recover(slower: Session) -> 
 
 def test_a_router_that_cannot_be_reset_is_reported(slower: Session) -> None:
     with pytest.raises(SentenceError, match="a reset is measured at a throughput, and none was found"):
-        LiveCharacteriser(slower).reset("unidirectional", [], slower.router.reset)
+        Characteriser(slower).reset("unidirectional", [], slower.router.reset)
     with pytest.raises(TestbedError, match="ended with status"):
         slower.router.reset("no-such-command")
 

@@ -100,6 +100,7 @@ def test_the_model_s_server_marks_its_ports():
 SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥ 300 kpps each way"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sentence", "lie", "words"),
     [

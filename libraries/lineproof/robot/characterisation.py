@@ -41,8 +41,7 @@ from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text
-from ..session.characterising import flow_words
-from ..session.characterising_live import LiveCharacteriser
+from ..session.characterising import Characteriser, flow_words
 from ..session.progress import Progress
 from ..units import si
 from .shared import Component, Shared
@@ -357,7 +356,7 @@ class CharacterisationWork:
     def __init__(self, shared: Shared, method: str, traffic: str) -> None:
         session = shared.session
         self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
-        self.characteriser = LiveCharacteriser(session, self._begin, self._on_trial)
+        self.characteriser = Characteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first = 0
