@@ -65,13 +65,13 @@ def test_frames_that_come_twice_do_not_hide_lost_ones(session: Session) -> None:
 
 
 def test_frames_that_come_twice_do_not_hide_exactly_as_many_lost_ones(session: Session) -> None:
-    """Of 1 000 000 frames 800 000 come, and a quarter of them twice: no count of the generator shows that."""
+    """Of 1 000 000 frames 800 000 come, and a quarter of them twice: the router counts that, probe frames show it."""
     session.cause_fault(parse_fault("one-way loss", start=1, share=0.2, port=0))
     session.cause_fault(parse_fault("duplicated frames", start=1, share=0.25))
     verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
     assert not any(trial.lost for trial in verdict.trials)
     assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
-    assert {problem.frames for problem in problems(verdict, Fault.COPIES)} == {800_000}
+    assert max(problem.frames or 0 for problem in problems(verdict, Fault.COPIES)) == 800_000
 
 
 def test_a_moments_pause_does_not_excuse_the_loss_of_half_the_frames(session: Session) -> None:
