@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. The exit status is :class:`.gating.Answer`. Raises LineproofError."""
+    """Print it. The exit status is :class:`.gate_forms.Answer`. Raises LineproofError."""
     try:
         if arguments.tag is not None:
             check_tag(arguments.tag)

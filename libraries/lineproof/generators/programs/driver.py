@@ -590,7 +590,7 @@ class ProgramGenerator:
 
 
 _FLOW = ("source", "destination", "source_port", "port")
-"""The values of a flow, as :data:`.description.VALUES` names them."""
+"""The values of a flow, as :data:`VALUES` names them."""
 
 
 def listed_frames(streams: Sequence[Stream], mac: str, router_mac: str) -> list[bytes]:
