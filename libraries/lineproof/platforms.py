@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from .config import Config, did_you_mean, load_config, read_yaml
+from .config import Config, did_you_mean, load_config
 from .errors import ConfigError
 from .project import Folder, listed, packaged_variables
 from .units import parse_link_speed
@@ -126,23 +125,6 @@ class CommandPair(Config):
     def undo_words(self) -> tuple[str, ...]:
         """The same of the opposite."""
         return tuple(shlex.split(self.undo))
-
-
-KnownPairs = frozenset[tuple[tuple[str, ...], tuple[str, ...]]]
-"""Commands of studies with their opposites, as words for a shell and as lines for a command line."""
-
-
-def command_pairs(studies: Folder) -> KnownPairs:
-    """Return those of all files of *studies* that can be read, whatever else is wrong with one."""
-    found: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
-    for path in listed(studies, "*.yaml"):
-        # AttributeError: what should be a mapping is none
-        with contextlib.suppress(ConfigError, ValueError, AttributeError, TypeError):
-            for variant in read_yaml(path)[0]["variants"].values():
-                for row in (variant or {}).get("commands", ()):
-                    pair = CommandPair.model_validate(row)
-                    found |= {((pair.do,), (pair.undo,)), (pair.do_words, pair.undo_words)}
-    return frozenset(found)
 
 
 class RouterSetup(Config):

@@ -23,7 +23,7 @@ from ..generators.kinds import generator_kind, refusal
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
-from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pairs, named_file, read_platform
+from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project, listed
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
@@ -133,10 +133,6 @@ class Plan:
         used = {"platforms": self.platform.platform, "testbeds": self.testbed.testbed, "goals": self.goal.goal}
         used["shells"] = self.software.commands or ""
         return tuple(replaced_files(self.project, used))
-
-    def study_commands(self) -> KnownPairs:
-        """Return what the project's studies do on routers, and undo."""
-        return command_pairs(self.project.studies)
 
     @property
     def uncounted(self) -> str:
