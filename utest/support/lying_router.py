@@ -86,11 +86,9 @@ class Direction:
         if (here := int(now / WINDOW)) != number:
             number, frames, before = here, 0, frames if here == number + 1 else 0
         self.window = number, frames + 1, before
-        wanted = (self.port, self.size, self.flow)
-        limited = zip(wanted, (self.number, len(frame) + 4, self.flow_of(frame)), strict=True)
+        wanted = (self.port, self.size, self.flow, False if self.spare else None)
+        limited = zip(wanted, (self.number, len(frame) + 4, self.flow_of(frame), is_probe(frame)), strict=True)
         if any(limit not in (None, value) for limit, value in limited) or max(frames, before) < self.above * WINDOW:
-            return False
-        if self.spare and is_probe(frame):
             return False
         self.chosen += 1
         return self.chosen % self.every == 0
