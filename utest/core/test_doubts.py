@@ -256,7 +256,8 @@ def test_foreign_frames_and_a_surplus_hide_as_many_lost_ones() -> None:
 
 def test_lost_and_copied_probe_frames_show_what_the_counts_cannot() -> None:
     gone = lost(router(probes=probe_frames({10: 900}, sent=1000)))
-    assert gone.low == 100 and 0.1 * PPS < gone.high < 0.13 * PPS
+    # no proof: TRex may not know them again
+    assert gone.low == 0 and 0.1 * PPS < gone.high < 0.13 * PPS
     copied = lost(router(probes=probe_frames({10: 1001}, sent=1000, copies=1)))
     assert copied.low == 0 and 1e-3 * PPS < copied.high < 6e-3 * PPS
 

@@ -150,17 +150,14 @@ def earlier(session: Session, *, lost: int) -> list[Trial]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("copies", "ruling"), [(0, Ruling.PASS), (9, Ruling.INCONCLUSIVE), (None, Ruling.INCONCLUSIVE)]
-)
-def test_where_an_interrupted_run_lost_frames_its_probe_frames_show_copies(
-    tmp_path: Path, copies: int | None, ruling: Ruling
+@pytest.mark.parametrize(("probed", "ruling"), [(True, Ruling.PASS), (False, Ruling.INCONCLUSIVE)])
+def test_where_an_interrupted_run_lost_frames_it_needs_probe_frames(
+    tmp_path: Path, probed: bool, ruling: Ruling
 ) -> None:
     with opened(tmp_path) as session:
         before = earlier(session, lost=20)
-        for place, trial in enumerate(before):
-            probes = () if copies is None else tuple(replace(item, duplicates=copies) for item in trial.outcome.latency)
-            before[place] = replace(trial, outcome=replace(trial.outcome, latency=probes))
+        if not probed:
+            before = [replace(trial, outcome=replace(trial.outcome, latency=())) for trial in before]
         verdict = Judge(session).judge(session.plan.requirement(SENTENCE), earlier=before)
         assert verdict.ruling is ruling, verdict.message
         assert verdict.runs == {"a": 2} and all(trial.run == "" for trial in verdict.trials[2:])

@@ -53,6 +53,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         (ONE_WAY, "copies", {}, "copies"),
         (ONE_WAY, "cached", {}, "copies"),
         (ONE_WAY, "flow", {}, "copies"),
+        ("64b 1-flow unidirectional ≥ 2 kpps", "copies", {}, "come back twice"),
+        ("64b 1-flow unidirectional ≥ 2 kpps", "cached", {}, "probe frames were lost"),
         (BOTH, "hairpin", {"every": 50}, "another direction"),
         (ONE_WAY, "lldp", {"every": 50}, "other origin"),
         (ONE_WAY, "late copies", {"every": 25, "hold": 0.01}, "copies"),

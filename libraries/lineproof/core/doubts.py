@@ -133,9 +133,9 @@ def copies(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that copies may have come in the place of lost frames, as many as copied probe frames show."""
     for row in trial.outcome.directions:
         probes = trial.probes(row)
-        if probes is not None and probes.duplicates > 0 and probes.sent > 0:
-            share = highest_share(min(probes.duplicates, probes.sent), probes.sent)
-            detail = f"{name(row)}: {probes.duplicates} of {probes.sent} probe frames"
+        if probes is not None and probes.copies > 0 and probes.sent > 0:
+            share = highest_share(min(probes.copies, probes.sent), probes.sent)
+            detail = f"{name(row)}: {probes.copies} of {probes.sent} probe frames"
             yield Problem(Fault.COPIES, detail, share * row.offered, ports(row))
 
 
@@ -187,7 +187,7 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     longer = max(1.0, trial.outcome.duration / conditions.seconds)
     for row in trial.outcome.directions:
         # no generator changes frames
-        gone = trial.missing(row) - row.changed
+        gone = row.lost - row.changed
         if gone <= 0:
             continue
         rare = 0.0 if is_long else RARE * row.offered

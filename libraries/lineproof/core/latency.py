@@ -197,7 +197,7 @@ class LatencyCount:
             sum((Counter(count.histogram) for count in counts), Counter()),
             sum(count.out_of_order for count in counts),
             # frames that came twice in one group do not replace lost ones of another
-            sum(count._copies for count in counts),
+            sum(count.copies for count in counts),
             sum(count.elsewhere for count in counts),
             first.resolution,
             next(filter(None, (count.doubt for count in counts)), ""),
@@ -206,7 +206,7 @@ class LatencyCount:
     @property
     def lost(self) -> int:
         """Probe frames that did not come back. A frame that came twice does not replace a lost one."""
-        return self.sent - (self.received - self._copies)
+        return self.sent - (self.received - self.copies)
 
     @property
     def unplaced(self) -> int:
@@ -225,7 +225,7 @@ class LatencyCount:
         for key, frames in self.histogram.items():
             best[key] += frames
             worst[self.resolution.end(key)] += frames
-        strangers = self.elsewhere + self._copies
+        strangers = self.elsewhere + self.copies
         _remove(best, strangers, latest=True)
         _remove(worst, strangers, latest=False)
         certain = min(self.lost, math.floor(min(lost, self.lost)))
@@ -239,7 +239,8 @@ class LatencyCount:
         return LatencySpread(+best, +worst)
 
     @property
-    def _copies(self) -> int:
+    def copies(self) -> int:
+        """Probe frames that came again."""
         return min(self.received, max(self.duplicates, self.received - self.sent))
 
 

@@ -291,36 +291,22 @@ class Trial:
         return math.fsum(item.delay for item in self.problems if item.concerns(direction))
 
     def lost_frames(self, direction: DirectionCount) -> Bounds:
-        """Return the frames of *direction* that the router lost.
-
-        At least as many are lost as probe frames are: where fewer are missing, others came in their place.
-        """
-        missing = float(self.missing(direction))
-        low = max(0.0, missing - self.cost(direction))
+        """Return the frames of *direction* that the router lost."""
+        low = max(0.0, direction.lost - self.cost(direction))
         most = max(direction.offered, direction.intended)
-        return Bounds(low, max(low, min(missing + self.hidden(direction), most)))
-
-    def missing(self, direction: DirectionCount) -> int:
-        """Return the frames of *direction* that certainly did not come back, whatever lost them."""
-        return max(direction.lost, self._lost_probes(direction))
+        return Bounds(low, max(low, min(direction.lost + self.hidden(direction), most)))
 
     def forwarded_frames(self, direction: DirectionCount) -> Bounds:
         """Return the frames of *direction* that came back and are frames that were sent, each counted once."""
         most = float(min(direction.offered, direction.forwarded))
-        cost = self.cost(direction)
         least = max(0.0, most - self.hidden(direction))
-        gone = max(0.0, self._lost_probes(direction) - cost)
-        return Bounds(least, max(least, min(direction.offered - gone, most + cost)))
+        return Bounds(least, max(least, min(direction.offered, most + self.cost(direction))))
 
     def loss_ratio(self, in_total: bool) -> float:
         """Return the loss ratio as it was counted, of all directions together, or of the worst one."""
         if in_total:
             return self.lost / self.offered if self.offered else 0.0
         return max((direction.loss_ratio for direction in self.outcome.directions), default=0.0)
-
-    def _lost_probes(self, direction: DirectionCount) -> int:
-        probes = self.probes(direction)
-        return 0 if probes is None else max(0, probes.lost)
 
     def probes(self, direction: DirectionCount) -> LatencyCount | None:
         """Return the probe frames of *direction*; None: it had none."""

@@ -104,7 +104,7 @@ class Judge:
 
         def before_trial(is_last: bool) -> None:
             # a PASS rests on frames that were looked at, at its full load; so does all that follows wrong ones
-            wrong = any(row.changed for trial in trials for row in trial.outcome.directions)
+            wrong = any(item.fault is Fault.CHANGED for trial in trials for item in trial.problems)
             self.session.traffic.examines = is_last or wrong
 
         session = self.session

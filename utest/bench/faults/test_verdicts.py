@@ -71,7 +71,7 @@ def test_frames_that_come_twice_do_not_hide_exactly_as_many_lost_ones(session: S
     verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
     assert not any(trial.lost for trial in verdict.trials)
     assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
-    assert max(problem.frames or 0 for problem in problems(verdict, Fault.COPIES)) == 800_000
+    assert max(problem.frames or 0 for problem in problems(verdict, Fault.COPIES)) == pytest.approx(800_000, abs=9)
 
 
 def test_a_moments_pause_does_not_excuse_the_loss_of_half_the_frames(session: Session) -> None:

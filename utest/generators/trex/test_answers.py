@@ -180,5 +180,6 @@ def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
 
     assert counted_since(None, counted(0, 1, frames=5)) == counted(0, 1, frames=5)
     assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=7)) == counted(0, 1, frames=2)
-    # a direction without a report
+    # a direction without a report; counts that fall
     assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []
+    assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=4)) == []

@@ -52,7 +52,7 @@ class Loss(Quantity):
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return how much was lost of which load; of a throughput that fails also what is carried."""
-        offered, lost = sum(trial.offered for trial in trials), _missing(trials)
+        offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
         figures = promise.figures(trials)
         worst = Bounds(max(item.low for item in figures), max(item.high for item in figures))
         load = rate_words(mean_rate(trials, promise, "offered"), promise)
@@ -63,15 +63,13 @@ class Loss(Quantity):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
             words += f", {percent(most)} forgiven in all"
             details.insert(0, f"{missed} of {len(trials)} trials lost frames")
-        if beyond := lost - sum(trial.lost for trial in trials):
-            details.append(f"{beyond} of them are probe frames in whose place other frames came")
         return Reason(words, tuple(details))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return the frames offered and lost, and the worst trial's loss ratio."""
         return {
             "offered_frames": float(sum(trial.offered for trial in trials)),
-            "lost_frames": float(_missing(trials)),
+            "lost_frames": float(sum(trial.lost for trial in trials)),
             "worst_loss_ratio": max((trial.loss_ratio(promise.in_total) for trial in trials), default=0.0),
         }
 
@@ -129,9 +127,7 @@ class Throughput(Loss):
         offered = mean_rate(trials, promise, "offered")
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
         words = f"forwarded {rate_words(carried, promise)}"
-        most = 1 - _missing(trials) / max(1, sum(trial.offered for trial in trials))
-        share = part(min(carried / max(asked, offered), most))
-        return Reason(f"carries {share} of it", (reason.summary, words, *reason.details))
+        return Reason(f"carries {part(carried / max(asked, offered))} of it", (reason.summary, words, *reason.details))
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
@@ -144,10 +140,6 @@ def in_unit(pps: float, promise: Promise) -> float:
     """Return a rate in the unit of *promise*."""
     rate = Rate(pps, promise.mean_size, promise.link_bps)
     return {Unit.PERCENT_LINE: rate.percent, Unit.BPS_L1: rate.l1_bps, Unit.BPS_L2: rate.l2_bps}.get(promise.unit, pps)
-
-
-def _missing(trials: Sequence[Trial]) -> int:
-    return sum(trial.missing(row) for trial in trials for row in trial.outcome.directions)
 
 
 def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCount]], perfect: int) -> Bounds:

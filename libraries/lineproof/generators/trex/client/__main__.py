@@ -204,7 +204,7 @@ class ClientCommands(RunningTraffic):
             return {**answer, "latency": []}
         latency = _latency(answer.pop("group_stats"), groups, directions)
         if not times:
-            if not all(map(all_back, latency)):
+            if not all(map(all_back, counted_since(self._counted, latency))):
                 latency = self._latency_later(COUNT_PERIOD / clock_speed, groups, directions)
             earlier, self._counted = self._counted, latency
             return {**answer, "latency": counted_since(earlier, latency)}

@@ -562,7 +562,7 @@ COUNT_PERIOD = 0.05
 
 
 def all_back(found: Mapping[str, Any]) -> bool:
-    """Return whether as many frames of :func:`group_counts` came as were sent since the streams were put."""
+    """Return whether as many frames of :func:`counted_since` came as were sent."""
     return bool(found["received"] + found["elsewhere"] >= found["sent"])
 
 
@@ -575,17 +575,20 @@ def counted_since(
 ) -> list[dict[str, Any]]:
     """Return what :func:`group_counts` of each group grew by since *earlier*, without times; None: by all of it.
 
-    Nothing, if not the same directions are reported.
+    Nothing, if not the same directions are reported, or a count fell.
     """
     if earlier is None:
         earlier = [{**row, **dict.fromkeys(COUNTS, 0)} for row in now]
     directions, before = ([(row["tx_port"], row["rx_port"]) for row in rows] for rows in (now, earlier))
     if directions != before:
         return []
-    return [
-        {"tx_port": row["tx_port"], "rx_port": row["rx_port"], **{key: row[key] - was[key] for key in COUNTS}}
-        for row, was in zip(now, earlier, strict=True)
-    ]
+    found = []
+    for row, was in zip(now, earlier, strict=True):
+        counts = {key: row[key] - was[key] for key in COUNTS}
+        if min(counts.values()) < 0:
+            return []
+        found.append({"tx_port": row["tx_port"], "rx_port": row["rx_port"], **counts})
+    return found
 
 
 EMPTY_HISTOGRAM = 80
