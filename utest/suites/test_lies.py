@@ -45,7 +45,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         (MIX, "payload", {"size": 1518}, "payload"),
         (ONE_WAY, "payload", {"flow": 3}, "payload"),
         (LONG, "length", {}, "bytes"),
-        (MIX, "length", {"every": 50}, "cut short"),
+        (MIX, "length", {"every": 50}, "bytes"),
         (ONE_WAY, "checksum", {"every": 50}, "checksum"),
         (ONE_WAY, "ttl", {}, "time to live"),
         (ONE_WAY, "addresses", {}, "other addresses"),

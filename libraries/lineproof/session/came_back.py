@@ -33,7 +33,8 @@ def frames_kept(profile: Profile) -> int:
     return max(1, min(MOST_KEPT, round(MOST_BYTES / profile.mean_size)))
 
 
-CUT, PAYLOAD, HEADER = "cut short", "with another payload", "with another IP header"
+CUT, LENGTH = "cut short", "of another length"
+PAYLOAD, HEADER = "with another payload", "with another IP header"
 ADDRESSES, TAGS = "with other addresses or ports (address translation?)", "with other tags or labels"
 COPIES, FEW_LOST = "copies of others", 0.01
 OTHER, FEW = "of other origin", 2
@@ -79,7 +80,7 @@ class SentFrames:
         if not self._has_addresses(packet, self.header):
             return ADDRESSES
         if len(packet) != len(self.packet):
-            return HEADER
+            return LENGTH
         is_probe = self.stream.group is not None
         has_end = not is_probe or packet[-PROBE_PAYLOAD] == _MAGIC
         if not has_end or self._fixed(packet, self.header) != self._fixed(self.packet, self.header):
@@ -181,7 +182,7 @@ class Content:
         others = (sent for item in self.directions if item != direction for sent in self._sent[item])
         if any(_is_kin(sent, header, packet) and not sent.differs(packet) for sent in others):
             return "of another direction"
-        return next((word for word in (CUT, PAYLOAD, HEADER, ADDRESSES) if word in differs), OTHER)
+        return next((word for word in (CUT, HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differs), OTHER)
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
