@@ -262,6 +262,15 @@ def test_lost_and_copied_probe_frames_show_what_the_counts_cannot() -> None:
     assert copied.low == 0 and 1e-3 * PPS < copied.high < 6e-3 * PPS
 
 
+@pytest.mark.parametrize("foreign", [0, 1_000_000, 50_000_000])
+def test_frames_that_may_hide_lost_ones_make_no_latency_better(foreign: int) -> None:
+    promise = promised("64b unidirectional latency p99 ≤ 100 µs at 5 Mpps")
+    late = router(foreign=foreign, probes=probe_frames({50: 970, 300: 30}))
+    trial = read_trial(1, late(Load(PPS), 1.0), Tolerance())
+    (figure,) = promise.figures([with_doubts(trial, promise.conditions, promise.quantity.doubts)])
+    assert figure.low == 300
+
+
 def test_forwarded_frames_are_the_frames_that_were_sent() -> None:
     trial = doubted(router(0.1, probes=probe_frames({10: 900}, sent=1000)))
     row = trial.outcome.directions[0]

@@ -105,8 +105,8 @@ def time_words(bounds: Bounds) -> str:
 class LatencySpread:
     """The latencies of all probe frames that were sent, as far as they are known.
 
-    ``best`` and ``worst`` for the router: {lower, upper end of a bucket in µs, or LOST: frames}, of the same number of
-    frames each.
+    ``best`` and ``worst`` for the router: {lower, upper end of a bucket in µs, or LOST: frames}. The worst end may have
+    more frames: lost ones that others hide.
     """
 
     best: Mapping[float, int]
@@ -122,7 +122,8 @@ class LatencySpread:
         best, worst = self.best, self.worst
         if statistic.variation:
             best, worst = _as_fast_as_any(best), _as_fast_as_any(worst)
-        first, last = ranks(sum(best.values()), statistic.share or 0.0, *errors)
+        first, _ = ranks(sum(best.values()), statistic.share or 0.0, *errors)
+        _, last = ranks(sum(worst.values()), statistic.share or 0.0, *errors)
         low, high = _figure(best, statistic, first), _figure(worst, statistic, last)
         if not statistic.variation:
             return Bounds(low, max(low, high))
@@ -133,11 +134,15 @@ class LatencySpread:
         low = low if math.isinf(low) else max(0.0, low - max(slowest, fastest[1]))
         return Bounds(low, max(low, high - max(0.0, fastest[0])))
 
-    def with_lost(self, most: float, certain: float = 0.0) -> LatencySpread:
+    def with_lost(self, most: float, certain: float) -> LatencySpread:
         """Return it with frames more that may be lost: so many at most, and so many certainly."""
         more, gone = math.ceil(most - 1e-9), math.floor(certain + 1e-9)
         best = Counter(self.best) + Counter({0: more - gone, LOST: gone})
         return LatencySpread(best, Counter(self.worst) + Counter({LOST: more}))
+
+    def with_hidden(self, lost: float) -> LatencySpread:
+        """Return it with so many lost frames that may be hidden: they make the better end no better."""
+        return LatencySpread(self.best, Counter(self.worst) + Counter({LOST: math.ceil(lost - 1e-9)}))
 
     def with_later_frames(self) -> LatencySpread:
         """Return it where frames without a probe are later, nobody knows by how much: only the fastest has two ends."""

@@ -149,7 +149,7 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
     spread = spread.with_lost(most, min(certain, most))
     unseen = 0.0 if math.isinf(hidden) or hidden <= forgiven * offered else count.sent * hidden / offered
-    return spread.with_lost(unseen)
+    return spread.with_hidden(unseen)
 
 
 _LOSE_ONLY = (Fault.OWN_LOSS, Fault.UNWATCHED, Fault.DAMAGED, Fault.AFTER_ROUTER)
