@@ -1,1 +1,1 @@
-"""What was counted: trials, directions, latency, telemetry, the ledger of lost frames, reachability, duplicates."""
+"""Counts and the rule: trials, directions, latency, telemetry, the ledger of lost frames, reachability, duplicates."""

@@ -1,4 +1,4 @@
-"""What a generator can carry by itself, as measured."""
+"""The load that a generator can carry by itself, as measured."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ FINEST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the trials so far show: how many keep the limit even at their worse end, miss it even at their better end,
-    or are open; and the same of the last one, in words. ``rule``: both askings.
+    """The standing so far: how many trials keep the limit even at their worse end, miss it even at their better end, or
+    are open; and the same of the last one, in words. ``rule``: both askings.
     """
 
     keeps: int
@@ -36,7 +36,7 @@ class Standing:
 
 
 KEEPS, MISSES, OPEN = "keeps", "misses", "open"
-"""What a trial shows of the limit: kept at every direction's worse end, missed at the better end of one, neither."""
+"""The limit in a trial: kept at every direction's worse end, missed at the better end of one, neither."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the testbed may have done to a trial: one small function for each doubt. The rule weighs them, nothing here.
+"""Doubts: what the testbed may have done to a trial, one small function for each. The rule weighs them, nothing here.
 
 Each yields problems with the most frames of each direction that the testbed may have cost (they move the better end of
 a figure) or hidden (they move the worse end). Those that are known only after the trials weigh the same trials again.
@@ -42,7 +42,7 @@ USABLE_SHARE = 0.98
 
 @dataclass(frozen=True, slots=True)
 class OwnPart:
-    """What the generator does by itself, as a calibration with the router bypassed saw it.
+    """The generator's own loss and delay, as a calibration with the router bypassed saw it.
 
     ``lossy`` of ``trials`` of the goal's length lost frames, ``most_lost`` in the worst. ``delay``: µs of its slowest
     frames. ``lossless_pps``: frames/s into each port that it carries; ``received_pps``: that it receives while line
@@ -70,7 +70,7 @@ class OwnPart:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a trial is held against: the *load* of each port in frames/s, and a goal's figures (:class:`.goal.Goal`).
+    """The *load* of each port in frames/s, and a goal's figures (:class:`.goal.Goal`), that a trial is held against.
 
     ``seconds``: of a trial of the goal. ``own``: the generator's own part. ``limit``: the loss ratio that is promised,
     infinite where none is.
@@ -226,10 +226,10 @@ def overloaded(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 OF_FRAMES: tuple[Doubt, ...] = (foreign_frames, copies, lost_probes, own_loss)
-"""Of every quantity in which lost or forwarded frames are counted."""
+"""Doubts of every quantity in which lost or forwarded frames are counted."""
 
 AT_THE_LOAD: tuple[Doubt, ...] = (sent_more, sent_less)
-"""Of every quantity that is promised at a load."""
+"""Doubts of every quantity that is promised at a load."""
 
 AT_THE_EXACT_LOAD: tuple[Doubt, ...] = (*AT_THE_LOAD, overloaded)
 """Doubts of a quantity of which a little more load may change every frame's figure."""

@@ -17,7 +17,7 @@ class Confidence(Enum):
     """How sure an explanation is."""
 
     CERTAIN = "certain"
-    """What was counted leaves no other cause."""
+    """The counts leave no other cause."""
     LIKELY = "likely"
     """The figures fit, and what else would fit is rare."""
     POSSIBLE = "possible"
@@ -39,7 +39,7 @@ class Explanation:
         return f"{self.words} ({self.confidence.value}){remedy}"
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return it as JSON data."""
         return {
             "rule": self.rule,
             "words": self.words,

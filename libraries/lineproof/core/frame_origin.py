@@ -1,4 +1,4 @@
-"""What a frame that nobody asked for is, by its addresses and types: who is talking on the cable."""
+"""The origin of a frame that nobody asked for, by its addresses and types: who is talking on the cable."""
 
 from __future__ import annotations
 

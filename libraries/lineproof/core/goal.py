@@ -14,7 +14,7 @@ from ..visible import shortened
 from .rule import Shares
 
 MOST_TRIALS = 100_000
-"""Of a verdict: a day of one-second trials is fewer."""
+"""The most trials of a verdict; a day of one-second trials has fewer."""
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 

@@ -13,7 +13,7 @@ _GROUP = re.compile(r"rx_(?:q(?P<queue>[0-9]+)_)?(?P<kind>multicast|broadcast)_p
 
 
 def is_group_count(name: str) -> bool:
-    """Whether the counter *name* counts received frames to a group: ``rx_multicast_packets``, ``rx_q0_broadcast_…``."""
+    """Return whether *name* counts received frames to a group: ``rx_multicast_packets``, ``rx_q0_broadcast_…``."""
     return _GROUP.fullmatch(name) is not None
 
 

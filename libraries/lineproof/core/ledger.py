@@ -131,18 +131,18 @@ class Ledger:
 
     @property
     def unexplained_before_rx(self) -> int | None:
-        """As in :class:`DirectionAccount`, all directions; None where a count is missing."""
+        """The same figure as in :class:`DirectionAccount`, of all directions; None where a count is missing."""
         return sum_if_known([direction.unexplained_before_rx for direction in self.directions])
 
     @property
     def unexplained_rx_to_tx(self) -> int | None:
-        """As in :class:`DirectionAccount`, all directions, less the shared drops."""
+        """The same figure as in :class:`DirectionAccount`, of all directions, less the shared drops."""
         found = sum_if_known([direction.unexplained_rx_to_tx for direction in self.directions])
         return None if found is None else found - sum(drop.frames for drop in self.shared)
 
     @property
     def unexplained_after_tx(self) -> int | None:
-        """As in :class:`DirectionAccount`, all directions."""
+        """The same figure as in :class:`DirectionAccount`, of all directions."""
         return sum_if_known([direction.unexplained_after_tx for direction in self.directions])
 
     def to_json(self) -> dict[str, Any]:

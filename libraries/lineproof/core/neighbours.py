@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NeighbourEntry:
-    """What the router knows of ``address``, a port of the generator behind ``interface``.
+    """The router's entry of ``address``, a port of the generator behind ``interface``.
 
     ``expected``: its MAC address, "" if it is not known here; ``mac``: the one of the router's entry, "" if it has none
     that it can use. ``permanent``: it was set, not learned; None: not known. ``found_at``: the interface of the entry.

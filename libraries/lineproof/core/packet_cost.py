@@ -13,7 +13,7 @@ FEW_PACKETS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class PacketCost:
-    """What a *thread* (or all) spent since ``clear runtime``.
+    """Cycles that a *thread* (or all) spent since ``clear runtime``.
 
     ``graph``, ``input``: TSC cycles of the graph nodes and of the input nodes, idle polling included. ``received``:
     vectors of its input nodes; ``handled``: the same, or of the busiest node if another thread hands over the frames.

@@ -31,7 +31,7 @@ Need = Literal["load", "probes", "runtime", "power", "changing load"]
 
 
 class Instruments(Protocol):
-    """What a trial is measured with, on an open testbed or from a record."""
+    """The instruments that a trial is measured with, on an open testbed or from a record."""
 
     @property
     def clock_speed(self) -> float:
@@ -164,7 +164,7 @@ class Quantity(ABC):
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
     judges_loss: ClassVar[bool] = False
-    """Whether its figure is a loss ratio."""
+    """Return whether its figure is a loss ratio."""
 
     @property
     def threshold_is_load(self) -> bool:
@@ -352,7 +352,7 @@ class Requirement:
         return load if load.pps <= most else Load(most)
 
     def clocks_text(self, link_bps: float) -> str:
-        """That the sentence is judged at a little less than it says, because of the ports' clocks; "": it is not."""
+        """Return that it is judged at a little less than it says, because of the ports' clocks; "": it is not."""
         loads = [self.threshold_load(link_bps)] if self.threshold.unit in RATE_UNITS else []
         named = self.named_load(link_bps)
         if named is not None and "load" in self.quantity.needs:

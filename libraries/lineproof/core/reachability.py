@@ -1,4 +1,4 @@
-"""Whether frames arrive where they should: what a little slow traffic shows, each direction at its own rate."""
+"""Reachability: what a little slow traffic shows, each direction at its own rate."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class Rule:
 
     @property
     def cannot_pass(self) -> bool:
-        """Whether the worse ends have failed, so that no further trial makes a PASS; they may still be a FAIL."""
+        """Return whether the worse ends have failed: no further trial makes a PASS; they may still be a FAIL."""
         return self.worse.answer is Ruling.FAIL
 
     @property

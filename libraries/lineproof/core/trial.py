@@ -190,7 +190,7 @@ Measure = Callable[[Load, float], Outcome]
 """All that a method knows of the testbed: ``measure(load, duration in s) -> Outcome``."""
 
 During = Callable[[Callable[[float], None]], None]
-"""What is done in a trial while frames are sent. Its argument waits so many s of the testbed's clock."""
+"""An action in a trial while frames are sent. Its argument waits so many s of the testbed's clock."""
 
 MeasureDuring = Callable[[Load, float, During], Outcome]
 """A trial with something to be done during it (see :meth:`~lineproof.generators.base.Generator.measure`)."""

@@ -1,4 +1,4 @@
-"""What a router reports of its queues, workers and processors while traffic flows.
+"""A router's report of its queues, workers and processors while traffic flows.
 
 A fact that the router does not report is missing (None, or no entry), never 0.
 """
@@ -115,7 +115,7 @@ class UnderLoad:
 
 @dataclass(frozen=True, slots=True)
 class RouterLoad:
-    """What a router reports around some seconds of traffic; its fields are those of :class:`UnderLoad`."""
+    """A router's report around some seconds of traffic; its fields are those of :class:`UnderLoad`."""
 
     workers: tuple[WorkerLoad, ...] = ()
     queues: tuple[QueueLoad, ...] = ()

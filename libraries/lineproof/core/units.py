@@ -30,10 +30,10 @@ class Unit(Enum):
 TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
 
 RUNTIME_UNITS = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, Unit.VECTORS)
-"""Those of what VPP's ``show runtime`` counts."""
+"""Units of what VPP's ``show runtime`` counts."""
 
 ENERGY_UNITS = (Unit.MICROJOULES, Unit.MICROJOULES_ABOVE_IDLE)
-"""Of a power meter's figures."""
+"""Units of a power meter's figures."""
 
 RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.PPS_PER_CORE, Unit.BPS_L1, Unit.BPS_L2)
 

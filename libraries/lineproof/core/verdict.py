@@ -70,7 +70,7 @@ class Verdict:
     """Why the frames of the worst trial were lost."""
 
     breakdown: str | None = None
-    """What went wrong with the testbed before or between the trials, and ended them; None: nothing."""
+    """Words for what went wrong with the testbed before or between the trials, and ended them; None: nothing."""
 
     deviations: tuple[str, ...] = ()
     """From the methods that it is named after, in words."""
@@ -147,7 +147,7 @@ class Verdict:
 
     @property
     def rests_on_host_counts(self) -> bool:
-        """Whether a trial's frames were counted by the sending host alone, neither by a generator nor by a switch."""
+        """Return whether a trial's frames were counted by the sending host alone, by no generator and no switch."""
         return any(trial.outcome.readings.get(HOST_COUNTS, 0.0) > 0 for trial in self.trials)
 
     def looked_at(self, reading: str) -> int:

@@ -1,4 +1,4 @@
-"""What a generator can do, declared: a sentence that asks for more is refused before any traffic."""
+"""Abilities of a generator, declared: a sentence that asks for more is refused before any traffic."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ WORDS = {
     "own_counts": "has no receive counters of its own: what it received is what the host's interfaces count",
     "promiscuous": "does not switch which frames its ports take",
 }
-"""What a generator without the ability does, after its name."""
+"""Words for what a generator without the ability does, after its name."""
 
 
 class Method(Enum):
-    """What a keyword does beyond a sentence: its words, and the ability that it needs."""
+    """Methods of keywords beyond a sentence: its words, and the ability that it needs."""
 
     CAPTURE = "a capture", "capture"
     THROUGHPUT = "RFC 2544's throughput test", "own_counts"
@@ -87,7 +87,7 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a generator can do; by default all that TRex can.
+    """Abilities of a generator; by default all that TRex can.
 
     ``mixes``: frames of several sizes; ``flows``: any number; ``unlisted``: more
     different frames than a list has place for; ``headers``: others than IPv4 and UDP; ``own_frames``:

@@ -14,7 +14,7 @@ from ..core.trial import During, Load, Outcome
 from ..errors import TestbedError
 
 HIGHEST_SPEED_BPS = 200e9
-"""What TRex reports of a link that is faster, bit/s (TRex v3.08, src/trex_port_attr.h:50)."""
+"""The speed that TRex reports of a link that is faster, bit/s (TRex v3.08, src/trex_port_attr.h:50)."""
 
 
 class PortsTaken(TestbedError):
@@ -139,7 +139,7 @@ class Generator(Protocol):
         ...
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
-        """What each port receives in *seconds* of the testbed's clock in which none sends; up to *keep* frames kept."""
+        """Return what each port receives in *seconds* of the testbed's clock without traffic, and *keep* frames."""
         ...
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:

@@ -1,4 +1,4 @@
-"""What every kind of generator says of itself in a testbed's file: the key ``generator``."""
+"""Keys that every kind of generator has in a testbed's file: the key ``generator``."""
 
 from __future__ import annotations
 

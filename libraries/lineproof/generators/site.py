@@ -44,7 +44,7 @@ class GeneratorEndpoint:
     pins_cores: bool = False
     promiscuous: bool = False
     outlives_run: bool = False
-    """Its server goes on when this run has ended, so ports that a killed run holds have to be given back."""
+    """Return whether its server outlives this run, so that ports of a killed run have to be given back."""
     next_hops: Mapping[int, str] = field(default_factory=dict)
     """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
     type: str = "trex"

@@ -44,7 +44,7 @@ MOST_WRONG = 0.01
 """Share of the frames that may be lost, or too many: a lost frame has taken CPU time, and is not counted."""
 
 READINGS = 3
-"""Of a router that reports its shares."""
+"""Readings of a router that reports the shares of its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _clock(session: Session) -> Callable[[], CpuReading]:
 
 
 def _by_the_router(session: Session, requirement: Requirement, load: Load) -> CpuTime:
-    """Of the router's own processors while frames flow, in soft interrupts."""
+    """Return the time of the router's own processors while frames flow, in soft interrupts."""
     values = list[float]()
     for _ in range(READINGS):
         found = read_under_load(session, requirement, load)

@@ -146,7 +146,7 @@ class GeneratorConnection:
 
     @property
     def simulation_signs(self) -> tuple[str, ...]:
-        """What shows that it is a simulation, in words: of the testbed, of its clock, of the generator once connected.
+        """Signs that it is a simulation, in words: of the testbed, of its clock, of the generator once connected.
 
         A sign stays, also if a generator without one is connected later.
         """

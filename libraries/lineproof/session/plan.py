@@ -42,12 +42,12 @@ PROBE_SHARE = 0.1
 """The most of a load that is sent as probe frames."""
 
 ABILITIES = {"probes": "latency", "changing load": "live"}
-"""What a quantity needs, and the ability of a generator that gives it."""
+"""Needs of quantities, and the ability of a generator that each takes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before anything starts."""
+    """Everything that is known before anything starts."""
 
     project: Project
     platform: Platform
@@ -57,19 +57,19 @@ class Plan:
     goal: Goal
     catalogue: Catalogue
     calibration: Calibration | None = None
-    """What the testbed's generator carries by itself, if it was measured."""
+    """The calibration of the testbed's generator, if there is one."""
 
     cards: tuple[CardFile, ...] = ()
     """The files on generators' network cards."""
 
     command_file: CommandFile | None = None
-    """Of a router with ``shell: generic``: its command line."""
+    """The command line of a router with ``shell: generic``."""
 
     secrets: Secrets = ENVIRONMENT
-    """Of the logins in the testbed's file."""
+    """The secrets of the logins in the testbed's file."""
 
     setups: tuple[RouterSetup, ...] = ()
-    """What a study's commands may make of the router: a simulated one knows these commands beside its own."""
+    """Changes that a study's commands may make to the router: a simulated one knows these commands beside its own."""
 
     @classmethod
     def read(

@@ -73,7 +73,7 @@ class PoweredTrials:
         return replace(found, readings={**found.readings, POWER: self.declared or 0.0, UNCERTAINTY: 0.0})
 
     def read(self, wait: Callable[[float], None]) -> PowerReading:
-        """What the meter shows from ``settle`` s from now on. *wait*: s of the testbed's clock. Raises TestbedError."""
+        """Return what the meter shows after ``settle`` s. *wait*: s of the testbed's clock. Raises TestbedError."""
         meter, settings = self._opened(), self.settings
         if settings is None:
             raise TestbedError("there is no power meter")

@@ -62,11 +62,11 @@ class RouterConnection:
     _journal: ChangeJournal | None = field(default=None, repr=False)
     _undone: str = ""
     facts: RouterFacts = field(default_factory=RouterFacts)
-    """What it is, read by :meth:`connect`."""
+    """Facts of the router, read by :meth:`connect`."""
     warnings: tuple[str, ...] = ()
-    """What :meth:`configure` found that will make trouble later, in words."""
+    """Findings of :meth:`configure` that will make trouble later, in words."""
     line_rate_note: str = ""
-    """What has to be known of the speed that "line rate" is of, in words."""
+    """Notes on the speed that "line rate" is of, in words."""
     _links_known: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -208,7 +208,7 @@ class RouterConnection:
         )
 
     def neighbours(self) -> tuple[NeighbourEntry, ...]:
-        """What the router knows of the generator's ports now; nothing where it cannot be read. Raises TestbedError."""
+        """Return the router's entries of the generator's ports; none where they cannot be read. Raises TestbedError."""
         found, sides = self.driver.neighbours(self.sides()), self.sides()
         own = self.plan.testbed.prepare != "configure" and bool(found)
         return (*found, *(ipv6_entries(self.driver, sides, self.plan.catalogue) if own else ()))
@@ -272,7 +272,7 @@ class RouterConnection:
         return self._ssh.host_key if self.journal_name and self._ssh is not None and self._ssh.is_open else ""
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """What its journals hold, whoever holds them: that of its address, and those of others with its host key.
+        """Return changes that earlier runs left on this router, recognised by its address and by its host key.
 
         Before it is logged in to: with one that is known of it. Raises TestbedError.
         """
@@ -298,7 +298,7 @@ class RouterConnection:
         return self._undone
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
-        """Its journal, after what earlier runs have left is undone, at whatever address, and a sentence about that."""
+        """Return its journal, after changes of earlier runs are undone at any address, and a sentence about that."""
         file = self.plan.command_file
         journal = ChangeJournal.claim(self.journal_name, now.host_key)
         try:

@@ -19,7 +19,7 @@ class RouterRestarted(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reading came to: the ``telemetry``, or None and the ``error``; ``restarted``: that the router did."""
+    """The result of a reading: the ``telemetry``, or None and the ``error``; ``restarted``: that the router did."""
 
     telemetry: Telemetry | None
     error: str = ""

@@ -22,7 +22,7 @@ USUAL_SIZE = 1518
 
 
 class SeenFrames:
-    """What came through; *networks*: those behind the router, to which it has a route if it forwards any of theirs."""
+    """Frames that came through; *networks*: those behind the router, to which it has a route if it forwards any."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = tuple(ipaddress.ip_network(network) for network in networks)

@@ -49,7 +49,7 @@ CHECK_SECONDS = 0.5
 
 @dataclass
 class Traffic:
-    """What the *generator* of *testbed* sends through the *router*, and what comes back."""
+    """Traffic that the *generator* of *testbed* sends through the *router*."""
 
     plan: Plan
     testbed: OpenTestbed
@@ -90,7 +90,7 @@ class Traffic:
         return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in found)
 
     def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
-        """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there.
+        """Put, as a sentence begins, the profile's streams on the first *pairs* port pairs, unless they are there.
 
         Raises TestbedError if the router does not forward such frames at all, as far as slow traffic shows.
         """
@@ -186,7 +186,6 @@ class Traffic:
             generator = self._running_generator()
         if self._link_was_down:
             self._restore_after_link()
-        # nothing secret depends on it
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
         keep = 0
         if self.examines and during is None and self._content is not None and self._content.is_kept_at_any_load:
@@ -264,7 +263,7 @@ class Traffic:
         self._seen.note(profile, self.directions(both, self.pairs))
 
     def listen(self, seconds: float, keep: int) -> Mapping[int, Heard]:
-        """What comes to each port in *seconds* of the testbed's clock without traffic, with up to *keep* frames each.
+        """Return what comes to each port in *seconds* of the testbed's clock without traffic, and *keep* frames.
 
         Raises TestbedError.
         """

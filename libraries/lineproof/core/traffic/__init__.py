@@ -1,1 +1,1 @@
-"""What is sent: profiles and the words that name them, TRex profiles, captures, patterns, headers."""
+"""Traffic: profiles and the words that name them, TRex profiles, captures, patterns, headers."""

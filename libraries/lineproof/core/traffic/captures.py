@@ -116,7 +116,7 @@ _PCAP_BYTE_ORDERS = {
     bytes.fromhex(magic): order
     for magic, order in (("d4c3b2a1", "<"), ("4d3cb2a1", "<"), ("a1b2c3d4", ">"), ("a1b23c4d", ">"))
 }
-"""Of the first four bytes; the second of each pair has times in ns."""
+"""Byte orders by the first four bytes; the second of each pair has times in ns."""
 
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 _PCAPNG_BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}

@@ -259,7 +259,7 @@ def _address_range(first: int, last: int) -> AddressRange:
 
 
 def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
-    """What the files define, each with its file; what is packaged only if the project defines nothing of that name."""
+    """Return what the files define, each with its file; the packaged ones where the project has none of that name."""
     own = folder.own if isinstance(folder, Layers) else folder
     read = [(path, entry) for path in listed(folder, "*.yaml") for entry in load_config(path, ProfileFile).entries]
     mine = [entry for path, entry in read if path.parent == own]

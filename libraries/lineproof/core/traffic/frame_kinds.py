@@ -12,7 +12,7 @@ from .catalogue import Catalogue
 from .profiles import ETHERTYPES, Profile
 
 FrameKind = Literal["ipv6", "vlan", "mpls"]
-"""What a testbed file may name in ``set_up``."""
+"""Words that a testbed file may name in ``set_up``."""
 
 NotForwarded = Mapping[frozenset[FrameKind], str]
 """Kinds and a reason: the router does not forward frames that are of all these kinds."""
@@ -20,7 +20,7 @@ NotForwarded = Mapping[frozenset[FrameKind], str]
 
 @dataclass(frozen=True, slots=True)
 class FrameKinds:
-    """What all traffic words need, each once.
+    """Return what all traffic words need, each once.
 
     ``prefixes``: the 96 bits before the IPv4 address in IPv6 addresses. ``tags``: stacks of (EtherType, VLAN),
     outermost first. ``labels``: the outermost MPLS labels of first and second direction.

@@ -79,7 +79,7 @@ PEAK_FRAMES, MAX_PEAK_PERIOD = 32, 100_000
 
 @dataclass(frozen=True, slots=True)
 class PatternPart:
-    """What one chain sends every ``period`` s, first ``start_delay`` s after the start."""
+    """Frames that one chain sends every ``period`` s, first ``start_delay`` s after the start."""
 
     bursts: tuple[Burst, ...]
     period: float

@@ -147,7 +147,7 @@ class Headers:
 
 @dataclass(frozen=True)
 class Profile:
-    """What the generator sends. ``program``: the streams of a user's profile in TRex's format."""
+    """Frames that the generator sends. ``program``: the streams of a user's profile in TRex's format."""
 
     name: str
     frames: tuple[FrameClass, ...]
@@ -190,7 +190,7 @@ class Profile:
 
     @property
     def has_own_addresses(self) -> bool:
-        """Whether the frames have their own addresses, as in captures and users' streams: for one port pair only."""
+        """Return whether the frames have their own addresses, as captures and users' streams do: for one pair only."""
         return self.program is not None or any(frame.data for frame in self.frames)
 
     @property

@@ -1,4 +1,4 @@
-"""What a profile in TRex's format may answer: types, sizes, finite numbers. It is a program of the user's own."""
+"""Limits of the answer of a profile in TRex's format: types, sizes, numbers. It is a program of the user's own."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class TrexProfile:
     """How each direction is sent in time; None: all streams all the time."""
 
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What it was read from, as JSON data."""
+    """The file that it was read from, as JSON data."""
 
     def to_json(self) -> dict[str, str]:
         """Data of a record: the file, and how a pattern of its streams is sent."""

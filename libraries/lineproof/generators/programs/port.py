@@ -68,7 +68,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a program reports of its sending: ``frames``, and the ``least`` and ``most`` seconds that it took.
+    """A program's report of its sending: ``frames``, and the ``least`` and ``most`` seconds that it took.
 
     ``others``: frames that it may have sent besides, as those of a connection that controls it; then ``size`` is the
     bytes with FCS of its own. ``span``: when, by the interface; None: not asked, or nothing was sent. ``cpu``: seconds
@@ -193,7 +193,7 @@ LARGEST_OUTPUT = 4 << 20
 """Bytes that a command may write."""
 
 COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
-"""Of a port, under TRex's names."""
+"""Counters of a port, under TRex's names."""
 
 LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
 

@@ -1,4 +1,4 @@
-"""What a TRex server may send: JSON of bounded length and depth, zipped or not. For both processes that ask one."""
+"""Limits of what a TRex server may send: JSON of bounded length and depth, zipped or not. Both processes need them."""
 
 from __future__ import annotations
 

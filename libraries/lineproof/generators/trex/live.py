@@ -22,7 +22,7 @@ STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
 BEGIN_ARGUMENTS = ("rates", "directions", "duration", "intended")
-"""Those arguments of the client's ``trial`` that its ``begin`` takes."""
+"""The arguments of the client's ``trial`` that its ``begin`` takes."""
 
 
 class AskClient(Protocol):

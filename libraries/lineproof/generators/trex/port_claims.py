@@ -43,7 +43,7 @@ class PortClaim:
     handlers: Mapping[str, str]
     holder: ProcessIdentity
     uptime: float = 0.0
-    """Of this machine when it was written, s: its clock may be set, and must not make a claim old."""
+    """The clock of this machine when it was written, s: its clock may be set, and must not make a claim old."""
 
     @property
     def outlived(self) -> bool:

@@ -39,18 +39,18 @@ MEMORY_LIMIT = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What a TRex server reports before a client is chosen."""
+    """Facts that a TRex server reports before a client is chosen."""
 
     where: str
     """``host:port``."""
     takes_pypi: bool
-    """Whether it accepts the handshake of trex-stl-lib 0.3."""
+    """True: the server accepts the handshake of trex-stl-lib 0.3."""
     api: tuple[int, int] | None = None
     """The STL API (major, minor) that it named when it refused that handshake."""
     version: str = ""
-    """Its release, such as ``v3.08``."""
+    """The release, such as ``v3.08``."""
     refusal: str = ""
-    """Its message when it refused."""
+    """The server's message when it refused."""
 
     @property
     def description(self) -> str:

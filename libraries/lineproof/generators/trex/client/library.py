@@ -22,7 +22,7 @@ class ClientLibrary(Protocol):
     """
 
     pins_cores: bool
-    """Whether the ports of a pair that both send have cores of their own."""
+    """True: the ports of a pair that both send have cores of their own."""
     check_cancelled: Callable[[], None]
     """Raises Refusal once a long search shall end."""
 

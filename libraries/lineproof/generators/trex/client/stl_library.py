@@ -55,7 +55,7 @@ class StlLibrary(ABC):
         self._promiscuous: list[int] = []
         self._captures: set[int] = set()
         self.pins_cores = False
-        """Whether the ports of a pair that both send have cores of their own; else every core sends for both."""
+        """True: the ports of a pair that both send have cores of their own; else every core sends for both."""
 
     def core_mask(self, port: int, sending: Container[int]) -> int:
         """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
