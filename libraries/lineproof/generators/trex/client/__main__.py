@@ -300,11 +300,11 @@ def _latency(
     stats: Mapping[str, Any], groups: Mapping[str, Sequence[int]], directions: list[tuple[int, int]]
 ) -> list[dict[str, Any]]:
     """Return the counts of the packet *groups* of those directions all of whose groups are in *stats*."""
-    found: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     for tx_port, rx_port in directions:
         counts = [group_counts(stats, group, tx_port, rx_port) for group in groups[str(tx_port)]]
-        found += () if None in counts else [count for count in counts if count]
-    return found
+        reported += () if None in counts else [count for count in counts if count]
+    return reported
 
 
 def _count(name: str, counters: Mapping[str, Any]) -> int:

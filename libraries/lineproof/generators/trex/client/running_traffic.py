@@ -582,13 +582,13 @@ def counted_since(
     directions, before = ([(row["tx_port"], row["rx_port"]) for row in rows] for rows in (now, earlier))
     if directions != before:
         return []
-    found = []
+    groups = []
     for row, was in zip(now, earlier, strict=True):
         counts = {key: row[key] - was[key] for key in COUNTS}
         if min(counts.values()) < 0:
             return []
-        found.append({"tx_port": row["tx_port"], "rx_port": row["rx_port"], **counts})
-    return found
+        groups.append({"tx_port": row["tx_port"], "rx_port": row["rx_port"], **counts})
+    return groups
 
 
 EMPTY_HISTOGRAM = 80
