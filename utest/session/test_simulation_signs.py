@@ -131,6 +131,7 @@ def test_a_simulated_router_that_lies_does_not_pass(
     assert words in verdict.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "words"), [("hairpin", "more probe frames were lost"), ("copies", "come back twice")])
 def test_where_no_frames_are_kept_at_the_load_probe_frames_show_it(
     tmp_path: Path, what: str, words: str, monkeypatch: pytest.MonkeyPatch
