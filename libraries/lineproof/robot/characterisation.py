@@ -25,8 +25,8 @@ from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure, result_forms
 from ..evidence import characterisation as shown
-from ..evidence.characterisation import loadtest_json
 from ..evidence.document import Document, as_page
+from ..evidence.loadtest import loadtest_json
 from ..evidence.plot_frame import svg_image
 from ..evidence.records import CHARACTERISATION, MarginRecord
 from ..methods.deviations import Deviation, deviations_of, findings_text
