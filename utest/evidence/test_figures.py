@@ -7,7 +7,6 @@ import re
 import xml.etree.ElementTree as ET
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,16 +25,16 @@ from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
-from lineproof.evidence import characterisation as report
 from lineproof.evidence import characterisation as shown
 from lineproof.evidence import drawing
+from lineproof.evidence.forms import trials_document
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.plot_frame import ticks
 from lineproof.evidence.quantity_plots import ThresholdLine, plot_name, sentence_plot, trials_plot
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
-from lineproof.evidence.tables import trials_fragment
+from lineproof.evidence.result_forms import back_to_back_document
 from lineproof.evidence.under_load_record import COLOURS, MOST_ROWS, flame_graph, under_load_flame_graph
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.search import search
@@ -47,48 +46,11 @@ SMALL = NamedTraffic("64b", 64.0)
 PROFILE = Profile(
     "64b", (FrameClass(64),), Flows(AddressRange("16.0.0.1", "16.0.0.1"), AddressRange("48.0.0.1", "48.0.0.1"))
 )
-EVIL = "<script>alert('$x$ & \"y\"')</script>"
-
-
-class Cells(HTMLParser):
-    """The table's body, cell by cell, and every tag met."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.lines, self._in = set(), [], False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        if tag == "tr":
-            self.lines.append([])
-        self._in = tag == "td"
-
-    def handle_data(self, data):
-        if self._in and data.strip():
-            self.lines[-1].append(data)
 
 
 def words(svg: str) -> str:
     texts = (node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text"))
     return " | ".join("".join(node.itertext()) for node in texts)
-
-
-def test_the_table_is_escaped_and_has_no_script():
-    page = trials_fragment(
-        [trial(problems=(Problem(Fault.GENERATOR, EVIL),))], NamedTraffic(EVIL, 64), LINK, EVIL, True
-    )
-    assert not Cells(page).tags & {"script", "link", "img", "iframe"}
-    assert "SIMULATED" in page
-    assert "SIMULATED" not in trials_fragment([], SMALL, LINK)
-
-
-def test_the_tables_style_does_not_apply_to_the_page_around_it():
-    text = trials_fragment([trial()], SMALL, LINK)
-    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
-    selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", style) for one in rule.split(",")]
-    assert all(selector.startswith(".lr-trials") for selector in selectors)
-    assert not Cells(text).tags & {"html", "body", "head"}
 
 
 def test_rates_of_a_late_trial_are_over_the_elapsed_time():
@@ -168,7 +130,8 @@ def test_any_trials_can_be_drawn_and_listed(figures, in_total):
         for number, (pps, lost, elapsed) in enumerate(figures)
     ]
     ElementTree.fromstring(trials_plot(trials, SMALL, LINK, "t", False, ThresholdLine(1.0), in_total))
-    assert len(Cells(trials_fragment(trials, SMALL, LINK)).lines) == 1 + 2 * len(trials)
+    (table,) = trials_document(trials, SMALL, LINK, "t").tables
+    assert len(table.rows) == 2 * len(trials)
 
 
 GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
@@ -193,7 +156,8 @@ def test_a_burst_that_lost_nothing_is_a_bound():
         back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=2),
         back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), longest=500),
     ]
-    limited, unlimited = (row[1] for row in report.back_to_back_table(results, "Bursts").rows)
+    (table,) = back_to_back_document(results, "Bursts").tables
+    limited, unlimited = (row.cells[1] for row in table.rows)
     assert limited in ("1,999.0", "2,000.0") and unlimited == "≥ 500.0"
 
 

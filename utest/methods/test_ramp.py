@@ -17,7 +17,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Measure, Outcome
 from lineproof.core.verdict import Verdict
-from lineproof.evidence.characterisation import loadtest_data, loadtest_json
+from lineproof.evidence.loadtest import loadtest_data, loadtest_json
 from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
 from lineproof.methods.ramp import RampPhase, RampPlan, ramp
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, Deadline

@@ -13,7 +13,8 @@ import yaml
 from lineproof.config import validate_config
 from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
-from lineproof.evidence.under_load_record import under_load_fragment
+from lineproof.evidence.document import as_text
+from lineproof.evidence.forms import under_load_document
 from lineproof.project import packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.base import Side
@@ -199,8 +200,8 @@ def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> Non
     router = generic(described("shell: mybox", commands=queries), shell)
     found = router.under_load(lambda: None)
     assert dict(found.condition) == {"load": "97 %", "temperature": "61 °C"} and not found.unread
-    table = under_load_fragment(found.at(1e6, 1e6, 9e5), "t")
-    assert ">97 %<" in table and ">61 °C<" in table
+    shown = as_text(under_load_document(found.at(1e6, 1e6, 9e5), "t"))
+    assert "load         97 %" in shown and "temperature  61 °C" in shown
     shell.outputs["t"] = "hot\n"
     odd = router.under_load(lambda: None)
     assert dict(odd.condition) == {"load": "97 %"} and list(odd.unread) == ["temperature"]

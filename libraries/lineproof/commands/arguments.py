@@ -6,11 +6,12 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import LineproofError
 from ..evidence.compared_runs import ALLOWED
+from ..evidence.document import Code, Document, Section, as_json, as_text
 from ..project import KINDS, Project
 from ..visible import shortened
 
@@ -43,6 +44,12 @@ def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
 def print_json(document: Mapping[str, Any]) -> None:
     """The object that ``--json`` asks for."""
     print(json.dumps(document, ensure_ascii=False, indent=1))
+
+
+def print_lines(lines: Iterable[str], data: Mapping[str, Any], json: bool = False) -> None:
+    """Print each of *lines* as it is, or one object with them and *data*, as ``--json`` asks for it."""
+    document = Document("", [Section("", list(map(Code, lines)))], data=data)
+    print((as_json(document) if json else as_text(document)).rstrip("\n"), flush=True)
 
 
 def complete_names(argument: argparse.Action, kind: str) -> None:

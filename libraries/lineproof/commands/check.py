@@ -30,7 +30,7 @@ from ..system.private_key import too_open
 from ..testbed.files import read_testbed, read_testbed_or_pool
 from ..units import counted
 from ..visible import shortened
-from .arguments import add_json, add_variables, print_json
+from .arguments import add_json, add_variables, print_lines
 
 _NAMES_A_FILE = re.compile(r"/.*?: ")
 
@@ -88,14 +88,17 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(ConfigError):  # a problem already
         beds += [] if alone else listed(project.testbeds.own, "*.yaml")
     warnings += dict.fromkeys(words for path in beds for words in _open_keys(path))
-    if arguments.json:
-        counts = {"files": file_count, "suites": suite_count}
-        print_json({"project": str(project.root), "problems": problems, "warnings": warnings, **counts})
-    else:
-        rows = [*(f"warning: {words}" for words in warnings), *problems]
-        read = counted(suite_count, "suite") if suites else "no suite read"
-        rows.append(f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}")
-        print("\n".join(rows))
+    read = counted(suite_count, "suite") if suites else "no suite read"
+    counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}"
+    lines = [*(f"warning: {words}" for words in warnings), *problems, counts]
+    fields = {
+        "project": str(project.root),
+        "problems": problems,
+        "warnings": warnings,
+        "files": file_count,
+        "suites": suite_count,
+    }
+    print_lines(lines, fields, arguments.json)
     return 1 if problems else 0
 
 

@@ -28,7 +28,7 @@ from ..session.router import WRONG_PEER, leftover_text, note_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si
-from .arguments import add_json, add_plan_arguments, complete_names, print_json, say
+from .arguments import add_json, add_plan_arguments, complete_names, print_lines, say
 from .calibrate import GOAL, folder
 from .host_checks import (
     LISTEN_SECONDS,
@@ -100,17 +100,17 @@ def run(arguments: argparse.Namespace) -> int:
         for check in checks:
             done.append(check)
             if not arguments.json:
-                print(check, flush=True)
+                print_lines([str(check)], {})
     count = {state: sum(check.state is state for check in done) for state in State}
     bad, odd = count[State.WRONG], count[State.WARNING]
-    if arguments.json:
-        found = [
-            {"check": item.name, "state": item.state.value, "finding": item.finding, "details": item.details}
-            for item in done
-        ]
-        print_json({"testbed": arguments.testbed, "platform": arguments.platform, "checks": found})
-    else:
-        print(f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}", flush=True)
+    counts = f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}"
+    lines = [*map(str, done), counts] if arguments.json else [counts]
+    rows = [
+        {"check": check.name, "state": check.state.value, "finding": check.finding, "details": check.details}
+        for check in done
+    ]
+    data = {"testbed": arguments.testbed, "platform": arguments.platform, "checks": rows}
+    print_lines(lines, data, arguments.json)
     return 1 if bad else 0
 
 

@@ -10,7 +10,7 @@ from ..core.foreign import ForeignFrames
 from ..core.frame_origin import origins
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import TestbedError
-from ..evidence.tables import known_rows, pcie_text
+from ..evidence.forms import known_rows, pcie_text
 from ..generators.base import GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..session.links import dropped_by_card

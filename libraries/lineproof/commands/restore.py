@@ -11,7 +11,7 @@ from ..session.plan import Plan
 from ..session.router import leftover_text
 from ..session.session import Session
 from ..testbed.lab.place import LabPlace
-from .arguments import add_json, add_plan_arguments, print_json, say
+from .arguments import add_json, add_plan_arguments, print_lines, say
 from .calibrate import GOAL
 
 
@@ -49,11 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
                 # that run was killed before its first change
                 router, key = (each.occasion.router, each.occasion.host_key) if each.occasion else (name, "")
                 ChangeJournal.claim(router, host_key=key).close()
-    if arguments.json:
-        undos = [change.undo_text for change in reversed(changes)]
-        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
-    else:
-        print(text, flush=True)
+    undos = [change.undo_text for change in reversed(changes)]
+    data = {"router": name, "undone": not arguments.dry_run, "commands": undos}
+    print_lines([text], data, arguments.json)
     return 1 if changes and arguments.dry_run else 0
 
 

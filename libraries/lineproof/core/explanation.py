@@ -56,8 +56,14 @@ class Why:
     explanations: tuple[Explanation, ...] = ()
     load: UnderLoad | None = None
 
+    @property
+    def lines(self) -> list[str]:
+        """The first explanations as a message has them: why, then what helps, a line each."""
+        lines = []
+        for found in self.explanations[:NAMED_EXPLANATIONS]:
+            lines.append(f"why: {found.words} ({found.confidence.value})")
+            lines += [f"what helps: {found.remedy}"] if found.remedy else []
+        return lines
+
     def __str__(self) -> str:
-        if not self.explanations:
-            return ""
-        first, *others = map(str, self.explanations[:NAMED_EXPLANATIONS])
-        return f"why: {first}{''.join(f'. Also: {other}' for other in others)}"
+        return "\n".join(self.lines)

@@ -109,7 +109,7 @@ class Verdict:
             alone = worst.first_trial == worst.last_trial and len(self.trials) == 1
             lines.append(("" if alone else f"{trials_text(worst)}, ") + where_lost(worst))
         if self.ruling is Ruling.FAIL:
-            lines.append(str(self.why))
+            lines += self.why.lines
         lines.append(self.requirement.clocks_text(self.link_bps))
         odds = ""
         # where no further trials could make up for it, the evidence need not suffice

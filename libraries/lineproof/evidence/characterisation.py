@@ -1,64 +1,22 @@
-"""Searches, ramps, scaling and RFC 2544's tests as pictures, tables and data. Rates are of each port unless stated.
+"""Searches, ramps, scaling and RFC 2544's tests as pictures. Rates are of each port unless stated.
 
-Those of RFC 2544 are the graphs and tables that its section 26 asks for; each table ends with its declared deviations.
+Those of RFC 2544 are the graphs that its section 26 asks for.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, Protocol
 
-from ..methods.deviations import Deviation
-from ..methods.ramp import RampPhase, RampResult, RampStep
-from ..methods.rfc2544.back_to_back import BackToBackResult
-from ..methods.rfc2544.latency import DirectionLatency, LatencyResult
-from ..methods.rfc2544.recovery import RecoveryResult
-from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import LossCurve, LossPoint, ThroughputResult
+from ..methods.ramp import RampPhase, RampResult
+from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
-from ..units import Rate, l1_bits, l2_bits, si
+from ..units import l1_bits
 from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, rate_unit
 from .plot_frame import AXES_HEIGHT, PlotFrame, across, series_colour, ticks, value_share
-from .rates import TrafficFigures, percent
 from .svg import Hatch
-from .tables import NONE, Columns, ResultTable, declared, known, pps_text
-
-
-def search_table(
-    result: SearchResult, traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
-) -> ResultTable:
-    """The bounds for each loss ratio, in every unit."""
-
-    def lower(item: CapacityBounds, figure: Callable[[Rate], float], form: str) -> str:
-        return NONE if item.lower is None else f"{figure(Rate(item.lower.pps, traffic.mean_size, link_bps)):{form}}"
-
-    columns: Columns[CapacityBounds] = (
-        *_BOUNDS_OF_A_RATIO,
-        ("apart", "", lambda item: NONE if item.width is None else percent(item.width)),
-        ("conditional throughput", "frames/s each port", lambda item: known(item.throughput, ",.0f")),
-        ("lower bound", "% of line", lambda item: lower(item, lambda rate: rate.percent, ".2f")),
-        ("lower bound", "Gbit/s L1", lambda item: lower(item, lambda rate: rate.l1_bps / 1e9, ".4f")),
-        ("search", "", lambda item: "done" if item.finished else "unfinished"),
-    )
-    notes = (
-        f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
-        f" {result.traffic:g} s of traffic; between {result.lowest.pps:,.0f} and {result.highest.pps:,.0f} frames/s.",
-        *declared([result]),
-    )
-    return ResultTable.of(result.bounds, columns, title, notes, list(filter(None, (result.ended,))), simulated)
-
-
-_BOUNDS_OF_A_RATIO: Columns[CapacityBounds] = (
-    ("", "", lambda item: item.name),
-    ("loss allowed", "", lambda item: percent(item.loss_ratio)),
-    ("lower bound", "frames/s each port", lambda item: pps_text(item.lower)),
-    ("upper bound", "frames/s each port", lambda item: pps_text(item.upper)),
-)
-
 
 _LINEAR, _MOST_LOSS = 0.01, 130.0
 """Per cent of frames lost up to which the axis is linear, and where it ends; between them it is logarithmic."""
@@ -136,20 +94,6 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
     return frame.finished()
 
 
-def ramp_table(result: RampResult, title: str, simulated: bool = False) -> ResultTable:
-    """One row for each step, below the findings."""
-    columns: Columns[RampStep] = (
-        ("phase", "", lambda step: step.phase.value),
-        ("load", "frames/s each port", lambda step: pps_text(step.load)),
-        ("load", "% of line", lambda step: f"{100 * step.load.pps / result.plan.line_pps:.2f}"),
-        ("offered", "frames/s", lambda step: f"{step.offered_pps:,.0f}"),
-        ("forwarded", "frames/s", lambda step: f"{step.forwarded_pps:,.0f}"),
-        ("lost", "", lambda step: percent(step.loss_ratio)),
-        ("", "", lambda step: "behind" if step.behind else ""),
-    )
-    return ResultTable.of(result.steps, columns, title, declared([result]), result.findings, simulated)
-
-
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
     """Lower bounds over the varied value as SVG, with a line up to the upper bounds."""
     found = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
@@ -170,129 +114,6 @@ def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> 
             if item.lower and item.upper:
                 frame.upright(x, frame.y(item.lower.pps / end), frame.y(item.upper.pps / end), series_colour(series))
     return frame.finished()
-
-
-def scaling_table(result: ScalingResult, title: str, simulated: bool = False) -> ResultTable:
-    """The bounds at every value."""
-    heads = [(result.axis, ""), *((name, unit) for name, unit, _ in _BOUNDS_OF_A_RATIO), ("search", "")]
-    rows: list[tuple[str, ...]] = []
-    for point in result.points:
-        if point.result is None:
-            rows.append((f"{point.value:,}", *[NONE] * len(_BOUNDS_OF_A_RATIO), point.reason))
-            continue
-        for item in point.result.bounds:
-            ended = "done" if item.finished else f"unfinished; {point.result.ended}"
-            rows.append((f"{point.value:,}", *(cell(item) for _, _, cell in _BOUNDS_OF_A_RATIO), ended))
-    return ResultTable(title, tuple(heads), tuple(rows), simulated=simulated)
-
-
-_ROUNDING = 1e-6
-"""Seconds by which rounding may change a sum."""
-
-
-def loadtest_data(
-    result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False
-) -> dict[str, Any]:
-    """The ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
-
-    ``profile_file`` is the traffic in words: results with the same words come into the same graph. An entry is one
-    second, however long a step is: its rates are the means of the steps in it, weighted by time.
-    """
-    plan = result.plan
-    ports = _ports(result.steps)
-    seconds = {str(number): _entry(parts, ports, plan.line_pps) for number, parts in enumerate(_seconds(result.steps))}
-    return {
-        "vars": {
-            "profile_file": traffic.name,
-            "unidirectional": not bidirectional,
-            "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
-            "warmup_duration": plan.warm_up,
-            "rampup_target": plan.target,
-            "rampup_duration": plan.steps * plan.step,
-            "hold_duration": plan.hold,
-            "simulated": simulated,
-            "deviations": [str(item) for item in result.deviations],
-        },
-        "stats": seconds,
-    }
-
-
-def loadtest_json(result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False) -> str:
-    """:func:`loadtest_data` as the text of a file."""
-    data = loadtest_data(result, traffic, bidirectional, simulated)
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-
-
-def _ports(steps: Sequence[RampStep]) -> dict[int, int]:
-    """The testbed's port numbers -> 0, 1, and so on."""
-    directions = next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ())
-    found: dict[int, int] = {}
-    for port in (port for direction in directions for port in (direction.tx_port, direction.rx_port)):
-        found.setdefault(port, len(found))
-    return found
-
-
-Part = tuple[RampStep, float]
-"""A step, and its seconds within one second."""
-
-
-def _seconds(steps: Sequence[RampStep]) -> list[list[Part]]:
-    """The parts of each second of the ramp; the last second may be shorter."""
-    found: list[list[Part]] = []
-    now = 0.0
-    for step in steps:
-        ends = now + step.trial.outcome.duration
-        while ends - now > _ROUNDING:
-            at = int(now + _ROUNDING)
-            until = min(ends, at + 1.0)
-            while len(found) <= at:
-                found.append([])
-            found[at].append((step, until - now))
-            now = until
-        now = ends
-    return found
-
-
-def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dict[str, Any]:
-    sent, received = [0.0] * len(ports), [0.0] * len(ports)
-    whole = math.fsum(lasting for _, lasting in parts)
-    for step, lasting in parts:
-        for direction in step.trial.outcome.directions:
-            weight = lasting / whole / step.trial.seconds.high
-            sent[ports[direction.tx_port]] += direction.offered * weight
-            received[ports[direction.rx_port]] += direction.forwarded * weight
-    longest, _ = max(parts, key=lambda part: part[1])
-    found: dict[str, Any] = {
-        str(port): {
-            "tx_pps": sent[port],
-            "rx_pps": received[port],
-            "tx_util": 100 * sent[port] / line_pps,
-            "rx_util": 100 * received[port] / line_pps,
-        }
-        for port in ports.values()
-    }
-    found["phase"] = longest.phase.value if longest.phase is not RampPhase.RISE else "rampup"
-    return found
-
-
-def throughput_table(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> ResultTable:
-    """26.1 as a table: one row for each frame size."""
-
-    def gbps(item: ThroughputResult, bits: float) -> str:
-        return NONE if item.throughput is None else f"{item.throughput.pps * bits / 1e9:.4f}"
-
-    columns: Columns[ThroughputResult] = (
-        ("frame size", "bytes with FCS", lambda item: str(item.size)),
-        ("theoretical", "frames/s each port", lambda item: f"{item.line_pps:,.0f}"),
-        ("throughput", "frames/s each port", lambda item: pps_text(item.throughput)),
-        ("throughput", "% of line", lambda item: known(item.percent, ".2f")),
-        ("throughput", "Gbit/s L1", lambda item: gbps(item, l1_bits(item.size))),
-        ("throughput", "Gbit/s L2", lambda item: gbps(item, l2_bits(item.size))),
-        ("trials", "", lambda item: str(len(item.trials))),
-        ("each of", "s", lambda item: f"{item.duration:g}"),
-        ("search", "", lambda item: item.ended or "done"),
-    )
-    return ResultTable.of(results, columns, title, declared(results), simulated=simulated)
 
 
 def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
@@ -321,99 +142,3 @@ def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) 
         points = [place(point.offered, 100 * point.loss_ratio) for point in curve.points]
         frame.curve(points, series, f"{curve.size:g} bytes")
     return frame.finished()
-
-
-def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> ResultTable:
-    """26.3 as a table: one row for each point."""
-    columns: Columns[tuple[float, LossPoint]] = (
-        ("frame size", "bytes with FCS", lambda item: f"{item[0]:g}"),
-        ("asked", "% of line", lambda item: f"{item[1].asked:.4g}"),
-        ("offered", "% of line", lambda item: f"{item[1].offered:.4g}"),
-        ("lost", "% of frames offered", lambda item: f"{100 * item[1].loss_ratio:.5g}"),
-    )
-    points = [(curve.size, point) for curve in curves for point in curve.points]
-    return ResultTable.of(points, columns, title, _notes(curves), simulated=simulated)
-
-
-def latency_table(results: Sequence[LatencyResult], title: str, simulated: bool = False) -> ResultTable:
-    """26.2 as a table: size, rate, medium, latency; one row for each size and direction."""
-
-    def way(number: int, direction: DirectionLatency) -> str:
-        return direction.direction or (("there", "back")[number] if number < 2 else str(number))
-
-    columns: Columns[tuple[LatencyResult, int, DirectionLatency]] = (
-        ("frame size", "bytes with FCS", lambda item: str(item[0].size)),
-        ("rate", "frames/s each port", lambda item: pps_text(item[0].load)),
-        ("medium", "", lambda item: NONE),
-        ("direction", "", lambda item: way(*item[1:])),
-        ("latency", "µs, mean", lambda item: f"{item[2].mean:.2f}"),
-        ("least", "µs", lambda item: f"{item[2].least:.2f}"),
-        ("most", "µs", lambda item: f"{item[2].most:.2f}"),
-        ("std. deviation", "µs", lambda item: f"{item[2].deviation:.2f}" if item[2].repeats > 1 else NONE),
-        ("streams", "", lambda item: str(item[2].repeats)),
-    )
-    ways = [(item, number, direction) for item in results for number, direction in enumerate(item.directions)]
-    return ResultTable.of(ways, columns, title, _notes(results), simulated=simulated)
-
-
-def back_to_back_table(results: Sequence[BackToBackResult], title: str, simulated: bool = False) -> ResultTable:
-    """26.4 and RFC 9004 as a table: one row for each frame size."""
-
-    def burst(item: BackToBackResult, chosen: Callable[[Sequence[int]], int]) -> str:
-        return f"{chosen(item.bursts):,}" if item.bursts and not item.unlimited else NONE
-
-    columns: Columns[BackToBackResult] = (
-        ("frame size", "bytes with FCS", lambda item: str(item.size)),
-        ("back-to-back", "frames, mean", lambda item: f"{'≥ ' * item.unlimited}{known(item.mean, ',.1f')}"),
-        ("least", "frames", lambda item: burst(item, min)),
-        ("most", "frames", lambda item: burst(item, max)),
-        ("std. deviation", "frames", lambda item: known(item.spread, ".1f")),
-        ("repetitions", "", lambda item: str(len(item.bursts))),
-        ("implied buffer time", "ms", lambda item: _milliseconds(item.implied_buffer_time)),
-        ("corrected buffer time", "ms", lambda item: _milliseconds(item.corrected_buffer_time)),
-    )
-    return ResultTable.of(results, columns, title, _notes(results), simulated=simulated)
-
-
-def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: bool = False) -> ResultTable:
-    """26.5 as a table: one row for each frame size."""
-    columns: Columns[RecoveryResult] = (
-        ("frame size", "bytes with FCS", lambda item: str(item.size)),
-        ("overload", "frames/s each port", lambda item: pps_text(item.overload)),
-        ("reduced to", "frames/s each port", lambda item: pps_text(item.reduced)),
-        ("recovery time", "mean", lambda item: NONE if item.mean is None else str(item.mean)),
-        ("each", "known to lie within", lambda item: ", ".join(map(str, item.times)) or NONE),
-        ("looked at", "s", lambda item: f"{item.after:g}"),
-    )
-    return ResultTable.of(results, columns, title, _notes(results), simulated=simulated)
-
-
-def reset_table(results: Sequence[ResetResult], title: str, simulated: bool = False) -> ResultTable:
-    """26.6, which asks for a statement for each kind of reset, as a table: one row for each."""
-    columns: Columns[ResetResult] = (
-        ("reset", "", lambda item: item.kind),
-        ("frame size", "bytes with FCS", lambda item: str(item.size)),
-        ("load", "frames/s each port", lambda item: pps_text(item.load)),
-        ("reset time by loss", "s", lambda item: known(item.by_loss, ".4g")),
-        ("by time", "s", lambda item: known(item.by_time, ".3g")),
-        ("frames lost", "", lambda item: f"{item.lost:,}"),
-    )
-    return ResultTable.of(results, columns, title, _notes(results), simulated=simulated)
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return known(None if seconds is None else 1e3 * seconds, ".4g")
-
-
-class _Ended(Protocol):
-    @property
-    def size(self) -> float: ...
-    @property
-    def ended(self) -> str: ...
-    @property
-    def deviations(self) -> tuple[Deviation, ...]: ...
-
-
-def _notes(results: Sequence[_Ended]) -> list[str]:
-    """Which results ended early, and each deviation once."""
-    return [*(f"{item.size:g} bytes: {item.ended}." for item in results if item.ended), *declared(results)]

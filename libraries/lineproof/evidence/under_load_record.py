@@ -1,4 +1,4 @@
-"""The router's reports under load as record, table and flame graph, and the reasons of a FAIL."""
+"""The router's reports under load as record and flame graph, and the reasons of a FAIL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import textwrap
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,17 +15,14 @@ from ..core.explanation import Why
 from ..core.router_facts import RouterFacts
 from ..core.under_load import UnderLoad
 from ..units import si
+from .document import SIMULATED
 from .drawing import SIMULATED_COLOUR, TEXT_COLOUR
 from .json_fields import field_data
 from .records import UNDER_LOAD
 from .svg import SvgPicture, text_width
-from .tables import SIMULATED, html_fragment, html_table
 
 KEPT_ELSEWHERE = ("raw", "sampled")
 """Fields of UnderLoad that are texts and a picture of their own."""
-
-_MOST_NODES, _MOST_THREADS = 6, 4
-_STYLE = ".lr-trials td.fact, .lr-trials th.fact { text-align: left; white-space: normal; }"
 
 
 def under_load_data(
@@ -39,81 +35,6 @@ def under_load_data(
     head: Mapping[str, Any] = {"schema": UNDER_LOAD, "run": run, "simulated": simulated}
     figures = field_data(found, without=KEPT_ELSEWHERE)
     return {**head, "requirement": requirement, "sentence": sentence, **figures, "flame_graph": flame_graph}
-
-
-def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -> str:
-    """The readings as an HTML table for Robot's log; all text is escaped."""
-    seconds = "" if found.seconds is None else f", read over {found.seconds:.2f} s"
-    rates = f"offered {si(found.offered_pps, 'pps')}, forwarded {si(found.forwarded_pps, 'pps')}{seconds}"
-    parts = [
-        _table(
-            ("worker", "busy", "frames/s", "vectors/call", "cycles/packet", "nodes by share of the core"),
-            [
-                (
-                    worker.thread,
-                    _percent(worker.busy),
-                    _rate(worker.packets_per_s),
-                    _number(worker.vectors_per_call),
-                    _number(worker.cycles_per_packet),
-                    ", ".join(
-                        f"{node.name} {_percent(node.share)} ({_number(node.clocks)} clocks)"
-                        for node in worker.nodes[:_MOST_NODES]
-                    ),
-                )
-                for worker in found.workers
-            ],
-        ),
-        _table(
-            ("processor", "busy", "in interrupts", "steal", "frames/s", "threads"),
-            [
-                (
-                    f"CPU {cpu.cpu}",
-                    _percent(cpu.busy),
-                    _percent(cpu.on_packets),
-                    _percent(cpu.steal),
-                    _rate(cpu.packets_per_s),
-                    ", ".join(f"{name} {_percent(share)}" for name, share in list(cpu.threads.items())[:_MOST_THREADS]),
-                )
-                for cpu in found.cpus
-            ],
-        ),
-        _table(
-            ("receive queue", "served by", "frames/s", "drops/s"),
-            [
-                (
-                    f"{queue.interface} {queue.queue}",
-                    queue.worker_or_cpu or "not read",
-                    _rate(queue.packets_per_s),
-                    _rate(queue.drops_per_s),
-                )
-                for queue in found.queues
-            ],
-        ),
-        _table(("condition", "reading"), list(found.condition.items())),
-        _table(("counter that rose", "per second"), [(name, _rate(rate)) for name, rate in found.counters.items()]),
-        _table(("not read", "why"), list(found.unread.items())),
-    ]
-    return html_fragment(title, f"<p>{escape(rates)}</p>{''.join(parts)}", simulated, _STYLE)
-
-
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    if not rows:
-        return ""
-    head = "".join(f'<th class="fact">{escape(title)}</th>' for title in titles)
-    cells = ("".join(f'<td class="fact">{escape(cell)}</td>' for cell in row) for row in rows)
-    return html_table(head, "\n".join(f"<tr>{row}</tr>" for row in cells))
-
-
-def _percent(share: float | None) -> str:
-    return "not read" if share is None else f"{100 * share:.1f} %"
-
-
-def _rate(rate: float | None) -> str:
-    return "not read" if rate is None else f"{rate:,.0f}"
-
-
-def _number(value: float | None) -> str:
-    return "not read" if value is None else f"{value:.4g}"
 
 
 WHY, LOAD = "why", "load"

@@ -22,6 +22,7 @@ from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.environment import environment_record
+from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.plot_frame import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
@@ -30,7 +31,6 @@ from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerpri
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
 from ..evidence.summary_forms import html_fragment
-from ..evidence.tables import html_page, ledgers_fragment, trials_fragment
 from ..session.judging import Judge
 from ..session.progress import Progress
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -39,7 +39,7 @@ from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id, started_as
-from .shared import Component, RunLabels, Shared
+from .shared import Component, RunLabels, Shared, show_document
 
 
 class AcceptanceKeywords(Component):
@@ -287,16 +287,12 @@ class AcceptanceKeywords(Component):
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
-            table = trials_fragment(*shown)
-            allure.attach_html("Trials", html_page(title, table))
+            show_document("Trials", trials_document(*shown))
             name = plot_name(record.demand)
             _show_plot(name, lambda: sentence_plot(record, *shown, step_downs=recorder.step_downs))
-            logger.info(table, html=True)
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
-            table = ledgers_fragment(verdict.ledgers, title, session.simulated)
-            allure.attach_html("Where frames went", html_page(title, table))
-            logger.info(table, html=True)
+            show_document("Where frames went", ledgers_document(verdict.ledgers, title, session.simulated))
         if verdict.why.explanations:
             allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
         allure.attach_text("Verdict", verdict.message)

@@ -23,12 +23,12 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError
-from ..evidence import allure
+from ..evidence import allure, result_forms
 from ..evidence import characterisation as shown
-from ..evidence.characterisation import loadtest_json
+from ..evidence.document import Document, as_page
+from ..evidence.loadtest import loadtest_json
 from ..evidence.plot_frame import svg_image
 from ..evidence.records import CHARACTERISATION, MarginRecord
-from ..evidence.tables import ResultTable
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
@@ -44,7 +44,7 @@ from ..methods.trials import Deadline, ending_text
 from ..session.characterising import Characteriser, flow_words
 from ..session.progress import Progress
 from ..units import si
-from .shared import Component, Shared
+from .shared import Component, Shared, show_document
 
 
 class CharacterisationKeywords(Component):
@@ -73,9 +73,10 @@ class CharacterisationKeywords(Component):
             ratios = {"NDR": 0.0, "PDR": partial_loss}
             result = work.characteriser.search(traffic, ratios, relative_width, _deadline(deadline))
             profile = work.characteriser.traffic(traffic).profile
-            table = shown.search_table(result, profile, work.session.link_bps, work.title, work.session.simulated)
-            picture = shown.search_plot(result, work.title, work.session.simulated)
-            work.keep(result, [result], table, picture, [ending_text(result.ended, result.trials)])
+            link_bps, simulated = work.session.link_bps, work.session.simulated
+            document = result_forms.search_document(result, profile, link_bps, work.title, simulated)
+            picture = shown.search_plot(result, work.title, simulated)
+            work.keep(result, [result], document, picture, [ending_text(result.ended, result.trials)])
         return result
 
     @keyword(tags=["sentences"])
@@ -123,11 +124,9 @@ class CharacterisationKeywords(Component):
             work.keep_file(
                 f"{name}-loadtest.json", loadtest_json(result, known.profile, known.bidirectional, simulated)
             )
-            table, picture = (
-                shown.ramp_table(result, work.title, simulated),
-                shown.ramp_plot(result, work.title, simulated),
-            )
-            work.keep(result, [result], table, picture, [result.ended])
+            document = result_forms.ramp_document(result, work.title, simulated)
+            picture = shown.ramp_plot(result, work.title, simulated)
+            work.keep(result, [result], document, picture, [result.ended])
         return result
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
@@ -143,9 +142,9 @@ class CharacterisationKeywords(Component):
         with CharacterisationWork(self.shared, "RFC 2544 throughput", traffic) as work:
             seconds = duration.total_seconds()
             results = work.characteriser.throughput(traffic, sizes or FRAME_SIZES, seconds, resolution)
-            table = shown.throughput_table(results, work.title, work.session.simulated)
+            document = result_forms.throughput_document(results, work.title, work.session.simulated)
             picture = shown.throughput_plot(results, work.title, work.session.simulated)
-            work.keep(results, results, table, picture, [item.ended for item in results])
+            work.keep(results, results, document, picture, [item.ended for item in results])
         return results
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
@@ -166,7 +165,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 latency",
             traffic,
             lambda work: work.characteriser.latency(traffic, throughputs, repeats, duration.total_seconds()),
-            shown.latency_table,
+            result_forms.latency_document,
         )
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -180,9 +179,9 @@ class CharacterisationKeywords(Component):
         """
         with CharacterisationWork(self.shared, "RFC 2544 frame loss rate", traffic) as work:
             curve = work.characteriser.loss_curve(traffic, step, duration.total_seconds())
-            table = shown.loss_table([curve], work.title, work.session.simulated)
+            document = result_forms.loss_document([curve], work.title, work.session.simulated)
             picture = shown.loss_plot([curve], work.title, work.session.simulated)
-            work.keep(curve, [curve], table, picture, [curve.ended])
+            work.keep(curve, [curve], document, picture, [curve.ended])
         return curve
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -205,7 +204,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 back-to-back",
             traffic,
             lambda work: work.characteriser.back_to_back(traffic, throughputs, repeats, longest, resolution),
-            shown.back_to_back_table,
+            result_forms.back_to_back_document,
         )
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -230,7 +229,7 @@ class CharacterisationKeywords(Component):
             "RFC 2544 system recovery",
             traffic,
             lambda work: work.characteriser.recovery(traffic, throughputs, repeats, *times),
-            shown.recovery_table,
+            result_forms.recovery_document,
         )
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -258,7 +257,7 @@ class CharacterisationKeywords(Component):
                 kind,
                 limit=limit.total_seconds(),
             ),
-            shown.reset_table,
+            result_forms.reset_document,
         )
 
     @keyword(tags=["characterise", "scaling"])
@@ -377,7 +376,7 @@ class CharacterisationWork:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
     def keep(
-        self, result: object, parts: Sequence[object], table: ResultTable, picture: str | None, endings: Sequence[str]
+        self, result: object, parts: Sequence[object], document: Document, picture: str | None, endings: Sequence[str]
     ) -> None:
         """Write the figures, the table and the picture, and show them. *parts*: the results in words."""
         problem = self.characteriser.router_problem()
@@ -387,13 +386,12 @@ class CharacterisationWork:
         found, deviations = findings_text(parts), deviations_of(parts)
         findings = "\n".join([found, *(f"Deviation: {item}." for item in deviations)])
         self.keep_file(f"{self.method}.json", self._record(result, findings))
-        self.keep_file(f"{self.method}.html", table.page())
+        self.keep_file(f"{self.method}.html", as_page(document))
         if picture is not None:
             self.keep_file(f"{self.method}.svg", picture)
             allure.attach_svg(self.title, picture)
             logger.info(svg_image(self.title, picture), html=True)
-        allure.attach_html(f"{self.title} (table)", table.page())
-        logger.info(table.fragment(), html=True)
+        show_document(f"{self.title} (table)", document)
         for item in early:
             logger.warn(f"{self.title}: {item}")
         message = f"SIMULATED: {found}" if self.session.simulated else found
@@ -448,13 +446,13 @@ def work_with_table(
     method: str,
     traffic: str,
     found: Callable[[CharacterisationWork], tuple[R, ...]],
-    table: Callable[[tuple[R, ...], str, bool], ResultTable],
+    document: Callable[[tuple[R, ...], str, bool], Document],
 ) -> tuple[R, ...]:
-    """Run a method whose result is a table without a picture: *found* runs it, *table* makes the table."""
+    """Run a method whose result is a table without a picture: *found* runs it."""
     with CharacterisationWork(shared, method, traffic) as work:
         results = found(work)
         ended = [item.ended for item in results]
-        work.keep(results, results, table(results, work.title, work.session.simulated), None, ended)
+        work.keep(results, results, document(results, work.title, work.session.simulated), None, ended)
     return results
 
 
@@ -464,11 +462,11 @@ def work_over_values(
     """Run a search for each value of *axis*: *found* runs them."""
     with CharacterisationWork(shared, f"scaling over {axis}", traffic) as work:
         result = found(work)
-        table = shown.scaling_table(result, work.title, work.session.simulated)
+        document = result_forms.scaling_document(result, work.title, work.session.simulated)
         picture = shown.scaling_plot(result, work.title, work.session.simulated)
         trials = [trial for point in result.points if point.result for trial in point.result.trials]
         ended = [ending_text(point.result.ended if point.result else point.reason, trials) for point in result.points]
-        work.keep(result, [result], table, picture, ended)
+        work.keep(result, [result], document, picture, ended)
     return result
 
 

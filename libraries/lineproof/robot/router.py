@@ -17,12 +17,12 @@ from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
 from ..evidence import allure
+from ..evidence.document import as_html
+from ..evidence.forms import router_document, under_load_document
 from ..evidence.plot_frame import svg_image
-from ..evidence.tables import facts_fragment, html_page
-from ..evidence.under_load_record import under_load_fragment
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load
-from .shared import Component
+from .shared import Component, show_document
 
 
 class RouterKeywords(Component):
@@ -47,7 +47,7 @@ class RouterKeywords(Component):
         for name, value in versions.items():
             logger.info(f"{name}: {value}")
         if not session.router.is_black_box:
-            logger.info(facts_fragment(session.router.facts, session.simulated), html=True)
+            logger.info(as_html(router_document(session.router.facts, session.simulated)), html=True)
         for difference in session.router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
 
@@ -181,9 +181,7 @@ class TelemetryKeywords(Component):
             logger.warn(f"the router could not be read {name}: {error}")
             return None
         title = f"The router {name}: {verdict.requirement.sentence}"
-        fragment = under_load_fragment(found, title, session.simulated)
-        allure.attach_html(f"The router {name}", html_page(title, fragment))
-        logger.info(fragment, html=True)
+        show_document(f"The router {name}", under_load_document(found, title, session.simulated))
         if graph:
             picture = f"Flame graph of the router {name}"
             allure.attach_svg(picture, graph)

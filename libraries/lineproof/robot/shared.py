@@ -18,8 +18,9 @@ from robot.running.context import EXECUTION_CONTEXTS
 
 from ..errors import ConfigError, Inconclusive
 from ..evidence import allure
+from ..evidence.document import Document, as_html, as_page
+from ..evidence.forms import short_facts
 from ..evidence.recorder import Recorder
-from ..evidence.tables import short_facts
 from ..project import Project
 from ..session.progress import Progress
 from ..session.session import Session
@@ -132,6 +133,12 @@ class Component:
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
+
+
+def show_document(name: str, document: Document) -> None:
+    """Show *document* in Robot's log, and in Allure as the running test's attachment *name*."""
+    allure.attach_html(name, as_page(document))
+    logger.info(as_html(document), html=True)
 
 
 ROBOTS_WORDS = "Execution terminated by signal"

@@ -12,7 +12,8 @@ from ..core.quantity import Requirement
 from ..core.traffic.profiles import AddressRange, Profile
 from ..core.trial import Load
 from ..errors import Inconclusive, SentenceError, SlaFailure, TestbedError
-from ..evidence.tables import facts_fragment
+from ..evidence.document import as_html
+from ..evidence.forms import host_document
 from ..generators.abilities import Method
 from .shared import Component
 
@@ -40,7 +41,7 @@ class GeneratorKeywords(Component):
             if host.problem:
                 logger.info(f"the generator's host is not read: {host.problem}")
             else:
-                logger.info(facts_fragment(host.facts, title="The generator's host"), html=True)
+                logger.info(as_html(host_document(host.facts)), html=True)
         for port in generator.ports:
             logger.info(f"port {port.index}: {port.mac}, {port.speed_text}, {port.driver}")
 
