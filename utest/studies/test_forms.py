@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from lineproof.studies.forms import headline, markdown, text
-from lineproof.studies.page import page, pictures_of
+from lineproof.studies.page import page
+from lineproof.studies.pictures import pictures_of
 from lineproof.studies.results import StudyResults, results_of
 from lineproof.studies.study import AT_LEAST, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of
@@ -74,7 +75,7 @@ def test_the_page_needs_nothing_else_and_escapes_what_others_said(found: StudyRe
 def test_a_ramp_has_a_curve_for_each_variant(found: StudyResults) -> None:
     (title, picture), _ = pictures_of(found, "ramp", dict(found.rows())["ramp"])
     assert title == "ramp: received over offered"
-    assert picture.count("<polyline") == 2 and "vpp: falls behind at 33" in picture and "SIMULATED" in picture
+    assert picture.count("<polyline") == 3 and "vpp: falls behind at 33" in picture and "SIMULATED" in picture
 
 
 def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) -> None:

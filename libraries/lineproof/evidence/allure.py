@@ -22,7 +22,7 @@ from robot.utils import html_format
 from ..errors import TestbedError, in_words
 from ..files import write_whole
 from ..visible import shortened
-from .plot_frame import svg_image
+from .svg import svg_image
 
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
     {

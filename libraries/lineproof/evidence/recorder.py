@@ -27,6 +27,7 @@ from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..units import Rate
+from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .json_fields import field_data, finite, problems_data
 from .records import (
@@ -50,7 +51,7 @@ from .records import (
 from .run import RunFolder
 from .run_files import RECORDS
 from .started_as import StartedAs
-from .under_load_record import WHY, under_load_data, under_load_flame_graph, why_data
+from .under_load_record import WHY, under_load_data, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""

@@ -5,6 +5,7 @@ Pictures are drawn while a testbed waits: this takes no time to import, and next
 
 from __future__ import annotations
 
+import base64
 import contextlib
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -43,6 +44,18 @@ def text_width(words: str, size: float) -> float:
     return CHARACTER_WIDTH * size * len(words)
 
 
+def fitted(words: str, width: float, size: float) -> str:
+    """Return *words*, cut where they are wider than *width* pixels."""
+    letters = int(width / text_width("x", size))
+    return words if len(words) <= letters else f"{words[: max(0, letters - 1)]}…"
+
+
+def svg_image(name: str, svg: str) -> str:
+    """Return the picture as an ``<img>`` for use inside another page, which its style cannot change."""
+    data = base64.b64encode(svg.encode()).decode("ascii")
+    return f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
+
+
 class SvgPicture:
     """A picture of *width* x *height* pixels on white. *title*: what a reader without the picture gets."""
 
@@ -51,10 +64,13 @@ class SvgPicture:
         self._title = title
         self._shapes: list[str] = []
 
-    def rectangle(self, x: float, y: float, width: float, height: float, fill: str, opacity: float = 1.0) -> None:
-        """A filled rectangle; *x*, *y*: its top left corner."""
-        faint = "" if opacity == 1 else f' opacity="{opacity:g}"'
-        self._shapes.append(f"<rect {_place(x, y, width, height)} fill={_quoted(fill)}{faint}/>")
+    def rectangle(
+        self, x: float, y: float, width: float, height: float, fill: str, opacity: float = 1.0, edge: str = ""
+    ) -> None:
+        """A filled rectangle; *x*, *y*: its top left corner; *edge*: colour of a line around it."""
+        style = "" if opacity == 1 else f' opacity="{opacity:g}"'
+        style += f" stroke={_quoted(edge)}" if edge else ""
+        self._shapes.append(f"<rect {_place(x, y, width, height)} fill={_quoted(fill)}{style}/>")
 
     def hatched(
         self, x: float, y: float, width: float, height: float, colour: str, hatch: Hatch = Hatch.FORWARD
@@ -119,6 +135,8 @@ class SvgPicture:
         opacity: float = 1.0,
     ) -> None:
         """*words* with their base line at *y*; *anchor* start, middle or end; *turned*: degrees clockwise."""
+        if not words:
+            return
         style = f' text-anchor="{anchor}"' if anchor != "start" else ""
         style += ' font-weight="bold"' if bold else ""
         style += f' transform="rotate({turned:g} {x:.2f} {y:.2f})"' if turned else ""

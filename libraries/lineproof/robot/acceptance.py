@@ -23,14 +23,14 @@ from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure,
 from ..evidence import allure
 from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
-from ..evidence.plot_frame import svg_image
-from ..evidence.quantity_plots import plot_name, sentence_plot
+from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
 from ..evidence.summary_forms import html_fragment
+from ..evidence.svg import svg_image
 from ..session.judging import Judge
 from ..session.progress import Progress
 from ..system.cpu_clock import cpu_times, steal_percent

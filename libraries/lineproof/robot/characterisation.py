@@ -23,12 +23,11 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError
-from ..evidence import allure, result_forms
-from ..evidence import characterisation as shown
+from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document, as_page
 from ..evidence.loadtest import loadtest_json
-from ..evidence.plot_frame import svg_image
 from ..evidence.records import CHARACTERISATION, MarginRecord
+from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
@@ -75,7 +74,7 @@ class CharacterisationKeywords(Component):
             profile = work.characteriser.traffic(traffic).profile
             link_bps, simulated = work.session.link_bps, work.session.simulated
             document = result_forms.search_document(result, profile, link_bps, work.title, simulated)
-            picture = shown.search_plot(result, work.title, simulated)
+            picture = pictures.search_plot(result, work.title, simulated)
             work.keep(result, [result], document, picture, [ending_text(result.ended, result.trials)])
         return result
 
@@ -125,7 +124,7 @@ class CharacterisationKeywords(Component):
                 f"{name}-loadtest.json", loadtest_json(result, known.profile, known.bidirectional, simulated)
             )
             document = result_forms.ramp_document(result, work.title, simulated)
-            picture = shown.ramp_plot(result, work.title, simulated)
+            picture = pictures.ramp_plot(result, work.title, simulated)
             work.keep(result, [result], document, picture, [result.ended])
         return result
 
@@ -143,7 +142,7 @@ class CharacterisationKeywords(Component):
             seconds = duration.total_seconds()
             results = work.characteriser.throughput(traffic, sizes or FRAME_SIZES, seconds, resolution)
             document = result_forms.throughput_document(results, work.title, work.session.simulated)
-            picture = shown.throughput_plot(results, work.title, work.session.simulated)
+            picture = pictures.throughput_plot(results, work.title, work.session.simulated)
             work.keep(results, results, document, picture, [item.ended for item in results])
         return results
 
@@ -180,7 +179,7 @@ class CharacterisationKeywords(Component):
         with CharacterisationWork(self.shared, "RFC 2544 frame loss rate", traffic) as work:
             curve = work.characteriser.loss_curve(traffic, step, duration.total_seconds())
             document = result_forms.loss_document([curve], work.title, work.session.simulated)
-            picture = shown.loss_plot([curve], work.title, work.session.simulated)
+            picture = pictures.loss_plot([curve], work.title, work.session.simulated)
             work.keep(curve, [curve], document, picture, [curve.ended])
         return curve
 
@@ -463,7 +462,7 @@ def work_over_values(
     with CharacterisationWork(shared, f"scaling over {axis}", traffic) as work:
         result = found(work)
         document = result_forms.scaling_document(result, work.title, work.session.simulated)
-        picture = shown.scaling_plot(result, work.title, work.session.simulated)
+        picture = pictures.scaling_plot(result, work.title, work.session.simulated)
         trials = [trial for point in result.points if point.result for trial in point.result.trials]
         ended = [ending_text(point.result.ended if point.result else point.reason, trials) for point in result.points]
         work.keep(result, [result], document, picture, ended)

@@ -19,7 +19,7 @@ from ..errors import LineproofError, TestbedError
 from ..evidence import allure
 from ..evidence.document import as_html
 from ..evidence.forms import router_document, under_load_document
-from ..evidence.plot_frame import svg_image
+from ..evidence.svg import svg_image
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load
 from .shared import Component, show_document

@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...core.bounds import Bounds
 from ...core.units import Unit, Value
 from ...errors import ConfigError
 from ...stats import Comparison
 from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY, change_points
 from ...units import counted
 from ...visible import one_line, shortened, visible
-from ..drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, TEXT_COLOUR, rate_unit
-from ..plot_frame import LABEL_SIZE, LEFT, RIGHT, PlotFrame, across, ticks
+from .. import chart
+from ..chart import SIGNS, Axis, Curve, LimitLine, Panel, Sign
 from ..svg import OUTLINED
 from ..tables import SIMULATED as SIMULATED_WORDS
 from ..text_tables import csv_table
@@ -308,14 +309,16 @@ def document(found: Sequence[Series]) -> dict[str, Any]:
 MOST_PANELS = 12
 """Series in a picture; more cannot be read."""
 
-_MARKS = {"PASS": (0, DIRECTION_COLOURS[0]), "FAIL": (1, LOST_COLOUR), "INCONCLUSIVE": (3, FAINT_COLOUR)}
-"""Verdict -> shape, colour. What is only *at least* a figure is an outline."""
-
 _EDGE = 0.04
-"""Share of the level axis that is left free at both ends."""
+"""Room at both ends of the level axis, as a share of the time of all runs."""
 
 _DAY = 86400
-_LONGEST_NOTE = 40
+
+_SIGNS = {
+    "PASS": Sign(0, SIGNS[0].colour),
+    "FAIL": Sign(1, chart.LOST_COLOUR),
+    "INCONCLUSIVE": Sign(3, chart.FAINT_COLOUR),
+}
 
 
 def trend_svg(found: Sequence[Series]) -> str:
@@ -325,97 +328,62 @@ def trend_svg(found: Sequence[Series]) -> str:
             f"{counted(len(found), 'trend')} are too many for one picture, which has room for {MOST_PANELS}; choose"
             " with --platform, --software, --testbed or --sentence"
         )
-    frame: PlotFrame | None = None
-    for series in found:
-        title = one_line(f"{series.key['sentence']} ({series.name})")
-        frame = PlotFrame(title, bool(series.label), above=frame)
-        _draw(_Panel.of(frame, series), series)
-    return frame.finished() if frame else ""
+    return chart.trend([_panel(series) for series in found])
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """Axes of a series: figures from ``low`` to ``high``, moments (Unix time) from ``first`` to ``last``."""
-
-    frame: PlotFrame
-    low: float
-    high: float
-    first: float
-    last: float
-
-    @classmethod
-    def of(cls, frame: PlotFrame, series: Series) -> _Panel:
-        figures = [figure for point in series.points for figure in (point.value, point.low, point.high)]
-        known = [figure for figure in (*figures, series.threshold) if figure is not None and math.isfinite(figure)]
-        low, high = min(known, default=0.0), max(known, default=1.0)
-        room = 0.25 * (high - low) or 0.05 * abs(high) or 1.0
-        return cls(frame, low - room, high + room, series.points[0].started, series.points[-1].started)
-
-    def x(self, moment: float) -> float:
-        share = (moment - self.first) / (self.last - self.first) if self.last > self.first else 0.5
-        return across(_EDGE + (1 - 2 * _EDGE) * share)
-
-    def y(self, figure: float) -> float:
-        return self.frame.y((min(max(figure, self.low), self.high) - self.low) / (self.high - self.low))
-
-    def days(self) -> Iterator[tuple[float, str]]:
-        """About six moments at which a day begins; of less than a day the first."""
-        step = _DAY * math.ceil((self.last - self.first) / (6 * _DAY) or 1)
-        begin = math.ceil(self.first / _DAY) * _DAY
-        yield from ((at, day(at)) for at in range(begin, int(self.last) + 1, step))
-        if begin > self.last:
-            yield self.first, day(self.first)
-
-    def note(self, point: TrendPoint, words: str, y: float, bold: bool = False) -> None:
-        """*words* beside the moment of *point*."""
-        x, shown = self.x(point.started), one_line(words)
-        shown = f"{shown[:_LONGEST_NOTE]}{'…' if len(shown) > _LONGEST_NOTE else ''}"
-        is_far = x > (LEFT + RIGHT) / 2
-        place, anchor = (x - 4, "end") if is_far else (x + 4, "start")
-        self.frame.picture.text(place, y, shown, LABEL_SIZE, TEXT_COLOUR, anchor=anchor, bold=bold)
-
-
-def _draw(panel: _Panel, series: Series) -> None:
-    frame, known = panel.frame, [point for point in series.points if point.value is not None]
-    highest = max((point.value or 0.0 for point in known), default=0.0)
-    unit, size = rate_unit(highest) if series.unit == "pps" else (series.unit, 1.0)
-    marks = ticks(panel.high / size, panel.low / size)
-    frame.scale((((value * size - panel.low) / (panel.high - panel.low), words) for value, words in marks), unit, "")
-    for start, words in panel.days():
-        x = panel.x(start)
-        frame.picture.line((x, frame.bottom), (x, frame.bottom + 4), FAINT_COLOUR)
-        frame.name_below(x, words)
-    if series.threshold is not None:
-        level = panel.y(series.threshold)
-        frame.limit((LEFT, level), (RIGHT, level), f"{'≥' if series.at_least else '≤'} the promise")
-    _draw_levels(panel, series)
+def _panel(series: Series) -> Panel:
+    """Return the figures of a series by time, its releases, and the levels between its changes."""
+    points = [(point, point.value) for point in series.points if point.value is not None]
+    ends = [series.threshold, *(end for point, value in points for end in (value, point.low, point.high))]
+    figures = [end for end in ends if end is not None and math.isfinite(end)]
+    low, high = min(figures, default=0.0), max(figures, default=1.0)
+    room = 0.25 * (high - low) or 0.05 * abs(high) or 1.0
+    promise = f"{'≥' if series.at_least else '≤'} the promise"
+    curves = [] if series.threshold is None else [LimitLine(series.threshold, promise).curve()]
+    curves += [Curve("level between changes", level, colour=chart.TEXT_COLOUR, width=1.8) for level in _levels(series)]
     # a release in words at its line, from the top, and the changes from the bottom: they do not meet
     for point, words in series.releases:
-        x = panel.x(point.started)
-        frame.line((x, frame.top), (x, frame.bottom), TEXT_COLOUR, 1.1, "2 3", "new release")
-        panel.note(point, words or "not known", frame.top + 13)
-    for point in known:
-        x, value = panel.x(point.started), point.value or 0.0
-        shape, colour = _MARKS[point.verdict]
-        low, high = (value if end is None else end for end in (point.low, point.high))
-        if high > low:
-            frame.upright(x, panel.y(low), panel.y(high), colour)
-        hollow = point.kind == AT_LEAST
-        label = f"{point.verdict}{', at least this' if hollow else ''}"
-        frame.mark((x, panel.y(value)), shape + (OUTLINED if hollow else 0), colour, label)
+        shown = one_line(words or "not known")
+        curves.append(chart.upright(point.started, "new release", chart.TEXT_COLOUR, "2 3", shown))
+    for change in series.changes:
+        words = f"{'▼' if change.size.difference < 0 else '▲'} {change.words}{' worse' if change.worse else ''}"
+        curves.append(Curve("", [], labels=[((change.after.started, low - 0.9 * room), words)]))
+    groups: dict[tuple[str, bool], list[tuple[TrendPoint, float]]] = {}
+    for point, value in points:
+        groups.setdefault((point.verdict, point.kind == AT_LEAST), []).append((point, value))
+    for (verdict, is_least), own in groups.items():
+        sign = _SIGNS[verdict]
+        sign = Sign(sign.shape + OUTLINED * is_least, sign.colour)
+        name = f"{verdict}{', at least this' if is_least else ''}"
+        known = [(at.started, *(value if end is None else end for end in (at.low, at.high))) for at, value in own]
+        spans = [(started, Bounds(low, high)) for started, low, high in known if high > low]
+        marks = [(point.started, value) for point, value in own]
+        curves.append(Curve(name, marks, sign, is_joined=False, spans=spans))
+    title = one_line(f"{series.key['sentence']} ({series.name})")
+    up = chart.scaled("", series.unit, high + room, low - room)
+    return Panel(title, _days(series), up, curves, simulated=bool(series.label))
 
 
-def _draw_levels(panel: _Panel, series: Series) -> None:
-    """The mean of each segment between two changes, and what each change is, at its place."""
+def _levels(series: Series) -> Iterator[list[tuple[float, float]]]:
+    """Yield the mean of each segment between two changes, from its first point to its last."""
     if not series.changes:
         return
     starts = [series.judged[0], *(change.after for change in series.changes)]
     ends = [*(change.before for change in series.changes), series.judged[-1]]
     means = [series.changes[0].size.reference.mean, *(change.size.candidate.mean for change in series.changes)]
     for start, end, mean in zip(starts, ends, means, strict=True):
-        first, last = ((panel.x(point.started), panel.y(mean)) for point in (start, end))
-        panel.frame.line(first, last, TEXT_COLOUR, 1.8, label="level between changes")
-    for change in series.changes:
-        arrow = "▼" if change.size.difference < 0 else "▲"
-        words = f"{arrow} {change.words}{' worse' if change.worse else ''}"
-        panel.note(change.after, words, panel.frame.y(0.06), bold=True)
+        yield [(start.started, mean), (end.started, mean)]
+
+
+def _days(series: Series) -> Axis:
+    """Return the axis of the times of a series, with about six moments at which a day begins."""
+    first, last = series.points[0].started, series.points[-1].started
+    step = _DAY * math.ceil((last - first) / (6 * _DAY) or 1)
+    begin = math.ceil(first / _DAY) * _DAY
+    moments = [float(at) for at in range(begin, int(last) + 1, step)] or [first]
+    room = _EDGE * (last - first) or 1.0
+
+    def share(moment: float) -> float:
+        return (moment - first + room) / (last - first + 2 * room)
+
+    return Axis("", share, [(moment, day(moment)) for moment in moments])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from ...visible import one_line
-from ..plot_frame import svg_image
+from ..svg import svg_image
 
 BLANK = '<span class="blank"></span>'
 """To fill in by hand."""

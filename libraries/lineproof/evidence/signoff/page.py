@@ -17,6 +17,7 @@ from ...errors import TestbedError
 from ...files import read_file
 from ...system.installed import remedy
 from ...units import counted, si
+from ..pictures import sheet_plot
 from ..recorder import ROUTER_FACTS
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
@@ -25,8 +26,8 @@ from ..summary import NOT_READ, confidence_words, interval_text, margin_text, me
 from ..tables import known_rows
 from ..under_load_record import recorded_facts
 from .html_parts import BLANK, FONTS, STYLE, facts_table, moment, or_blank, picture, table, text, text_or_none
-from .pictures import sentence_plot, testbed_drawing
 from .sheet import KEPT, Party, Sheet
+from .testbed_drawing import testbed_drawing
 
 ANSWERS = {
     "supplier": "the router and its settings: for every promise that was not kept (FAIL)",
@@ -216,7 +217,7 @@ def _signatures(sheet: Sheet) -> Iterator[str]:
 def _plots(sheet: Sheet) -> Iterator[str]:
     yield "<h2>Appendix A: every trial</h2>"
     shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
-    cells = [f"<td>{picture(row.record.sentence, sentence_plot(row, sheet.number(row)))}</td>" for row in shown]
+    cells = [f"<td>{picture(row.record.sentence, sheet_plot(row, sheet.number(row)))}</td>" for row in shown]
     rows = "".join(f"<tr>{''.join(cells[at : at + 2])}</tr>" for at in range(0, len(cells), 2))
     yield f'<table class="plots"><tbody>{rows}</tbody></table>'
     if len(shown) < len(sheet.rows):

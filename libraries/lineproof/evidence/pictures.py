@@ -1,0 +1,327 @@
+"""The pictures of sentences, searches, ramps, scaling and RFC 2544's tests: short functions from data to a chart.
+
+That of a sentence shows what the sentence is about: its own quantity, trial by trial, beside the promise. Trials that
+are set aside have no part in it. Red is what was lost of a promise; what was lost beyond it is an outline only.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from ..core.bounds import Bounds
+from ..core.latency import LOST as LOST_PROBE
+from ..core.quantity import Promise
+from ..core.step_down import StepDown
+from ..core.trial import Trial
+from ..core.units import Unit
+from ..methods.ramp import RampResult
+from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
+from ..methods.scaling import ScalingResult
+from ..methods.search import SearchResult
+from ..units import counted, l1_bits, line_rate_pps, si
+from . import chart
+from .chart import SIGNS, Axis, Bar, BarGroup, Curve, LimitLine, Panel, Part, linear, scaled
+from .rates import DirectionRow, TrafficFigures, direction_rows, is_set_aside, percent, trial_name
+from .records import Demand, RequirementRecord
+from .sentence_rows import SentenceRow
+
+
+def plot_name(demand: Demand) -> str:
+    """Return what the picture of a sentence shows."""
+    quantity = demand.measures
+    if quantity.chart == "rates":
+        return "Offered and forwarded rate"
+    if quantity.chart == "histogram":
+        return "Latency of the probe frames"
+    return f"{quantity.title or quantity.name} of each trial"
+
+
+def sentence_plot(
+    record: RequirementRecord,
+    trials: Sequence[Trial],
+    traffic: TrafficFigures,
+    link_bps: float,
+    title: str,
+    simulated: bool = False,
+    step_downs: Mapping[int, StepDown] | None = None,
+) -> str:
+    """Return the picture of the sentence of *record* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
+
+    *step_downs*: the counts of trials whose load changed, by their number.
+    """
+    demand, promise = record.demand, record.promise
+    limit = LimitLine(demand.number, f"{demand.relation} {demand.text()}", demand.at_least)
+    quantity, judged = promise.quantity, [trial for trial in trials if trial.number]
+    if quantity.chart == "rates" or not judged:
+        rate = None if demand.pps is None else limit._replace(value=demand.pps)
+        return _rates(promise, rate, trials, traffic, link_bps, title, simulated)
+    known = [trial for trial in judged if not is_set_aside(trial)]
+    aside = len(judged) - len(known)
+    if quantity.chart == "histogram":
+        return _latencies(promise, limit, known, title, _not_shown(aside, known), simulated)
+    if repeated := [one for one in known if one.number in (step_downs or {}) and quantity.charted(promise, one)]:
+        words = _not_shown(aside, repeated)
+        return _recovery(promise, limit, repeated, step_downs or {}, title, words, simulated)
+    columns = [(trial_name(one), None if is_set_aside(one) else quantity.charted(promise, one)) for one in judged]
+    name, unit = quantity.title or quantity.name, promise.unit.value
+    return chart.range_chart(title, columns, name, unit, "trial", limit=limit, simulated=simulated)
+
+
+def _not_shown(aside: int, shown: Sequence[Trial]) -> str:
+    words = f" ({aside} of {aside + len(shown)} trials not shown: set aside, spoilt by the testbed)"
+    return words if aside else ""
+
+
+# -- rates -------------------------------------------------------------------------------------------------------------
+
+
+def _rates(
+    promise: Promise,
+    limit: LimitLine | None,
+    trials: Sequence[Trial],
+    traffic: TrafficFigures,
+    link_bps: float,
+    title: str,
+    simulated: bool,
+) -> str:
+    """Return the rates of each trial: forwarded, then lost, then unsent frames; their end is the load.
+
+    There is one bar for all directions if the promise counts them in total. A quantity that does not judge loss allows
+    what is lost beyond its *limit* in frames/s.
+    """
+    rows = [direction_rows([trial], traffic, link_bps) for trial in trials]
+    directions = list(dict.fromkeys(row.direction for own in rows for row in own))
+    promised = limit.value if limit else 0.0
+    needed = math.inf if promise.quantity.judges_loss else promised
+    columns = []
+    for trial, own in zip(trials, rows, strict=True):
+        is_aside = is_set_aside(trial)
+        groups = [] if is_aside else [own] if promise.in_total else [[row] for row in own]
+        shown = [_rate_bar(group, directions, needed) for group in groups if group]
+        is_doubtful = not trial.is_clean and not is_aside
+        columns.append(BarGroup(trial_name(trial), shown, is_aside, is_doubtful, bool(trial.number)))
+    line_rate = line_rate_pps(link_bps, traffic.mean_size)
+    up = scaled("rate", "pps", 1.12 * max([promised, *(bar.end for one in columns for bar in one.bars)]) or line_rate)
+    below = f"trial (line rate of one direction: {si(line_rate, 'pps')})"
+    return chart.bars(title, columns, up, below, limit=limit, simulated=simulated)
+
+
+def _rate_bar(rows: Sequence[DirectionRow], directions: Sequence[str], needed: float) -> Bar:
+    """Return the bar of *rows*: losses below the rate that is *needed* are red, and those beyond it are allowed."""
+    parts, forwarded = [], 0.0
+    for row in rows:
+        fill = chart.AREAS[directions.index(row.direction) % len(chart.AREAS)]
+        parts.append(Part(min(row.forwarded.pps, row.offered.pps), f"forwarded {row.direction}", fill))
+        forwarded += parts[-1].size
+    lost = sum(max(0.0, row.offered.pps - row.forwarded.pps) for row in rows)
+    missing = min(lost, max(0.0, needed - forwarded))
+    unsent = sum(max(0.0, row.intended.pps - row.offered.pps) for row in rows)
+    parts += [Part(missing, "lost", chart.LOST)] if missing else []
+    parts += [Part(lost - missing, "lost, which this sentence allows", chart.ALLOWED)] if lost > missing else []
+    # less than the width of a line cannot be seen
+    parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
+    ratio = sum(row.count.lost for row in rows) / max(1, sum(row.count.offered for row in rows))
+    return Bar(parts, label=f"−{percent(ratio)}" if missing and missing == lost else "")
+
+
+# -- latency and recovery ----------------------------------------------------------------------------------------------
+
+
+def _latencies(
+    promise: Promise, limit: LimitLine, trials: Sequence[Trial], title: str, aside: str, simulated: bool
+) -> str:
+    """Return the probe frames of *trials* by latency, each at the end of its bucket."""
+    found: dict[str, Counter[float]] = {}
+    for count in (count for trial in trials for count in trial.outcome.latency):
+        if spread := count.spread():
+            found.setdefault(f"{count.tx_port} → {count.rx_port}", Counter()).update(spread.worst)
+    placed = [latency for frames in found.values() for latency in frames if latency < LOST_PROBE]
+    if promise.statistic is not None:
+        limit = limit._replace(words=f"{promise.statistic.name} {limit.words}")
+    if promise.statistic is not None and promise.statistic.variation:
+        fastest = min(placed, default=0.0)
+        limit = LimitLine(limit.value + fastest, f"{limit.words} later than the fastest frame")
+    edges = _edges(min([*placed, limit.value]), max([*placed, limit.value]), limit.value)
+    edges += [math.inf] * any(frames[LOST_PROBE] for frames in found.values())
+    counts = {name: Counter[float]() for name in found}
+    for name, frames in found.items():
+        for latency, number in frames.items():
+            counts[name][edges[bisect_left(edges, latency)]] += number
+    below = f"latency [µs], from each figure up to the next{aside}"
+    return chart.histogram(title, counts, edges, "probe frames", below, limit=limit, simulated=simulated)
+
+
+def _edges(least: float, most: float, limit: float) -> list[float]:
+    """Return the ends of columns of one digit, from that of *least* µs to that of *most*, and *limit*."""
+    found = [1.0 if least < 10 else 10.0]
+    while found[-1] < most:
+        found.append(found[-1] + 10.0 ** (len(str(int(found[-1]))) - 1))
+    return sorted({*found, limit})
+
+
+def _recovery(
+    promise: Promise,
+    limit: LimitLine,
+    trials: Sequence[Trial],
+    step_downs: Mapping[int, StepDown],
+    title: str,
+    aside: str,
+    simulated: bool,
+) -> str:
+    """Return the frames that were lost later than each moment, of the direction that lost most after the overload.
+
+    Below them is when the last frame was lost, from the earliest to the latest moment.
+    """
+    found = [step_downs[trial.number] for trial in trials]
+    curves = [
+        max(map(one.lost_later, range(len(one.after.offered))), key=lambda curve: sum(later for _, later in curve))
+        for one in found
+    ]
+    last = 1.05 * max([limit.value, *(curve[-1][0] for curve in curves)]) or 1.0
+    most = 1.1 * max(later for curve in curves for _, later in curve) or 1.0
+    row = most * min(0.06, 0.4 / len(curves))
+    size, unit = (1e6, " [million]") if most >= 1e6 else (1e3, " [thousand]") if most >= 1e4 else (1.0, "")
+    up = linear(f"frames lost later{unit}", most, -row * (len(curves) + 0.5), size)
+    whole = [value for value, _ in up.marks if value >= 0 and value == round(value)]
+    up = up._replace(marks=[(value, f"{value / size:g}") for value in whole])
+    drawn = []
+    for number, (trial, curve) in enumerate(zip(trials, curves, strict=True)):
+        sign, ends = SIGNS[number % len(SIGNS)], promise.quantity.shown(promise, [trial])
+        level, high = -row * (number + 0.75), min(ends.high, last)
+        labels = [((last, level), "no end seen")] if math.isinf(ends.high) else []
+        drawn.append(Curve(f"trial {trial.number}", curve, sign))
+        words = "below 0: last lost frame, from earliest to latest" if not number else ""
+        drawn.append(Curve(words, [(min(ends.low, high), level), (high, level)], sign, labels=labels))
+    note = "" if any(later for curve in curves for _, later in curve) else "no frame was seen to be lost later"
+    drawn.append(limit.curve(is_upright=True))
+    across = linear(f"seconds after the overload{aside}", last)
+    return chart.line(Panel(title, across, up, drawn, note, simulated))
+
+
+# -- the sheet of a sign-off -------------------------------------------------------------------------------------------
+
+
+def sheet_plot(row: SentenceRow, number: int) -> str:
+    """Return a small picture of what each trial measured beside the promise: of a load that is carried, the loss."""
+    record, demand, promise = row.record, row.record.demand, row.record.promise
+    quantity, is_lossy = promise.quantity, promise.quantity.threshold_is_load
+    losses = [100 * loss for loss in row.losses]
+    figures = dict(zip(row.figures, losses, strict=True)) if is_lossy else row.figures
+    known = {place: value for place, value in figures.items() if value is not None}
+    series = f"each of {counted(len(known), 'trial')}" if known else "no trial counts"
+    places = enumerate(sorted({*known, *row.aside}), 1)
+    columns = [(str(at), {series: Bounds(known[one], known[one])} if one in known else None) for at, one in places]
+    # the name of most quantities is longer than the axis
+    name, unit = (quantity.title, "%") if promise.unit is Unit.PERCENT else ("", promise.unit.value)
+    limit = LimitLine(demand.number, f"promised {demand}", demand.at_least)
+    if is_lossy:
+        name, unit, most = "frames lost", "%", promise.limit.value
+        limit = LimitLine(100 * most, f"a trial may lose {percent(most)}", at_least=False)
+    title = f"{number}. {record.sentence}: {record.verdict}"
+    below = f"trial ({counted(row.set_aside, 'trial')} set aside)" if row.aside else "trial"
+    return chart.range_chart(title, columns, name, unit, below, limit=limit, is_small=True)
+
+
+# -- searches, ramps, scaling ------------------------------------------------------------------------------------------
+
+_LINEAR, _MOST_LOSS = 0.01, 130.0
+"""Per cent of frames lost up to which the axis is linear, and where it ends; between them it is logarithmic."""
+
+_DASHES = ("", "9 4", "2 3", "9 3 2 3")
+"""Of the lines at the bounds that were found, by loss ratio."""
+
+
+def _loss_share(percent: float) -> float:
+    """Return where a loss is at the upright axis, as a share of its height."""
+    steps = 1 + math.log10(percent / _LINEAR) if percent > _LINEAR else max(0.0, percent) / _LINEAR
+    return steps / (1 + math.log10(_MOST_LOSS / _LINEAR))
+
+
+def search_plot(result: SearchResult, title: str, simulated: bool = False) -> str:
+    """Return loss over load: a mark for each trial, and the bounds that were found."""
+    curves = []
+    for number, item in enumerate(result.bounds):
+        if item.lower is not None:
+            low, high = item.lower.pps, (item.upper or item.lower).pps
+            edges = [(low, 0.0), (low, math.inf), (high, math.inf), (high, 0.0)]
+            name = f"{item.name}{'' if item.finished else ' (unfinished)'}"
+            colour, dashes = SIGNS[(number + 2) % len(SIGNS)].colour, _DASHES[number % len(_DASHES)]
+            curves.append(Curve(name, edges, colour=colour, dashes=dashes))
+    points: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for trial in result.trials:
+        points[trial.is_clean].append((trial.outcome.load.pps, 100 * trial.loss_ratio(in_total=False)))
+    signs = {"trial": (SIGNS[0], points[True]), "trial with a doubt": (SIGNS[1], points[False])}
+    curves += [Curve(name, found, sign, is_joined=False) for name, (sign, found) in signs.items() if found]
+    up = Axis("frames lost [%]", _loss_share, [(loss, f"{loss:g}") for loss in (0, 0.01, 0.1, 1, 10, 100)])
+    across = scaled("load of each port", "pps", 1.03 * result.highest.pps)
+    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+
+
+def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
+    """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
+    steps = result.steps
+    edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
+    offered = [(edge, step.offered_pps) for at, step in enumerate(steps) for edge in edges[at : at + 2]]
+    forwarded = [(edge, step.forwarded_pps) for at, step in enumerate(steps) for edge in edges[at : at + 2]]
+    curves = [Curve("offered", offered, dashes="2 3"), Curve("forwarded", forwarded, colour=SIGNS[0].colour)]
+    for before, after, edge in zip(steps, steps[1:], edges[1:], strict=False):
+        if before.phase is not after.phase:
+            curves.append(chart.upright(edge, "", chart.FAINT_COLOUR, "1 4", f"{after.phase.value} begins"))
+    if result.saturation is not None:
+        edge = edges[steps.index(result.saturation)]
+        curves.append(chart.upright(edge, "saturation", chart.LOST_COLOUR, "9 4"))
+    scope = "both ports together" if result.in_total else "each port"
+    up = scaled(f"rate, {scope}", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
+    across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
+    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+
+
+def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
+    """Return lower bounds over the varied value, with a line up to the upper bounds."""
+    found = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
+    ends = [load.pps for _, item in found for load in (item.lower, item.upper) if load]
+    values = [point.value for point in result.points]
+    across = chart.valued(result.axis, values, max(values, default=0) > 20 * max(min(values, default=0), 1))
+    curves = []
+    for sign, name in zip(SIGNS, dict.fromkeys(item.name for _, item in found), strict=False):
+        own = [(value, item.lower.pps, item.upper) for value, item in found if item.name == name and item.lower]
+        spans = [(value, Bounds(low, max(low, upper.pps))) for value, low, upper in own if upper]
+        curves.append(Curve(name, [(value, low) for value, low, _ in own], sign, spans=spans))
+    up = scaled("load carried by each port", "pps", 1.1 * max(ends, default=1.0))
+    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+
+
+# -- RFC 2544 ----------------------------------------------------------------------------------------------------------
+
+
+def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
+    """Return 26.1 as a graph: frame rate over frame size, with the theoretical rate of the medium."""
+    sizes = [item.size for item in results] or [64]
+    across = linear("frame size [bytes with FCS]", 1.05 * max(sizes))
+    up = scaled("rate into each port", "pps", 1.05 * max((item.line_pps for item in results), default=1.0))
+    carried = [(float(item.size), item.throughput.pps) for item in results if item.throughput]
+    curves = [Curve("throughput, no frame lost", carried, SIGNS[0])] if carried else []
+    for item in results[:1]:
+        link = item.line_pps * l1_bits(item.size)
+        places = [min(sizes) + (max(sizes) - min(sizes)) * (index / 200) ** 2 for index in range(201)]
+        theory = [(size, link / l1_bits(size)) for size in places]
+        curves.insert(0, Curve("theoretical maximum", theory, dashes="9 4"))
+    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+
+
+def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
+    """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
+    shown = [
+        Curve(
+            f"{curve.size:g} bytes",
+            [(point.offered, 100 * point.loss_ratio) for point in curve.points],
+            SIGNS[number % len(SIGNS)],
+        )
+        for number, curve in enumerate(curves)
+    ]
+    across = linear("offered rate [% of the medium's frame rate at this size]", 100)
+    return chart.line(Panel(title, across, linear("frames lost [%]", 100), shown, simulated=simulated))

@@ -1,0 +1,164 @@
+"""The pictures of a study: bars of each row, curves over its parameter, ramps, and what each generator sends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..core.bounds import Bounds
+from ..evidence import chart
+from ..evidence.chart import AREAS, SIGNS, Bar, BarGroup, Curve, Panel, Part, Sign, Whisker, linear
+from ..units import line_rate_pps
+from .fitness import LINES, SenderFigures
+from .forms import figure, size_words
+from .results import Cell, StudyResults
+from .study import AT_LEAST, Study
+
+_DASHES = "5 4"
+"""Of published figures over the parameter, in the colour of what was measured."""
+
+_SAMPLES = 100
+"""Points of a reference, which is no straight line on a logarithmic axis."""
+
+
+def pictures_of(found: StudyResults, row: str, cells: Sequence[Cell]) -> list[tuple[str, str]]:
+    """Return the pictures of *row*, each with its title: bars, and a ramp or a curve over the parameter."""
+    drawn = [(f"{row}: {cells[0].unit}", _bars(row, cells, found.simulated))] if _values(cells) else []
+    if any(record.curve for record in found.records if record.row == row):
+        drawn.insert(0, (f"{row}: received over offered", _ramp(found, row, cells)))
+    if found.study.parameter is not None and len(_points(found, cells)) > 1:
+        drawn.append((f"{row} over {found.study.parameter.name}", _over_parameter(found, row, cells)))
+    return drawn
+
+
+def _values(cells: Sequence[Cell]) -> list[float]:
+    known = [value for cell in cells for value in (*cell.values, *cell.published)]
+    return [value for value in known if math.isfinite(value)]
+
+
+def _bars(row: str, cells: Sequence[Cell], simulated: bool) -> str:
+    """Return for each variant a bar up to its median, a line from least to largest value, and the published ones."""
+    columns = []
+    for cell in cells:
+        parts, whiskers, label = [], [], "no value"
+        if own := cell.summary:
+            _, label, _ = size_words(cell, own)
+            parts.append(Part(max(0.0, own.median), "", AREAS[1]))
+            sign, words = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
+            whiskers.append(Whisker(words, own.minimum, own.maximum, sign, own.median))
+        if published := cell.published_summary:
+            sign, words = Sign(1, chart.LIMIT_COLOUR), "published (median, from least to largest)"
+            whiskers.append(Whisker(words, published.minimum, published.maximum, sign, published.median))
+        columns.append(BarGroup(cell.variant, [Bar(parts, whiskers, label)]))
+    value = linear(cells[0].unit, 1.06 * max([*_values(cells), 1e-9]))
+    return chart.bars(f"{row} [{cells[0].unit}]", columns, value, is_level=True, simulated=simulated)
+
+
+def _ramp(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
+    """Return what each variant sent on, over what it was offered, in its first ramp."""
+    records = {record.variant: record for record in reversed(found.records) if record.row == row and record.curve}
+    unit, most = cells[0].unit, max(offered for record in records.values() for offered, _ in record.curve)
+    curves = [Curve("all that is offered", [(0.0, 0.0), (most, most)], dashes="9 4")]
+    for number, cell in enumerate(cell for cell in cells if cell.variant in records):
+        record = records[cell.variant]
+        falls = "does not fall behind up to" if record.figures.get(AT_LEAST) else "falls behind at"
+        words = cell.variant if record.value is None else f"{cell.variant}: {falls} {figure(record.value)}"
+        curves.append(Curve(words, record.curve, SIGNS[number % len(SIGNS)]))
+    across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
+    title = f"{row}: received over offered, both in {unit}"
+    return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
+
+
+def _points(found: StudyResults, cells: Sequence[Cell]) -> list[tuple[float, Cell]]:
+    """Return the cells that have a place on the parameter's axis, and a value, in its order."""
+    places = [(found.study.variants[cell.variant].value, cell) for cell in cells if cell.values]
+    return sorted(((value, cell) for value, cell in places if value is not None), key=lambda item: item[0])
+
+
+def _lines(study: Study, points: Sequence[tuple[float, Cell]]) -> dict[str, list[tuple[float, Cell]]]:
+    """Return the points of each line by its baseline: variants that are compared with the same one, and that one.
+
+    A variant that is compared with nothing is on the line "" with others of its kind.
+    """
+    lines: dict[str, list[tuple[float, Cell]]] = {}
+    for value, cell in points:
+        own = cell.variant if cell.variant in study.baselines else ""
+        lines.setdefault(study.baseline_of(cell.variant) or own, []).append((value, cell))
+    return lines
+
+
+def _over_parameter(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
+    """Return the medians over the parameter, from least to largest, with the published ones and a linear reference.
+
+    There is a line for each baseline, so that several routers in one study are not joined to one.
+    """
+    parameter, points = found.study.parameter, _points(found, cells)
+    if parameter is None:
+        raise ValueError("a curve needs a parameter")
+    end = 1.1 * max([*_values([cell for _, cell in points]), 1e-9])
+    lines, curves = _lines(found.study, points), []
+    for number, (name, points_of_line) in enumerate(lines.items()):
+        sign = SIGNS[number % len(SIGNS)]
+        if parameter.reference == "linear":
+            level = [point for point in _linear(points_of_line) if point[1] <= end]
+            curves += [Curve("linear with the parameter", level)] if level else []
+        known = [(value, cell.published_summary) for value, cell in points_of_line]
+        published = [(value, figures.median) for value, figures in known if figures is not None]
+        if published:
+            curves.append(Curve("published", published, colour=sign.colour, dashes=_DASHES))
+        middle = [(value, cell.summary.median) for value, cell in points_of_line if cell.summary]
+        spans = [(value, Bounds(min(cell.values), max(cell.values))) for value, cell in points_of_line]
+        labels = [((value, max(cell.values)), "≥") for value, cell in points_of_line if cell.at_least]
+        words = name if len(lines) > 1 and name else "measured"
+        curves.append(Curve(words, middle, sign, spans=spans, labels=labels))
+    is_logarithmic = parameter.axis == "log"
+    name = f"{parameter.name}{f' [{parameter.unit}]' if parameter.unit else ''}"
+    across = chart.valued(
+        f"{name}{', logarithmic' if is_logarithmic else ''}", [value for value, _ in points], is_logarithmic
+    )
+    title, up = f"{row} over {parameter.name}", linear(cells[0].unit, end)
+    return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
+
+
+def _linear(points: Sequence[tuple[float, Cell]]) -> list[tuple[float, float]]:
+    """Return a figure that grows in proportion to the parameter, from the smallest value above 0; many points."""
+    known = [(value, cell.summary.median) for value, cell in points if value > 0 and cell.summary is not None]
+    if len(known) < 2:
+        return []
+    (first, level), (last, _) = known[0], known[-1]
+    places = [first * (last / first) ** (number / _SAMPLES) for number in range(_SAMPLES + 1)]
+    return [(value, level * value / first) for value in places]
+
+
+def sender_pictures(found: StudyResults, senders: Sequence[SenderFigures]) -> list[tuple[str, str]]:
+    """Return what each generator sends over the size of its frames, and its CPU time, each with its title."""
+    rates = [(sender.variant, sender.frame, sender.offered / 1e3) for sender in senders]
+    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
+    costs = [(sender.variant, sender.frame, sender.cpu) for sender in senders if sender.cpu is not None]
+    drawn = [
+        ("Frames/s over frame size", f"kframes/s{way}", rates, LINES),
+        ("CPU over frame size", "CPU s per million frames", costs, {}),
+    ]
+    return [
+        (title, _over_sizes(title, unit, points, links, found.simulated))
+        for title, unit, points, links in drawn
+        if len({size for _, size, _ in points}) > 1
+    ]
+
+
+def _over_sizes(
+    title: str, unit: str, points: Sequence[tuple[str, float, float]], links: dict[str, float], simulated: bool
+) -> str:
+    """Return a curve for each variant of *points* (variant, size, figure). *links*: those whose full rate is shown."""
+    largest, end = max(size for _, size, _ in points), 1.1 * max(max(level for *_, level in points), 1e-9)
+    curves = []
+    for name, link in links.items():
+        sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
+        rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
+        if seen := [point for point in rates if point[1] <= end]:
+            curves.append(Curve("", seen, labels=[(seen[-1], name)]))
+    for number, variant in enumerate(dict.fromkeys(variant for variant, *_ in points)):
+        own = sorted((size, level) for name, size, level in points if name == variant)
+        curves.append(Curve(variant, own, SIGNS[number % len(SIGNS)]))
+    across = linear("frame size [bytes with FCS]", 1.05 * largest)
+    return chart.line(Panel(title, across, linear(unit, end), curves, simulated=simulated))

@@ -1,0 +1,142 @@
+"""Each of the five kinds of picture says what it shows, tells series apart without colours, and draws any figures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lineproof.core.bounds import Bounds
+from lineproof.evidence import chart
+from lineproof.evidence.chart import AREAS, SIGNS, Bar, BarGroup, Curve, LimitLine, Panel, Part, linear
+from lineproof.evidence.flame_graph import COLOURS
+from support.pictures import words
+
+EVIL = "</text><script>alert('$x$ & \"y\"')</script>]]>\x1b[31m"
+LIMIT = LimitLine(5.0, "≥ the promise")
+
+Kind = Callable[[str, bool], str]
+
+
+def bars(name: str = "forwarded", simulated: bool = False, *sizes: float) -> str:
+    columns = [BarGroup(name, [Bar([Part(size, name, AREAS[0])], label=name)]) for size in sizes or (3.0, 6.0)]
+    return chart.bars(name, columns, linear(f"{name} [Mpps]", 10.0), name, limit=LIMIT, simulated=simulated)
+
+
+def histogram(name: str = "0 → 1", simulated: bool = False) -> str:
+    counts = {name: {1.0: 1000, 5.0: 10, math.inf: 1}}
+    limit = LIMIT._replace(words=f"≥ the promise {name}")
+    edges = [1.0, 5.0, 9.0, math.inf]
+    return chart.histogram(name, counts, edges, "frames [Mpps]", name, limit=limit, simulated=simulated)
+
+
+def range_chart(name: str = "worker", simulated: bool = False) -> str:
+    columns = [(name, {name: Bounds(4.0, 6.0), f"{name} 2": Bounds(7.0, math.inf)}), ("3", None)]
+    return chart.range_chart(name, columns, name, "Mpps", name, limit=LIMIT, simulated=simulated)
+
+
+def panel(name: str, simulated: bool) -> Panel:
+    curves = [Curve(f"{name} {shape}", [(1.0, 2.0), (2.0, 4.0)], SIGNS[shape]) for shape in (0, 1)]
+    curves += [LIMIT.curve(), chart.upright(1.5, name, chart.LOST_COLOUR, "2 3", name)]
+    return Panel(name, linear(name, 3.0), linear(f"{name} [Mpps]", 6.0), curves, name, simulated)
+
+
+def line(name: str = "vpp", simulated: bool = False) -> str:
+    return chart.line(panel(name, simulated))
+
+
+def trend(name: str = "vpp", simulated: bool = False) -> str:
+    return chart.trend([panel(name, simulated), panel(f"other {name}", False)])
+
+
+every = pytest.mark.parametrize("kind", [bars, histogram, range_chart, line, trend])
+
+
+@every
+def test_a_picture_says_what_it_shows_and_is_the_same_each_time(kind: Kind) -> None:
+    shown = words(kind("a name", True))
+    assert all(said in shown for said in ("a name", "Mpps", "≥ the promise", "SIMULATED – not a measurement")), shown
+    assert "SIMULATED" not in words(kind("a name", False))
+    assert kind("a name", True) == kind("a name", True)
+
+
+@every
+def test_names_are_text_whatever_is_in_them(kind: Kind) -> None:
+    svg = kind(EVIL, True)
+    assert "<script" not in svg and "\x1b" not in svg
+    assert "<script>alert(" in words(svg) and "<script>alert(" in (ElementTree.fromstring(svg)[0].text or "")
+
+
+def test_a_bar_is_as_long_as_its_figure() -> None:
+    heights = [float(height) for height in re.findall(rf'height="([\d.]+)" fill="{AREAS[0].colour}"', bars("x", False))]
+    assert heights[0] == pytest.approx(0.3 * chart._HEIGHT, abs=0.01) and heights[1] == pytest.approx(2 * heights[0])
+
+
+def test_bars_that_lie_have_their_names_beside_them() -> None:
+    columns = [
+        BarGroup("a name as long as the picture is wide " * 9, [Bar([Part(3.0, "", AREAS[0])])]),
+        BarGroup("b", []),
+    ]
+    svg = chart.bars("t", columns, linear("Mpps", 10.0), is_level=True)
+    assert "a name as long" in words(svg) and "…" in words(svg)
+    assert all(float(x) >= 0 for x in re.findall(r' x="(-?[\d.]+)', svg))
+
+
+def test_a_range_shows_open_ends_and_the_side_that_breaks_the_promise() -> None:
+    shown = words(range_chart())
+    assert all(said in shown for said in ("no end seen", "breaks the promise", "set aside")), shown
+
+
+def test_of_very_many_columns_several_are_one() -> None:
+    columns = [(str(number), {"x": Bounds(number, number)}) for number in range(1000)]
+    svg = chart.range_chart("t", columns, "x", "µs", "trial", limit=LIMIT)
+    assert svg.count("<polygon") == 113, "1000 figures in groups of nine, and the legend"
+
+
+def test_panels_share_a_legend_and_each_is_marked_by_itself() -> None:
+    shown = words(chart.trend([panel("a", True), panel("a", False), panel("a", True)]))
+    assert shown.count("≥ the promise") == 1 and shown.count("not a measurement") == 2
+    assert chart.trend([]) == ""
+
+
+def luminance(colour: str) -> float:
+    """Return WCAG 2's relative luminance of ``#rrggbb``, 0 to 1."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "background"),
+    [(colour, "#ffffff") for colour in (chart.TEXT_COLOUR, chart.LOST_COLOUR, chart.SIMULATED_COLOUR)]
+    + [(chart.TEXT_COLOUR, colour) for colour in (*COLOURS, chart.DOUBT.colour, chart.WORSE.colour)],
+)
+def test_text_has_the_contrast_that_wcag_asks_for(text: str, background: str) -> None:
+    assert (luminance(background) + 0.05) / (luminance(text) + 0.05) >= 4.5
+
+
+def test_series_beside_each_other_differ_in_more_than_their_colour() -> None:
+    assert len({sign.shape for sign in SIGNS}) == len(SIGNS)
+    for one, other in pairwise(AREAS):
+        shades = sorted(map(luminance, (one.colour, other.colour)))
+        assert one.hatch != other.hatch or (shades[1] + 0.05) / (shades[0] + 0.05) > 1.5
+
+
+@given(st.floats(1e-3, 1e9))
+def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end: float) -> None:
+    values, texts = zip(*chart.ticks(end), strict=True)
+    assert values[0] == 0 and 3 <= len(values) <= 8
+    assert end - values[1] < values[-1] * (1 + 1e-9) and values[-1] <= end * (1 + 1e-9)
+    assert [float(text) for text in texts] == pytest.approx(values)
+    assert f"{values[1]:e}"[0] in "125" and set(f"{values[1]:e}"[1:].split("e")[0]) <= {".", "0"}
+
+
+def test_rates_have_a_prefix() -> None:
+    asked = (("pps", 5e6), ("pps", 50), ("bit/s L1", 5e9), ("µs", 5e6))
+    assert [chart.scaled("x", *one).name[3:-1] for one in asked] == ["Mpps", "pps", "Gbit/s L1", "µs"]

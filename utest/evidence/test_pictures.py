@@ -1,0 +1,199 @@
+"""The picture of a sentence shows its own quantity beside the promise; one of a PASS looks like a PASS."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lineproof.core.bounds import Bounds
+from lineproof.core.goal import Goal
+from lineproof.core.latency import LatencyCount
+from lineproof.core.packet_cost import PacketCost, cost_readings
+from lineproof.core.quantity import Quantity
+from lineproof.core.registry import quantities
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.evidence import pictures
+from lineproof.evidence.pictures import plot_name, sentence_plot
+from lineproof.methods.search import search
+from lineproof.methods.trials import CharacterisationTerms, Deadline
+from support.evidence_builders import LINK, NamedTraffic, requirement_record, trial
+from support.made_trials import SENTENCES, Made, Way
+from support.pictures import words
+from support.pure_router import LINE, PureRouter
+
+SMALL = NamedTraffic("64b", 64.0)
+FLAP, STRANGE = (Problem(Fault.LINK_DOWN, "port 1"),), (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
+SECOND = Bounds(1.0, 1.0)
+HATCHED = 'fill="url(#'
+BOX = re.compile(r'height="([\d.]+)" fill="([^"]+)"')
+
+
+def picture(sentence: str, *trials: Trial, **more: Any) -> str:
+    return sentence_plot(requirement_record(sentence=sentence), trials, SMALL, LINK, sentence, **more)
+
+
+def measured(number: int, problems: tuple[Problem, ...] = (), lost: int = 0, late: int = 0, **readings: float) -> Trial:
+    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6 - lost),)
+    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 1000 - late, 400: late}),)
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
+
+
+def cycles(*figures: float) -> dict[str, Any]:
+    """Readings of a trial whose packets cost so many cycles on the workers."""
+    return cost_readings([PacketCost(f"vpp_wk_{n}", 10, 10, 10 * figure, 0.0) for n, figure in enumerate(figures)])
+
+
+@pytest.mark.parametrize("quantity", quantities().values(), ids=str)
+def test_each_quantity_draws_its_trials_its_promise_and_nothing_of_none(quantity: Quantity) -> None:
+    made = Made((Way(),))
+    for asked in SENTENCES.get(quantity.name, (quantity.example,)):
+        sentence = f"64b unidirectional {asked}"
+        record = requirement_record(sentence=sentence)
+        shown = words(picture(sentence, *(made.trial(number) for number in range(3)), simulated=True))
+        assert record.demand.text() in shown and "SIMULATED" in shown and "set aside" not in shown
+        assert "nothing was measured" not in shown
+        assert plot_name(record.demand)[:7] in ("Offered", "Latency", quantity.title[:7])
+        aside = picture(sentence, *(Made((Way(),), ((Fault.COUNTERS, None, (), 0.0),)).trial(n) for n in (1, 2)))
+        assert "set aside" in words(aside)
+        assert "nothing was measured" in words(picture(sentence))
+
+
+def test_of_more_workers_than_marks_the_spread_is_shown() -> None:
+    readings = cycles(*(300.0 + worker for worker in range(64)))
+    shown = words(picture("64b 1-flow unidirectional costs ≤ 400 cycles/packet at 1 Mpps", measured(1, **readings)))
+    assert "64 workers: least to greatest" in shown and "wk_9" not in shown
+
+
+# -- rates -------------------------------------------------------------------------------------------------------------
+
+
+def test_rates_are_labelled() -> None:
+    trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0), problems=STRANGE)]
+    shown = words(picture("64b bidirectional ≥ 0.9 Mpps in total", *trials))
+    for expected in (
+        "forwarded 0 → 1 | forwarded 1 → 0 | lost",
+        "never sent by the generator",
+        "doubtful",
+        "≥ 0.9 Mpps in total",
+        "−2.50 %",
+        "rate [Mpps]",
+        "line rate of one direction: 14.88 Mpps",
+    ):
+        assert expected in shown, shown
+
+
+@pytest.mark.parametrize(("forwarded", "is_kept"), [(5_300_000, True), (4_300_000, False)])
+def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> None:
+    counts = (DirectionCount(0, 1, 14_000_000, 14_000_000, forwarded),)
+    sent = Trial(1, Outcome(Load(14e6), 1.0, 1.0, 0.0, counts), (), SECOND)
+    svg = picture("64b unidirectional forwards ≥ 5 Mpps", sent)
+    assert "lost, which this sentence allows" in words(svg) and ("lost |" in words(svg)) is not is_kept
+    heights = {fill: float(height) for height, fill in BOX.findall(svg) if height != "11.00"}
+    missing = heights.get("url(#crossed-d1382c)", 0.0) / heights["#2c6fa6"]
+    assert missing == pytest.approx(0.0 if is_kept else 0.7 / 4.3, abs=1e-3)
+
+
+@pytest.mark.parametrize("asked", ["loses ≤ 20 % at 1 Mpps", "≥ 1 kpps", "forwards ≥ 1 kpps"])
+def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked: str) -> None:
+    sentence = f"64b unidirectional {asked}"
+    good = [measured(number, lost=100_000) for number in (1, 2)]
+    counts = (DirectionCount(0, 1, 10**9, 10**9, 5 * 10**8),)
+    wild = Trial(3, Outcome(Load(1e9), 1.0, 1.0, 0.0, counts), FLAP, SECOND)
+    scale = re.compile(r'<text x="65.00"[^>]*>([^<]*)</text>')
+    assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good))
+    assert f"{HATCHED}back-" in picture(sentence, *good, wild)
+
+
+# -- latency and recovery ----------------------------------------------------------------------------------------------
+
+
+def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
+    sentence = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
+    assert HATCHED not in picture(sentence, measured(1))
+    svg = picture(sentence, measured(1, late=7), measured(2, FLAP, late=9))
+    assert f"{HATCHED}crossed-" in svg and " 7 | " in words(svg)
+    assert "1 of 2 trials not shown" in words(svg) and "p99 ≤ 50 µs" in words(svg)
+    later = picture(sentence.replace("latency", "pdv"), measured(1))
+    assert "≤ 50 µs later than the fastest frame" in words(later)
+
+
+def test_a_direction_without_late_frames_has_no_bar_for_them() -> None:
+    probe = [LatencyCount(tx, 1 - tx, 9, 9, 20.0, 90.0, histogram=bars) for tx, bars in ((0, {10: 9}), (1, {60: 9}))]
+    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6),)
+    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, latency=tuple(probe)), (), SECOND)
+    assert words(picture("64b bidirectional latency p99 ≤ 50 µs at 1 Mpps each way", both)).count(" 9 |") == 2
+
+
+def repetition(number: int, seconds: float) -> tuple[Trial, StepDown]:
+    """An overload of 1 s, then half the load for 4 s, of which the router loses 40 000 frames within *seconds*."""
+
+    def at(time: float) -> CountSnapshot:
+        offered, late = 10**6 + int(time * 500_000), int(40_000 * min(1.0, time / seconds))
+        return CountSnapshot((offered,), (offered - 100_000 - late,))
+
+    change, samples, end = at(0.0), tuple(at(0.1 * step) for step in range(1, 40)), at(4.0)
+    counts = (DirectionCount(0, 1, end.offered[0], end.offered[0], end.forwarded[0]),)
+    readings = {"overload_loss.0": 0.5, "timed": 1.0, "recovery_low_s.0": seconds - 0.1, "recovery_high_s.0": seconds}
+    whole = Outcome(Load(1e6), 5.0, 5.0, 0.0, counts, readings=readings)
+    return Trial(number, whole, (), Bounds(5.0, 5.0)), StepDown(whole, Load(5e5), change, change, samples)
+
+
+def test_a_recovery_is_shown_as_the_curve_of_frames_that_are_lost_later() -> None:
+    (slow, first), (fast, second) = repetition(2, 3.0), repetition(3, 0.5)
+    spoilt = replace(slow, number=4, problems=FLAP)
+    step_downs = {2: first, 3: second, 4: first}
+    svg = picture("64b unidirectional recovers in ≤ 2 s", slow, fast, spoilt, step_downs=step_downs)
+    shown = words(svg)
+    for expected in ("trial 2", "trial 3", "seconds after the overload", "frames lost later [thousand]", "≤ 2 s"):
+        assert expected in shown, shown
+    assert "1 of 3 trials not shown: set aside" in shown and "trial 4" not in shown and "no end" not in shown
+    lines = re.findall(r'<polyline points="([^"]*)"', svg)
+    curves = [[float(pair.split(",")[1]) for pair in line.split()] for line in lines if line.count(" ") > 5]
+    assert len(curves) == 2 and all(line == sorted(line) for line in curves), "both fall to none"
+    # the slow one loses most of its frames where the fast one has none left
+    assert curves[0][10] < curves[1][10] == curves[1][-1]
+
+
+# -- all of them -------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(
+        [
+            "≥ 1 Mpps",
+            "forwards ≥ 1 Mpps",
+            "loses ≤ 0 % at 1 Mpps",
+            "latency p99 ≤ 50 µs at 1 Mpps",
+            "pdv max ≤ 1 ms at 1 Mpps",
+            "costs ≤ 4 cycles/packet at 1 Mpps",
+        ]
+    ),
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e12), st.booleans()), max_size=25),
+)
+def test_any_trials_can_be_drawn(what: str, figures: list[tuple[int, int, float, bool]]) -> None:
+    trials = [
+        measured(number, FLAP if spoilt else (), lost, late, **cycles(spent))
+        for number, (lost, late, spent, spoilt) in enumerate(figures)
+    ]
+    svg = picture(f"64b unidirectional {what}", *trials)
+    assert not re.search(r'"[^"a-z]*(nan|inf)', svg)
+    words(svg)
+
+
+GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
+
+
+@pytest.mark.parametrize("deadline", [Deadline(), Deadline(traffic=3), Deadline(traffic=0)])
+def test_a_search_can_be_drawn_however_far_it_came(deadline: Deadline) -> None:
+    terms = CharacterisationTerms(deadline=deadline)
+    result = search(PureRouter(5e6), GOAL, Load(LINE / 1000), Load(LINE), terms)
+    shown = words(pictures.search_plot(result, "T", simulated=True))
+    assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
+    assert ("NDR" in shown) is (deadline == Deadline())
