@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import LineproofError
 from ..evidence.compared_runs import ALLOWED
+from ..evidence.document import Document, as_json, as_markdown, as_text
 from ..project import KINDS, Project
 from ..visible import shortened
 
@@ -43,6 +44,12 @@ def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
 def print_json(document: Mapping[str, Any]) -> None:
     """The object that ``--json`` asks for."""
     print(json.dumps(document, ensure_ascii=False, indent=1))
+
+
+def print_document(document: Document, arguments: argparse.Namespace) -> None:
+    """Print *document* as ``--json`` or ``--markdown`` ask for it, or as text."""
+    form = as_json if arguments.json else as_markdown if getattr(arguments, "markdown", False) else as_text
+    print(form(document).rstrip("\n"))
 
 
 def complete_names(argument: argparse.Action, kind: str) -> None:
