@@ -258,7 +258,7 @@ def test_a_page_that_says_something_else_is_named(
     edit(run, name, before, after)
     assert main(["verify", str(run)]) == 1
     shown = capsys.readouterr().out
-    assert f"  {name} is not what the records come to; 'lineproof study report {run.name}' makes it again" in shown
+    assert f"- {name} is not what the records come to; 'lineproof study report {run.name}'" in shown
     write_results(read_results(run))
     assert main(["verify", str(run)]) == 0
 

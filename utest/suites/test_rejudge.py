@@ -169,9 +169,9 @@ def test_it_reads_nothing_but_the_folder(
     monkeypatch.setattr("lineproof.project.packaged_variables", lambda: tmp_path / "nothing")
     assert main(["rejudge", str(run), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    now = [item["now"]["verdict"] for item in found["sentences"]]
+    now = [item["now"] for item in found["sentences"]]
     assert now[:4] + now[5:] == VERDICTS
-    assert all(item["same"] and item["now"] == item["then"] for item in found["sentences"])
+    assert all(item["same"] and item["message_now"] == item["message_then"] for item in found["sentences"])
     assert found["different"] == 0 and found["simulated"] is True
     assert found["code"]["then"]["version"]
 
@@ -184,11 +184,12 @@ def test_frames_that_were_not_lost(copy: Path, capsys: pytest.CaptureFixture[str
         row["forwarded"] = row["offered"]
 
     change_records(copy / "trials.jsonl", edit)
-    assert main(["rejudge", str(copy)]) == 1
-    said = capsys.readouterr().out
-    assert "UNKNOWN   64b 1-flow unidirectional ≥ 6 Mpps  [FAIL → the records are not enough]" in said
-    assert "frames were forwarded, and its counters say" in said
-    assert "5 of 6 sentences come to the same verdict" in said
+    assert main(["rejudge", str(copy), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (item,) = (item for item in found["sentences"] if not item["same"])
+    assert (found["different"], item["sentence"]) == (1, "64b 1-flow unidirectional ≥ 6 Mpps")
+    assert (item["then"], item["now"]) == ("FAIL", None)
+    assert any("frames were forwarded, and its counters say" in problem for problem in item["problems"])
 
 
 def test_frames_that_were_lost_and_their_counters_too(copy: Path):

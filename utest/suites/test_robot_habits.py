@@ -75,7 +75,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_last_lines_name_the_folder_and_the_summarys_page(failed: tuple[Path, str]) -> None:
     folder, console = failed
     (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
-    *_, line, following, page = console.splitlines()
+    *_, line, following, page = filter(None, console.splitlines())
     assert line == f"Evidence: {run}" and following.startswith("Next: robot ")
     assert page == f"Page: {run.relative_to(folder)}/summary.html" and (folder / page.removeprefix("Page: ")).is_file()
     assert check_integrity(run).altered == ()

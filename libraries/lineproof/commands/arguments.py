@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import LineproofError
 from ..evidence.compared_runs import ALLOWED
-from ..evidence.document import Code, Document, Section, as_json, as_text
+from ..evidence.document import Code, Document, Section, as_json, as_markdown, as_text
 from ..project import KINDS, Project
 from ..visible import shortened
 
@@ -50,6 +50,12 @@ def print_lines(lines: Iterable[str], data: Mapping[str, Any], json: bool = Fals
     """Print each of *lines* as it is, or one object with them and *data*, as ``--json`` asks for it."""
     document = Document("", [Section("", list(map(Code, lines)))], data=data)
     print((as_json(document) if json else as_text(document)).rstrip("\n"), flush=True)
+
+
+def print_document(document: Document, arguments: argparse.Namespace) -> None:
+    """Print *document* as ``--json`` or ``--markdown`` ask for it, or as text."""
+    form = as_json if arguments.json else as_markdown if getattr(arguments, "markdown", False) else as_text
+    print(form(document).rstrip("\n"))
 
 
 def complete_names(argument: argparse.Action, kind: str) -> None:

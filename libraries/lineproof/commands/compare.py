@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from ..evidence.baselines import find_runs
 from ..evidence.compared_runs import ComparisonRule, Proven, compare_runs, pair_runs
-from ..evidence.comparison_forms import document, markdown, ministat_text, report
+from ..evidence.comparison_forms import comparison, ministat_text
+from ..evidence.document import Code, Section
 from ..evidence.run import read_run
-from .arguments import add_forms, add_rule, print_json
+from .arguments import add_forms, add_rule, print_document
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
     rule = ComparisonRule(arguments.confidence, arguments.method, arguments.allow)
     pairs, problems = pair_runs(*([read_run(path) for path in paths] for paths in (earlier, later)))
     compared = compare_runs(pairs, rule)
-    if arguments.json:
-        print_json(document(compared, problems, rule))
-    else:
-        print((markdown if arguments.markdown else report)(compared, problems, rule))
-        if arguments.ministat:
-            shown = ministat_text(compared, arguments.confidence)
-            print(f"\n```\n{shown.strip()}\n```" if arguments.markdown else shown)
+    document = comparison(compared, problems, rule)
+    if arguments.ministat:
+        shown = Section("ministat", [Code(ministat_text(compared, arguments.confidence))])
+        document = replace(document, sections=[*document.sections, shown])
+    print_document(document, arguments)
     if problems or any(pair.reasons for pair in compared):
         return 2
     return int(any(pair.count(Proven.WORSE) for pair in compared))

@@ -9,10 +9,11 @@ from pathlib import Path
 from ..errors import LineproofError
 from ..evidence.baselines import check_tag, find_runs, tag_runs
 from ..evidence.compared_runs import ComparisonRule
-from ..evidence.gate_forms import Answer, Gate, document, gate, junit, junit_of_error, markdown, text
+from ..evidence.gate import Answer, Gate, gate
+from ..evidence.gate_forms import gate_document, junit, junit_of_error
 from ..evidence.run import read_run
 from ..files import write_whole
-from .arguments import add_forms, add_rule, print_json
+from .arguments import add_forms, add_rule, print_document
 
 STATUS = (
     "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. The exit status is :class:`.gate_forms.Answer`. Raises LineproofError."""
+    """Print it. The exit status is :class:`.gate.Answer`. Raises LineproofError."""
     try:
         if arguments.tag is not None:
             check_tag(arguments.tag)
@@ -44,13 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     if arguments.junit is not None:
         write_whole(arguments.junit, junit(found))
-    tagged = tag_runs(arguments.tag, folders) if arguments.tag is not None and found.answer is Answer.PASS else None
-    if arguments.json:
-        print_json({**document(found), "tagged": tagged and str(tagged)})
-        return found.answer.value
-    print(markdown(found) if arguments.markdown else text(found))
-    if arguments.tag is not None and not arguments.markdown:
-        print(f"tagged: {tagged}" if tagged else f"not tagged '{arguments.tag}': only what passes becomes a baseline")
+    tagged = ""
+    if arguments.tag is not None:
+        tagged = f"not tagged '{arguments.tag}': only what passes becomes a baseline"
+        if found.answer is Answer.PASS:
+            tagged = f"tagged: {tag_runs(arguments.tag, folders)}"
+    print_document(gate_document(found, tagged), arguments)
     return found.answer.value
 
 

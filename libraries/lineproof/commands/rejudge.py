@@ -9,80 +9,78 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 from ..config import load_config
 from ..core.goal import Goal, read_goal
 from ..core.rule import Ruling
 from ..errors import ConfigError
-from ..evidence.another_sla import AskedSentence, judge_another_sla
+from ..evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
+from ..evidence.document import (
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Folded,
+    Items,
+    Part,
+    Section,
+    Table,
+    data_cells,
+    verdict_cell,
+)
 from ..evidence.environment import code_identity
 from ..evidence.rejudging import RejudgedRun, RejudgedSentence, rejudge
 from ..project import Project
 from ..units import counted
-from ..visible import visible
-from .arguments import add_json, add_variables, print_json
+from .arguments import add_json, add_variables, print_document
 from .check import dry_run, failed, require_suites, temporary_folder
 
 LISTENER = "lineproof.robot.sentence_listing.SentenceListing"
 
-SIMULATED = "SIMULATED: nothing here is a measurement of a router"
 
-
-def report(found: RejudgedRun) -> str:
-    """A line for each sentence, then what differs and why."""
-    lines = [f"{found.run.path.name}, judged then by {_code(found.environment.code)}, now by {_code(code_identity())}"]
-    if found.run.simulated:
-        lines.append(SIMULATED)
-    lines += [f"CHANGED: {words}" for words in found.changed] + [f"note: {note}" for note in found.notes]
-    for item in found.sentences:
-        lines.append(f"{item.state:<8}  {item.record.sentence}  [{_verdicts(item)}]")
-        lines += [f"          {words}" for words in (*item.problems, *item.notes)]
-        if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
-            messages = (("then: ", item.record.message), ("now:  ", item.verdict.message))
-            lines += [indent(f"{name}{message}", " " * 10) for name, message in messages]
+def rejudged(found: RejudgedRun) -> Document:
+    """Return each sentence with its verdict then and now, and why they differ."""
     same, count = sum(item.same for item in found.sentences), len(found.sentences)
-    lines.append(
-        f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
-        if count
-        else "no sentence was judged in this run"
-    )
-    return "\n".join(lines)
-
-
-def document(found: RejudgedRun) -> dict[str, Any]:
-    """The same as data for ``--json``."""
-    return {
+    title = f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
+    judged = {"run": found.run.path.name, "then": _code(found.environment.code), "now": _code(code_identity())}
+    words = [*(f"CHANGED: {words}" for words in found.changed), *(f"note: {note}" for note in found.notes)]
+    table = Table.of([_row(item) for item in found.sentences], "sentences")
+    reasons = [_reason(item) for item in found.sentences if not item.same or item.problems or item.notes]
+    data = {
         "run": str(found.run.path),
-        "simulated": found.run.simulated,
         "code": {"then": dict(found.environment.code), "now": code_identity()},
         "changed": list(found.changed),
         "notes": list(found.notes),
-        "sentences": [_sentence_document(item) for item in found.sentences],
-        "different": sum(not item.same for item in found.sentences),
+        "different": count - same,
     }
+    sections = [Section("", [Facts(judged), Items(words), table]), Section("", reasons)]
+    return Document(title if count else "no sentence was judged in this run", sections, found.run.simulated, data)
 
 
-def _sentence_document(item: RejudgedSentence) -> dict[str, Any]:
-    verdict = item.verdict
-    return {
-        "test": item.record.test,
-        "sentence": item.record.sentence,
-        "same": item.same,
-        "then": {"verdict": item.record.verdict, "message": item.record.message},
-        "now": None if verdict is None else {"verdict": verdict.ruling.value, "message": verdict.message},
+def _row(item: RejudgedSentence) -> dict[Column, Cell]:
+    record, now = item.record, "" if item.verdict is None else item.verdict.ruling.value
+    data = {
+        "now": now or None,
+        "message_then": record.message,
+        "message_now": item.verdict and item.verdict.message,
         "problems": list(item.problems),
         "notes": list(item.notes),
     }
+    return {
+        **data_cells({"test": record.test, "same": item.same}),
+        Column("sentence", left=True): Cell(record.sentence),
+        Column("then", left=True): verdict_cell(record.verdict),
+        Column("now", left=True, only="people"): verdict_cell(now or "the records are not enough"),
+        **data_cells(data),
+    }
 
 
-def _verdicts(item: RejudgedSentence) -> str:
-    then = item.record.verdict
-    if item.verdict is None:
-        return f"{then} → the records are not enough"
-    now = item.verdict.ruling.value
-    return then if now == then else f"{then} → {now}"
+def _reason(item: RejudgedSentence) -> Folded:
+    parts: list[Part] = [Items([*item.problems, *item.notes])]
+    if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
+        parts += [Folded.of(f"then: {item.record.message}"), Folded.of(f"now: {item.verdict.message}")]
+    return Folded(f"{item.state}: {item.record.sentence}", parts)
 
 
 def _code(code: Any) -> str:
@@ -116,41 +114,37 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.variable:
         raise ConfigError("-v is about the sentences of another suite; expected --suite too")
     found = rejudge(arguments.run_folder)
-    if arguments.json:
-        print_json(document(found))
-    else:
-        print(report(found))
+    print_document(rejudged(found), arguments)
     return int(not found.same)
+
+
+def another_sla(folder: Path, simulated: bool, found: Sequence[AnotherVerdict]) -> Document:
+    """Return what the trials in *folder* say of each sentence of another SLA, and by which of them."""
+    counts = {ruling.value: sum(item.ruling is ruling for item in found) for ruling in Ruling}
+    rows = [
+        data_cells({"test": item.asked.test, "message": item.message, "rests_on": item.rests_on or None})
+        | {
+            Column("sentence", left=True): Cell(item.asked.sentence),
+            Column("verdict", left=True): verdict_cell(item.ruling.value),
+        }
+        for item in found
+    ]
+    reasons = [
+        Section(item.asked.test, [Folded.of(item.message, *([f"by {item.rests_on}"] if item.rests_on else []))])
+        for item in found
+    ]
+    about = f"{folder.name}: another SLA, judged by its trials; nothing was measured now"
+    first = Section(about, [Table.of(rows, "sentences")])
+    data = {"run": str(folder), "verdicts": counts}
+    title = ", ".join(f"{count} {ruling}" for ruling, count in counts.items())
+    return Document(title, [first, *reasons], simulated, data)
 
 
 def _another_sla(arguments: argparse.Namespace) -> int:
     asked = None if arguments.suite is None else sentences_of(arguments.suite, arguments.variable)
     goal = None if arguments.goal is None else _goal(arguments.goal, arguments.project)
     recorded, found = judge_another_sla(arguments.run_folder, asked, goal)
-    counts = {ruling.value: sum(item.ruling is ruling for item in found) for ruling in Ruling}
-    if arguments.json:
-        rows = [
-            {
-                "test": item.asked.test,
-                "sentence": item.asked.sentence,
-                "verdict": item.ruling.value,
-                "message": item.message,
-                "rests_on": item.rests_on or None,
-            }
-            for item in found
-        ]
-        run = str(arguments.run_folder)
-        print_json({"run": run, "simulated": recorded.simulated, "verdicts": counts, "sentences": rows})
-    else:
-        lines = [f"{arguments.run_folder.name}: another SLA, judged by its trials; nothing was measured now"]
-        if recorded.simulated:
-            lines.append(SIMULATED)
-        for item in found:
-            lines.append(f"{visible(item.asked.test)}\n{indent(visible(item.message), '    ')}")
-            if item.rests_on:
-                lines.append(f"    by {visible(item.rests_on)}")
-        lines.append(", ".join(f"{count} {ruling}" for ruling, count in counts.items()))
-        print("\n".join(lines))
+    print_document(another_sla(arguments.run_folder, recorded.simulated, found), arguments)
     return int(any(item.ruling is not Ruling.PASS for item in found) or not found)
 
 

@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..evidence.baselines import find_runs
+from ..evidence.document import Document, as_csv, as_markdown, as_page, as_text
 from ..evidence.run_files import PAGE, SUMMARIES
 from ..evidence.summary import ExecutionSummary, summarise
-from ..evidence.summary_forms import comma_separated, html, markdown, next_command, page_name, text, write_forms
+from ..evidence.summary_forms import next_command, page_name, summary, write_forms
 
-FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
-    "text": text,
-    "html": html,
-    "csv": comma_separated,
-    "markdown": markdown,
+FORMATS: Mapping[str, Callable[[Document], str]] = {
+    "text": as_text,
+    "html": as_page,
+    "csv": as_csv,
+    "markdown": as_markdown,
 }
 
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     runs, first = tuple(map(summarise, folders)), folders[0]
     page = page_name(first) if (first / PAGE).is_file() else ""
     found = ExecutionSummary(runs, next=next_command(runs), page=page)
-    print(FORMATS[arguments.format](found), end="")
+    print(FORMATS[arguments.format](summary(found)), end="")
     if arguments.output is not None:
         write_forms(arguments.output, found)
     elif len(runs) == 1 and runs[0].incomplete and not all((first / name).exists() for name in SUMMARIES):

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..evidence.document import Code, Document, Items, Section
 from ..evidence.run_files import STUDY_FORMS
 from ..evidence.signature import read_public_key
 from ..evidence.verification import VerifiedRun, verify
-from .arguments import add_json, print_json
+from ..visible import one_line
+from .arguments import add_json, print_document
 
 
-def report(run: VerifiedRun) -> str:
-    """A line for the run, then everything that was found."""
+def verified(runs: Sequence[VerifiedRun]) -> Document:
+    """Return a section for each of *runs*, with everything that was found."""
+    data = {"altered": sum(bool(run.problems) for run in runs), "runs": [_run_document(run) for run in runs]}
+    return Document("", [_section(run) for run in runs], data=data)
+
+
+def _section(run: VerifiedRun) -> Section:
     found, problems = run.found, run.problems
     state = f"ALTERED, findings: {len(problems)}" if problems else "as the run left it"
-    lines = [f"{found.path}: {state} ({found.files} files, {run.records} records)"]
-    lines += [f"  {item}" for item in problems] + [f"  note: {note}" for note in found.notes]
-    if run.signed is not None:
-        lines.append(f"  {run.signed}")
+    items = [*map(str, problems), *(f"note: {note}" for note in found.notes)]
+    items += [] if run.signed is None else [str(run.signed)]
     if found.manifest and not problems:
-        lines.append(f"  SHA-256 of manifest.json: {found.manifest}; the run's console and log.html have it too")
-    return "\n".join(lines)
-
-
-def document(runs: list[VerifiedRun]) -> dict[str, Any]:
-    """The same as data for ``--json``."""
-    return {"runs": [_run_document(run) for run in runs], "altered": sum(bool(run.problems) for run in runs)}
+        items.append(f"SHA-256 of manifest.json: {found.manifest}; the run's console and log.html have it too")
+    shown = f"{one_line(found.path)}: {state} ({found.files} files, {run.records} records)"
+    return Section("", [Code(shown), Items(items)])
 
 
 def _run_document(run: VerifiedRun) -> dict[str, Any]:
@@ -74,10 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             found.append(_with_forms(verify(folder, key, arguments.signature)))
         except ConfigError as error:
             refused.append(str(error))
-    if arguments.json and found:
-        print_json(document(found))
-    elif found:
-        print("\n".join(map(report, found)))
+    if found:
+        print_document(verified(found), arguments)
     if refused:
         raise ConfigError("; ".join(refused))
     return int(any(run.problems for run in found))

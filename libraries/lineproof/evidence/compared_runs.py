@@ -309,9 +309,9 @@ def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: C
             where = "either run" if len(missing) == 2 else f"the {missing[0]}"
             return not_compared(f"margin not measured in {where}: {MARGIN_REMEDY}")
         return _compared_margins(before, after, old_search, new_search, rule, comparable)
-    for row in (before, after):
+    for name, row in (("reference", before), ("candidate", after)):
         if endless := sum(not math.isfinite(value) for value in row.sample):
-            return not_compared(f"{endless} of {len(row.sample)} trials of {row.record.run} have no upper bound")
+            return not_compared(f"{endless} of {len(row.sample)} trials of the {name} have no upper bound")
     counts = len(before.sample), len(after.sample)
     if min(counts) < 2:
         return not_compared(f"{counts[0]} and {counts[1]} figures, too few to compare: expected 2 in each run")
@@ -333,9 +333,10 @@ def _compared_margins(
     low = None if old.high is None else new.low / old.high - 1
     high = None if new.high is None or old.low <= 0 else new.high / old.low - 1
     found = ComparedSentence(before, after, rule, CandidateChange(low, high), "", None, comparable)
-    unfinished = [item for item in (old, new) if not item.finished]
+    unfinished = [(name, item) for name, item in (("reference", old), ("candidate", new)) if not item.finished]
     if unfinished and found.state is not Proven.WORSE and (low is None or low < -rule.allowed):
-        why = "; ".join(f"the search for the margin is unfinished in {item.run}: {item.reason}" for item in unfinished)
+        words = "the search for the margin is unfinished in the"
+        why = "; ".join(f"{words} {name}: {item.reason}" for name, item in unfinished)
         return _with(found, None, why)
     return found
 

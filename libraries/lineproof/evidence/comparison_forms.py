@@ -1,22 +1,105 @@
-"""Compared runs as people and programs read them: text with bars, Markdown, JSON data, ministat's own answer."""
+"""Compared runs as a document, with bars for the figures of each sentence; and ministat's own answer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..stats import Summary, compare, dot_plot
 from ..stats.intervals import confidence_text
 from ..units import counted
-from ..visible import shortened
+from .bars import Range, range_bars
 from .compared_runs import RELEVANT, CandidateChange, ComparedRuns, ComparedSentence, ComparisonRule, Proven
+from .document import Cell, Code, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, Table, data_cells
 from .sentence_rows import SentenceRow
-from .tables import SIMULATED
-from .text_tables import Range, markdown_table, markdown_text, range_bars
 
-_LONGEST = 400
-"""Characters that are shown of a sentence, or of what a router said of itself."""
+_MARKS: dict[Proven, Mark] = {Proven.WORSE: "bad", Proven.BETTER: "good", Proven.UNSURE: "unsure"}
+
+
+def comparison(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: ComparisonRule) -> Document:
+    """Return a section for each pair of runs. *problems*: why runs have no partner."""
+    reasons = [words for pair in compared for words in pair.reasons]
+    data = {
+        "confidence": rule.confidence,
+        "method": rule.method,
+        "allowed_percent": 100 * rule.allowed,
+        "runs": [{"reference": str(pair.before.path), "candidate": str(pair.after.path)} for pair in compared],
+        "not_comparable": [*reasons, *problems],
+        "differences": [words for pair in compared for words in pair.differences],
+        "only_reference": [row.record.sentence for pair in compared for row in pair.only_before],
+        "only_candidate": [row.record.sentence for pair in compared for row in pair.only_after],
+        "worse": sum(pair.count(Proven.WORSE) for pair in compared),
+    }
+    first = Section("", [Facts({"rule": rule_text(rule)}), *map(_not_comparable, problems)])
+    simulated = any(pair.simulated for pair in compared)
+    return Document(headline(compared), [first, *map(_section, compared)], simulated, data)
+
+
+def _not_comparable(words: str) -> Note:
+    return Note(f"NOT COMPARABLE: {words}", strong=True)
+
+
+def _section(pair: ComparedRuns) -> Section:
+    only = [
+        f"only in the {name}: {row.record.sentence}"
+        for name, rows in (("reference", pair.only_before), ("candidate", pair.only_after))
+        for row in rows
+    ]
+    parts: list[Part] = [
+        *map(_not_comparable, pair.reasons),
+        Items([f"differs: {words}" for words in pair.differences]),
+    ]
+    parts += [Table.of([_row(row) for row in pair.sentences], "sentences"), Items(only)]
+    parts += [
+        Folded(f"{row.after.record.sentence}: {change_text(row)}", bars(row)) for row in pair.sentences if row.change
+    ]
+    return Section(f"{pair.before.path.name} (reference) and {pair.after.path.name} (candidate)", parts)
+
+
+def _row(row: ComparedSentence) -> dict[Column, Cell]:
+    record = row.after.record
+    people = {
+        Column("sentence", left=True): Cell(record.sentence),
+        Column("reference", left=True, only="people"): Cell(f"{figure_text(row.before)} ({row.before.record.verdict})"),
+        Column("candidate", left=True, only="people"): Cell(f"{figure_text(row.after)} ({record.verdict})"),
+        Column("proven", left=True, only="people"): Cell(proven_text(row), mark=_MARKS.get(row.state, "")),
+    }
+    return data_cells({"test": record.test}) | people | comparison_data(row)
+
+
+def comparison_data(row: ComparedSentence) -> dict[Column, Cell]:
+    """Return what a program is told of *row*: means in the sentence's unit, changes in per cent."""
+    change = row.change or CandidateChange(None, None, of="")
+    ends = {"low": change.low, "high": change.high, "estimate": change.estimate}
+    return data_cells(
+        {
+            "unit": row.after.record.demand.unit,
+            "state": row.state.value,
+            "proven": proven_text(row),
+            "by": None if row.change is None else "margin" if row.by_margin else "sample",
+            **{f"change_{name}_percent": _hundred(end) for name, end in ends.items()},
+            "change_of": change.of,
+            "change_confidence": change.confidence,
+            **_side_data("reference", row.before),
+            **_side_data("candidate", row.after),
+        }
+    )
+
+
+def _side_data(name: str, side: SentenceRow) -> dict[str, object]:
+    sample = [value for value in side.sample if math.isfinite(value)]
+    known = Summary.of(sample) if sample else None
+    found = {
+        "verdict": side.record.verdict,
+        "observations": len(side.sample),
+        "mean": known and known.mean,
+        "minimum": known and known.minimum,
+        "median": known and known.median,
+        "maximum": known and known.maximum,
+        "margin_low_percent": side.search and _hundred(side.search.low),
+        "margin_high_percent": side.search and _hundred(side.search.high),
+    }
+    return {f"{name}_{key}": value for key, value in found.items()}
 
 
 def change_text(row: ComparedSentence) -> str:
@@ -28,7 +111,8 @@ def change_text(row: ComparedSentence) -> str:
     if found.estimate is None:
         return _between(found)
     if found.low == found.high:
-        return f"{_percent(found.estimate)}{of}; no spread in either run, so no test: counts from {_least(row)} on"
+        least = f"{100 * max(row.rule.allowed, RELEVANT):g} %"
+        return f"{_percent(found.estimate)}{of}; no spread in either run, so no test: counts from {least} on"
     sure = f"{_between(found)}, {confidence_text(float(f'{found.confidence:.4g}'))} confidence"
     return f"{_percent(found.estimate)}{of} ({sure})"
 
@@ -45,7 +129,7 @@ def proven_text(row: ComparedSentence) -> str:
     if not row.comparable:
         return "the runs are not comparable"
     verdicts = row.before.record.verdict, row.after.record.verdict
-    if row.state in (Proven.WORSE, Proven.BETTER):
+    if row.state in (Proven.WORSE, Proven.BETTER, Proven.UNSURE):
         if verdicts[0] != verdicts[1]:
             return f"{row.state.value}: {verdicts[0]} → {verdicts[1]}"
         return f"proven {row.state.value} by more than {allowed}"
@@ -54,31 +138,16 @@ def proven_text(row: ComparedSentence) -> str:
     return f"a difference, not proven to be more than {allowed}" if row.differs else "no difference proven"
 
 
-def bars(row: ComparedSentence) -> list[tuple[str, str]]:
-    """A bar and its figures for the reference and for the candidate; empty where nothing was compared."""
+def bars(row: ComparedSentence) -> list[Part]:
+    """Return least, median and largest figure of reference and candidate as bars; [] where nothing was compared."""
     known = [found for each in (row.before, row.after) if (found := _range(each, row)) is not None]
     if row.change is None or len(known) < 2:
         return []
-    return list(zip(range_bars(known), [_ends(each, row) for each in known], strict=True))
+    sides = zip(("reference", "candidate"), range_bars(known), known, strict=True)
+    return [Code("\n".join(f"{name} {bar} {_ends(found, row)}" for name, bar, found in sides))]
 
 
-def report(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: ComparisonRule) -> str:
-    """Text for a terminal."""
-    lines = []
-    for pair in compared:
-        lines.append(f"{pair.before.path.name} (reference) and {pair.after.path.name}, {rule_text(rule)}")
-        lines += [SIMULATED] if pair.simulated else []
-        lines += [f"NOT COMPARABLE: {line(words)}" for words in pair.reasons]
-        lines += [f"differs: {line(words)}" for words in pair.differences]
-        for row in pair.sentences:
-            lines += _sentence_lines(row)
-        for name, rows in (("reference", pair.only_before), ("candidate", pair.only_after)):
-            lines += [f"only in the {name}: {line(row.record.sentence)}" for row in rows]
-    lines += [f"NOT COMPARABLE: {line(words)}" for words in problems]
-    return "\n".join([*lines, summary_line(compared)])
-
-
-def summary_line(compared: Sequence[ComparedRuns]) -> str:
+def headline(compared: Sequence[ComparedRuns]) -> str:
     """``1 of 9 sentences proven worse; 2 not compared``."""
     total, worse, unsure, left = (
         sum(len(pair.sentences) if state is None else pair.count(state) for pair in compared)
@@ -96,51 +165,6 @@ def rule_text(rule: ComparisonRule) -> str:
     )
 
 
-def line(words: object) -> str:
-    """In one line, what does not print escaped."""
-    return shortened(" ".join(str(words).split()), _LONGEST)
-
-
-def _sentence_lines(row: ComparedSentence) -> Iterator[str]:
-    state = {Proven.NOTHING_PROVEN: "", Proven.WORSE: "WORSE", Proven.NOT_COMPARED: "?"}.get(row.state, row.state.value)
-    was, now = row.before.record.verdict, row.after.record.verdict
-    verdict = now if was == now else f"{was} → {now}"
-    words = [figures_text(row), change_text(row), proven_text(row)]
-    yield f"{state:<6}  {line(row.after.record.sentence)}: {'; '.join(filter(None, words))}  [{verdict}]"
-    for name, (bar, ends) in zip(("reference", "candidate"), bars(row), strict=False):
-        yield f"        {name} {bar} {ends}"
-
-
-def markdown(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: ComparisonRule) -> str:
-    """The same in Markdown, for a merge request."""
-    lines = []
-    for pair in compared:
-        lines += [f"### {markdown_text(pair.before.path.name)} → {markdown_text(pair.after.path.name)}", ""]
-        lines += [f"**{markdown_text(SIMULATED)}**", ""] if pair.simulated else []
-        lines += [f"- **not comparable**: {markdown_text(line(words))}" for words in pair.reasons]
-        lines += [f"- {markdown_text(line(words))}" for words in pair.differences]
-        heads = ["sentence", "reference", "candidate", "change", "proven", "least, median, largest"]
-        lines += ["", *markdown_table(heads, [_markdown_cells(row) for row in pair.sentences]), ""]
-        for name, rows in (("reference", pair.only_before), ("candidate", pair.only_after)):
-            lines += [f"- only in the {name}: {markdown_text(line(row.record.sentence))}" for row in rows]
-    lines += [f"- **not comparable**: {markdown_text(line(words))}" for words in problems]
-    return "\n".join([*lines, "", f"{summary_line(compared)}; {markdown_text(rule_text(rule))}"])
-
-
-def markdown_bars(row: ComparedSentence) -> str:
-    """The bars of *row* in one cell of a table."""
-    return "<br>".join(f"`{bar}` {markdown_text(ends)}" for bar, ends in bars(row))
-
-
-def _markdown_cells(row: ComparedSentence) -> list[str]:
-    sides = [f"{figure_text(each)} ({each.record.verdict})" for each in (row.before, row.after)]
-    words = [line(row.after.record.sentence), *sides, change_text(row), proven_text(row)]
-    cells = [markdown_text(each) for each in words]
-    if row.state is Proven.WORSE:
-        cells[-1] = f"**{cells[-1]}**"
-    return [*cells, markdown_bars(row)]
-
-
 def ministat_text(compared: Sequence[ComparedRuns], confidence: float) -> str:
     """Picture, table and answer of ministat(1) for each sentence of which both runs have figures.
 
@@ -150,82 +174,13 @@ def ministat_text(compared: Sequence[ComparedRuns], confidence: float) -> str:
     for pair in compared:
         for row in pair.sentences:
             old, new = ([value for value in each.sample if math.isfinite(value)] for each in (row.before, row.after))
-            lines += ["", f"{line(row.after.record.sentence)} [{row.before.record.demand.unit}]"]
+            lines += ["", f"{row.after.record.sentence} [{row.before.record.demand.unit}]"]
             if len(old) < 2 or len(new) < 2:
                 lines.append(f"{len(old)} and {len(new)} figures, too few for ministat")
                 continue
             lines += [f"x {pair.before.path.name}", f"+ {pair.after.path.name}", dot_plot(old, new)]
             lines.append(compare(old, new, confidence, "pooled").text())
     return "\n".join(lines)
-
-
-def document(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: ComparisonRule) -> dict[str, Any]:
-    """The same as data for ``--json``. Means are in ``unit``, differences in percent of the reference's mean."""
-    pairs = [_pair_document(pair) for pair in compared]
-    return {
-        "reference": pairs[0]["reference"] if pairs else None,
-        "candidate": pairs[0]["candidate"] if pairs else None,
-        "runs": [
-            {name: pair[name] for name in ("reference", "candidate", "simulated", "not_comparable")} for pair in pairs
-        ],
-        "confidence": rule.confidence,
-        "method": rule.method,
-        "allowed_percent": 100 * rule.allowed,
-        "simulated": any(pair.simulated for pair in compared),
-        "not_comparable": [words for pair in pairs for words in pair["not_comparable"]] + list(problems),
-        "differences": [words for pair in pairs for words in pair["differences"]],
-        "sentences": [item for pair in pairs for item in pair["sentences"]],
-        "only_reference": [row.record.sentence for pair in compared for row in pair.only_before],
-        "only_candidate": [row.record.sentence for pair in compared for row in pair.only_after],
-        "worse": sum(pair.count(Proven.WORSE) for pair in compared),
-    }
-
-
-def _pair_document(pair: ComparedRuns) -> dict[str, Any]:
-    return {
-        "reference": str(pair.before.path),
-        "candidate": str(pair.after.path),
-        "simulated": pair.simulated,
-        "not_comparable": list(pair.reasons),
-        "differences": list(pair.differences),
-        "sentences": [sentence_document(row) for row in pair.sentences],
-    }
-
-
-def sentence_document(row: ComparedSentence) -> dict[str, Any]:
-    """One sentence of :func:`document`."""
-    found: dict[str, Any] = {
-        "test": row.after.record.test,
-        "sentence": row.after.record.sentence,
-        "unit": row.after.record.demand.unit,
-        "state": row.state.value,
-        "proven": proven_text(row),
-        "by": None if row.change is None else "margin" if row.by_margin else "sample",
-        "reference": _side_document(row.before),
-        "candidate": _side_document(row.after),
-    }
-    if (change := row.change) is not None:
-        ends = {"low": change.low, "high": change.high, "estimate": change.estimate}
-        found["change"] = {"of": change.of, **{name: _hundred(end) for name, end in ends.items()}}
-        found["change"]["confidence"] = change.confidence
-        if change.estimate is not None and change.high is not None and change.of == "the reference":
-            found["difference_percent"] = 100 * change.estimate
-            found["half_width_percent"] = 100 * (change.high - change.estimate)
-    return found
-
-
-def _side_document(side: SentenceRow) -> dict[str, Any]:
-    sample = [value for value in side.sample if math.isfinite(value)]
-    known = Summary.of(sample) if sample else None
-    return {
-        "verdict": side.record.verdict,
-        "observations": len(side.sample),
-        "mean": known and known.mean,
-        "minimum": known and known.minimum,
-        "median": known and known.median,
-        "maximum": known and known.maximum,
-        "margin": side.search and {"low_percent": 100 * side.search.low, "high_percent": _hundred(side.search.high)},
-    }
 
 
 def _hundred(ratio: float | None) -> float | None:
@@ -254,10 +209,6 @@ def _between(found: CandidateChange) -> str:
         ]
         return "".join(ends)  # none: both carry all that can be sent
     return f"{_percent(found.low)} to {_percent(found.high)}"
-
-
-def _least(row: ComparedSentence) -> str:
-    return f"{100 * max(row.rule.allowed, RELEVANT):g} %"
 
 
 def _range(side: SentenceRow, row: ComparedSentence) -> Range | None:

@@ -21,6 +21,7 @@ from ..core.trial import Trial
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
+from ..evidence.document import as_html
 from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
@@ -29,7 +30,7 @@ from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
-from ..evidence.summary_forms import html_fragment
+from ..evidence.summary_forms import summary
 from ..evidence.svg import svg_image
 from ..session.judging import Judge
 from ..session.progress import Progress
@@ -350,7 +351,7 @@ class AcceptanceKeywords(Component):
             self._judging = ""
             try:
                 found = self._summaries[folder] = summarise(folder)
-                logger.info(html_fragment(ExecutionSummary((found,))), html=True)
+                logger.info(as_html(summary(ExecutionSummary((found,)))), html=True)
             except RobotError:  # an interrupt
                 raise
             except BREAKDOWN_ERRORS as error:

@@ -15,10 +15,11 @@ from robot.api import TestSuite
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import LineproofError, in_words
+from ..evidence.document import as_text
 from ..evidence.run import new_run_id
 from ..evidence.started_as import ROBOT, VARIABLE, StartedAs
 from ..evidence.summary import RunSummary
-from ..evidence.summary_forms import execution_summary, one_at_a_time, text, write_forms
+from ..evidence.summary_forms import execution_summary, one_at_a_time, summary, write_forms
 from ..evidence.verification import seal_derived
 from ..files import write_whole
 from .run_variables import NAMES, options
@@ -85,7 +86,7 @@ def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool
                 seal_derived(execution)
         except (LineproofError, OSError) as error:  # the records make them again
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
-    return f"\n{text(found)}"
+    return f"\n{as_text(summary(found))}"
 
 
 DEFAULTS: Mapping[str, str] = {

@@ -1,0 +1,285 @@
+"""Documents: what each of the five forms shows, and that text from elsewhere is inert in all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from lineproof.commands.rejudge import another_sla, rejudged
+from lineproof.commands.verify import verified
+from lineproof.core.rule import Ruling
+from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
+from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
+from lineproof.evidence.comparison_forms import comparison
+from lineproof.evidence.document import (
+    Cell,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Folded,
+    Items,
+    Note,
+    Section,
+    Table,
+    as_csv,
+    as_html,
+    as_json,
+    as_markdown,
+    as_page,
+    as_text,
+    data_cells,
+    verdict_cell,
+)
+from lineproof.evidence.gate import Answer, Gate, GatedSentence
+from lineproof.evidence.gate_forms import gate_document
+from lineproof.evidence.integrity import Alteration, Integrity
+from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
+from lineproof.evidence.run import RecordedRun
+from lineproof.evidence.sentence_rows import SentenceRow
+from lineproof.evidence.signature import Signed
+from lineproof.evidence.summary import ExecutionSummary, RunSummary, StudySummary
+from lineproof.evidence.summary_forms import summary
+from lineproof.evidence.verification import VerifiedRun
+from lineproof.visible import one_line
+from support.evidence_builders import ENVIRONMENT, Elements, requirement_record
+
+# -- every document, with the same words wherever text is somebody else's
+
+
+def row_of(words: str, **changes: Any) -> SentenceRow:
+    record = replace(requirement_record(test=words, message=words, **changes), sentence=words)
+    return SentenceRow(record, (1.0, 2.0), 0.0)
+
+
+def run_of(words: str) -> RecordedRun:
+    extra = {"suite": words, "goal": {"goal": words}}
+    known = replace(ENVIRONMENT, testbed=words, platform=words, software=words, versions={"router.version": words})
+    return RecordedRun(
+        Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), replace(known, extra=extra)
+    )
+
+
+def every_part(words: str) -> Document:
+    row = {
+        Column(words, words, left=True): Cell(words),
+        Column("bar", only="people"): Cell(words, mono=True),
+        **data_cells({"data": words}),
+    }
+    parts = (Facts({words: words}), Items([words]), Note(words), Code(words), Figure("<svg></svg>", words))
+    table = Table.of([row, {}], "rows")
+    return Document(
+        words, [Section(words, [*parts, table, Folded(words, [*parts, table])])], data={"data": [{words: words}]}
+    )
+
+
+def a_summary(words: str) -> Document:
+    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,), unjudged=words)
+    study = replace(run, rows=(), study=StudySummary(1, 0, words))
+    return summary(ExecutionSummary((run, study), (words,), words, words))
+
+
+def compared_of(words: str) -> ComparedRuns:
+    pair, verdicts = (run_of(words), run_of(words)), (row_of(words), row_of(words, verdict="FAIL"))
+    sentences = compare_rows([(verdicts[0], row, True) for row in verdicts], ComparisonRule())
+    return ComparedRuns(*pair, (words,), (words,), tuple(sentences), verdicts[:1], verdicts[:1])
+
+
+def a_gate(words: str) -> Document:
+    pair = compared_of(words)
+    sentences = [
+        GatedSentence(pair.after, item.after, answer, words, item if answer is Answer.FAIL else None)
+        for item, answer in itertools.product(pair.sentences, Answer)
+    ]
+    found = Gate((pair.after,), ComparisonRule(), tuple(sentences), (words,), (pair.before,), (pair,))
+    return gate_document(found, words)
+
+
+def a_verification(words: str) -> Document:
+    found = Integrity(Path("run"), (), (words,), {}, 1, None)
+    return verified([VerifiedRun(found, (Alteration(words, words, 3),), Signed(words, words, False))])
+
+
+def a_rejudged_run(words: str) -> Document:
+    sentence = RejudgedSentence(row_of(words).record, None, (words,), (words,))
+    code = {"version": words, "commit": words}
+    return rejudged(RejudgedRun(run_of(words), replace(ENVIRONMENT, code=code), (sentence,), (words,), (words,)))
+
+
+def another_suite(words: str) -> Document:
+    asked = AskedSentence(words, words)
+    return another_sla(Path("run"), True, [AnotherVerdict(asked, ruling, words, words) for ruling in Ruling])
+
+
+DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
+    "every part": every_part,
+    "summary": a_summary,
+    "comparison": lambda words: comparison([compared_of(words)], [words], ComparisonRule()),
+    "gate": a_gate,
+    "verify": a_verification,
+    "rejudge": a_rejudged_run,
+    "another suite": another_suite,
+}
+
+HOSTILE = (
+    '=HYPERLINK("http://x","y") <script>alert(1)</script> | `x` [a](b) \x1b[2J\r\n# not a title\x00\u202e\u2066',
+    "@somebody ![x](http://x) www.example.org &lt; &#60; \\",
+    "1. <img src=x onerror=alert(1)>\n- a\n===\n```\n[a](http://x)\n````\n</pre></style><b>",
+    "\x9b31m\x85\u2028\ud800\x7f  indented\n    [a](http://x)",
+    "-1+cmd|' /C calc'!A0\n\n<!-- ",
+    "long" * 1_000,
+    "long words " * 1_000,
+    "",
+)
+
+
+def texts(document: Document) -> Iterator[str]:
+    """The five forms, each checked for what its reader's program would obey."""
+    text, markdown, page = as_text(document), as_markdown(document), as_page(document)
+    yield text
+    yield page
+    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary", "code"}
+    table = {"table", "thead", "tbody", "tr", "th", "td", "small"}
+    found = Elements(page)
+    assert found.found <= {"html", "head", "meta", "title", "body"} | body | table and not found.addresses
+    yield markdown
+    kinds = {each.type for token in MarkdownIt("gfm-like", {"linkify": False}).parse(markdown) for each in _all(token)}
+    assert not [kind for kind in kinds if kind.startswith(("html", "link", "image", "s_", "code_block"))]
+    sheet = as_csv(document)
+    yield sheet.replace("\r\n", "\n")
+    rows = list(csv.reader(io.StringIO(sheet)))
+    assert len({len(row) for row in rows}) <= 1
+    formulas = [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t"))]
+    assert all(map(number, formulas))
+    yield as_json(document)
+
+
+def _all(token: Any) -> Iterator[Any]:
+    yield token
+    yield from token.children or ()
+
+
+def number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def check(form: str, words: str) -> None:
+    document = DOCUMENTS[form](words)
+    for shown in texts(document):
+        assert all(each.isprintable() or each in "\n\t" or each.isspace() for each in shown)
+        assert not set(shown) & set("\r\x85\u2028\u2029\x1c\x1d\x1e\x0b\x0c")
+    assert json.loads(as_json(document))["title"] == document.title
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+@pytest.mark.parametrize("form", DOCUMENTS)
+def test_text_from_elsewhere_is_inert_in_every_form(form: str, words: str) -> None:
+    check(form, words)
+
+
+@pytest.mark.parametrize("form", DOCUMENTS)
+@settings(max_examples=15, deadline=None)
+@given(words=st.text(alphabet=st.one_of(st.sampled_from("|`*_<>[]()#~$&@!-+=\\\n\x1b. w1"), st.characters())))
+def test_any_text_is_inert_in_every_form(form: str, words: str) -> None:
+    check(form, words)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.one_of(st.sampled_from("|`*_<>[]()#~$&@!-+=\\\n\x1b. w1"), st.characters())))
+def test_markdown_shows_any_words_as_they_are(words: str) -> None:
+    document = Document("", [Section("", [Note(f"x{words}"), Items([words]), Note(words)])])
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(as_markdown(document))
+    shown = [each for token in tokens for each in _all(token) if each.type not in ("inline",)]
+    assert not [each for each in shown if each.type not in ("text", "text_special") and each.content]
+    text = "".join(each.content for each in shown)
+    assert text == one_line(f"x{words}") + 2 * one_line(words)
+
+
+# -- what the forms show
+
+
+TABLE = Table.of(
+    [
+        {
+            Column("test", left=True, only="page"): "T",
+            Column("sentence", left=True): "64b ≥ 5 Mpps",
+            Column("measured", "Mpps", key="measured_mpps"): Cell("5.5", 5.5),
+            Column("bar", only="people"): Cell("[--o-]", mono=True),
+            Column("verdict", left=True): verdict_cell("FAIL"),
+            **data_cells({"low": None, "high": True}),
+        }
+    ],
+    "sentences",
+)
+PARTS = (Note("Read me.", strong=True), Facts({"a": "b"}), Code("x  y"), Folded.of("FAIL: it\n  because", "more"))
+DOCUMENT = Document("Title", [Section("One", [*PARTS, TABLE, Items(["last"])])], True, {"answer": "FAIL"})
+
+
+def test_text_has_what_fits_a_terminal() -> None:
+    assert as_text(DOCUMENT) == (
+        "Title\nSIMULATED – not a measurement\n\nOne\nRead me.\na  b\nx  y\nFAIL: it\n  - because\n  - more\n\n"
+        "sentence      measured  bar     verdict\n------------  --------  ------  -------\n"
+        "64b ≥ 5 Mpps  5.5       [--o-]  FAIL\n\n- last\n"
+    )
+
+
+def test_markdown_has_the_columns_of_a_page() -> None:
+    assert as_markdown(DOCUMENT) == (
+        "## Title\n\n**SIMULATED – not a measurement**\n\n### One\n\n**Read me.**\n\n- a: b\n\n```\nx  y\n```\n\n"
+        "**FAIL: it**\n\n- because\n- more\n\n"
+        "| test | sentence | measured \\[Mpps\\] | bar | verdict |\n| --- | --- | --- | --- | --- |\n"
+        "| T | 64b ≥ 5 Mpps | 5.5 | `[--o-]` | **FAIL** |\n\n- last\n"
+    )
+
+
+def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:
+    shown = as_html(DOCUMENT)
+    assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th><th>bar</th>" in shown
+    assert '<td class="left bad">FAIL</td>' in shown and "<code>[--o-]</code>" in shown and ">low<" not in shown
+    assert "<details><summary>FAIL: it</summary><ul><li>because</li><li>more</li></ul></details>" in shown
+    selectors = [line.split("{")[0] for line in shown.partition("</style>")[0].splitlines() if "{" in line]
+    assert all(selector.startswith(".lineproof") for selector in selectors)
+
+
+def test_csv_and_json_have_values_and_columns_that_people_do_not_see() -> None:
+    assert as_csv(DOCUMENT) == "test,sentence,measured_mpps,verdict,low,high\r\nT,64b ≥ 5 Mpps,5.5,FAIL,,true\r\n"
+    found = json.loads(as_json(DOCUMENT))
+    assert list(found) == ["title", "simulated", "answer", "sentences", "sections"]
+    row = {"test": "T", "sentence": "64b ≥ 5 Mpps", "measured_mpps": 5.5, "verdict": "FAIL", "low": None, "high": True}
+    assert found["sentences"] == [row]
+    folded = {"title": "FAIL: it", "parts": [["because", "more"]]}
+    assert found["sections"] == [{"title": "One", "parts": ["Read me.", {"a": "b"}, "x  y", folded, ["last"]]}]
+
+
+def test_csv_has_the_tables_that_are_like_the_first() -> None:
+    one, other = Column("a"), Column("b")
+    tables = [Table.of([{one: "1"}]), Table.of([{other: "2"}]), Table.of([{one: "3"}])]
+    assert as_csv(Document("", [Section("", tables)])) == "a\r\n1\r\n3\r\n"
+    assert as_csv(Document("")) == ""
+
+
+def test_a_wide_table_keeps_to_the_width_and_its_first_column_is_the_widest() -> None:
+    columns = [Column("name"), *(Column(f"column {number}") for number in range(4))]
+    lines = as_text(Document("", [Section("", [Table.of([dict.fromkeys(columns, "word " * 20)])])]), 80).splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines[1].split()[0]) >= 28
+
+
+def test_a_path_is_never_broken() -> None:
+    path = f"/{'long-name/' * 20}"
+    assert path in as_text(Document("", [Section("", [Note(f"It is in {path}"), Items([path]), Facts({"a": path})])]))
