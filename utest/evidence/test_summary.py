@@ -138,7 +138,7 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
 
 
 def summary_of(words: str) -> ExecutionSummary:
-    record = replace(requirement_record(test=words), sentence=words)
+    record = requirement_record(test=words, message=words)
     row = SentenceRow(record, (1.0,), 0.0)
     facts = {"router": words, "firmware": words}
     run = RunSummary(Path(words.replace("\x00", "") or "x"), words, True, facts, (row,), (words,))

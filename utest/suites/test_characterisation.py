@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.records import CHARACTERISATION, MarginRecord, schema
+from lineproof.evidence.records import CharacterisationRecord, MarginRecord, schema
 from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.run import read_margins, read_run
 from support import robot_run
@@ -45,7 +45,7 @@ def test_results_are_as_published_and_name_their_trials(characterised: Path, res
     }
     trials = read_run(characterised).trials
     for item in results.values():
-        jsonschema.validate(item, schema(CHARACTERISATION))
+        jsonschema.validate(item, schema(CharacterisationRecord))
         assert item["simulated"]
         mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]
         assert mine and {record.test for record in mine} == {item["test"]}

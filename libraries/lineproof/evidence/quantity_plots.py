@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 from ..core.bounds import Bounds
 from ..core.latency import LOST, LatencyCount
-from ..core.quantity import Promise
+from ..core.quantity import Promise, Requirement
 from ..core.step_down import StepDown
 from ..core.trial import Trial
+from ..core.units import RATE_UNITS
 from ..units import line_rate_pps
 from .drawing import FAINT_COLOUR, LOST_COLOUR, TEXT_COLOUR, rate_unit
 from .plot_frame import (
@@ -40,13 +41,13 @@ from .plot_frame import (
     ticks,
 )
 from .rates import DirectionRow, TrafficFigures, direction_rows, is_set_aside, percent, trial_name
-from .records import Demand, RequirementRecord
+from .records import RequirementRecord
 from .svg import Hatch
 
 
-def plot_name(demand: Demand) -> str:
+def plot_name(requirement: Requirement) -> str:
     """Return what the picture of a sentence shows."""
-    quantity = demand.measures
+    quantity = requirement.quantity
     if quantity.chart == "rates":
         return "Offered and forwarded rate"
     if quantity.chart == "histogram":
@@ -67,35 +68,37 @@ def sentence_plot(
 
     *step_downs*: the counts of trials whose load changed, by their number.
     """
-    demand, promise = record.demand, record.promise
+    demanded, promise = record.requirement, record.promise
     chart = promise.quantity.chart
     if chart == "rates" or not any(trial.number for trial in trials):
-        line = None if demand.pps is None else ThresholdLine(demand.pps, f"≥ {demand.text()}")
-        return trials_plot(trials, traffic, link_bps, title, simulated, line, demand.in_total)
+        line = None
+        if demanded.threshold.unit in RATE_UNITS:
+            line = ThresholdLine(demanded.threshold_pps(record.link_bps), f"≥ {demanded.text()}")
+        return trials_plot(trials, traffic, link_bps, title, simulated, line, demanded.in_total)
     frame = PlotFrame(title, simulated)
     judged = [trial for trial in trials if trial.number]
     known = step_downs or {}
     counted = [trial for trial in judged if not is_set_aside(trial)]
     repeated = [trial for trial in counted if trial.number in known and promise.quantity.charted(promise, trial)]
     if chart == "histogram":
-        _draw_histogram(frame, demand, promise, judged)
+        _draw_histogram(frame, demanded, promise, judged)
     elif repeated:
-        draw_recovery(frame, demand, promise, repeated, known, len(judged) - len(counted))
+        draw_recovery(frame, demanded, promise, repeated, known, len(judged) - len(counted))
     else:
-        _draw_figures(frame, demand, promise, judged)
+        _draw_figures(frame, demanded, promise, judged)
     return frame.finished()
 
 
-def _draw_figures(frame: PlotFrame, demand: Demand, promise: Promise, trials: Sequence[Trial]) -> None:
+def _draw_figures(frame: PlotFrame, demanded: Requirement, promise: Promise, trials: Sequence[Trial]) -> None:
     """The figures of each trial as marks; a line between the ends of what is known."""
     quantity = promise.quantity
     found = [{} if is_set_aside(trial) else quantity.charted(promise, trial) for trial in trials]
     names = list(dict.fromkeys(name for figures in found for name in figures))
     bounds = [figure for figures in found for figure in figures.values()]
     ends = [end for figure in bounds for end in (figure.low, figure.high) if math.isfinite(end)]
-    highest = 1.15 * max([*ends, demand.number]) or 1.0
+    highest = 1.15 * max([*ends, demanded.threshold.number]) or 1.0
     marks = ((value / highest, words) for value, words in ticks(highest))
-    frame.scale(marks, f"{quantity.title or quantity.name} [{demand.unit}]", "trial")
+    frame.scale(marks, f"{quantity.title or quantity.name} [{demanded.threshold.unit.value}]", "trial")
     frame.name_columns([trial_name(trial) for trial in trials])
     for column, (trial, figures) in enumerate(zip(trials, found, strict=True)):
         if is_set_aside(trial):
@@ -106,8 +109,8 @@ def _draw_figures(frame: PlotFrame, demand: Demand, promise: Promise, trials: Se
             _draw_range(frame, x, figure, highest, place)
     for place, name in enumerate(names):
         frame.series_sign(name, place)
-    level = frame.y(demand.number / highest)
-    frame.limit((LEFT, level), (RIGHT, level), f"{demand.relation} {demand.text()}")
+    level = frame.y(demanded.threshold.number / highest)
+    frame.limit((LEFT, level), (RIGHT, level), f"{demanded.relation} {demanded.text()}")
     if not ends:
         frame.note("no trial has such a figure")
 
@@ -127,17 +130,17 @@ def _draw_range(frame: PlotFrame, x: float, figure: Bounds, highest: float, plac
         frame.picture.text(x + 8, frame.top + 12, "no end seen", LABEL_SIZE, TEXT_COLOUR)
 
 
-def _draw_histogram(frame: PlotFrame, demand: Demand, promise: Promise, trials: Sequence[Trial]) -> None:
+def _draw_histogram(frame: PlotFrame, demanded: Requirement, promise: Promise, trials: Sequence[Trial]) -> None:
     """The probe frames of all trials that count, by latency, on a logarithmic scale; each at the end of its bucket."""
     counted = [trial for trial in trials if not is_set_aside(trial)]
     found: dict[str, Counter[float]] = {}
     for count in (count for trial in counted for count in trial.outcome.latency):
         if spread := count.spread():
             found.setdefault(_direction(count), Counter()).update(spread.worst)
-    limit, label = demand.number, f"limit {demand}"
+    limit, label = demanded.threshold.number, f"limit {demanded.demand}"
     placed = [key for frames in found.values() for key in frames if key < LOST]
     if promise.statistic is not None and promise.statistic.variation:
-        limit, label = limit + min(placed, default=0.0), f"limit: {demand.text()} later than the fastest frame"
+        limit, label = limit + min(placed, default=0.0), f"limit: {demanded.text()} later than the fastest frame"
     edges = _edges(min([*placed, limit]), max([*placed, limit]), limit)
     edges += [LOST] * any(frames[LOST] for frames in found.values())
     bars = {name: Counter[int]() for name in found}
@@ -198,7 +201,7 @@ _BOUNDS = "last lost frame: earliest to latest"
 
 def draw_recovery(
     frame: PlotFrame,
-    demand: Demand,
+    demanded: Requirement,
     promise: Promise,
     trials: Sequence[Trial],
     step_downs: Mapping[int, StepDown],
@@ -209,7 +212,7 @@ def draw_recovery(
     A curve is of the direction that lost most later. Frames that were still under way are not lost.
     """
     curves = [_curve(step_downs[trial.number]) for trial in trials]
-    limit = demand.number
+    limit = demanded.threshold.number
     last = 1.05 * max([limit, *(curve[-1][0] for curve in curves)]) or 1.0
     most = 1.1 * max(later for curve in curves for _, later in curve) or 1.0
     row = min(_ROW, _ROWS / len(curves))
@@ -238,7 +241,7 @@ def draw_recovery(
     if not any(later for curve in curves for _, later in curve):
         frame.note("no frame was seen to be lost later")
     frame.legend[_BOUNDS] = lambda x, y: frame.span(x, x + 24, y - 4.5, 0)
-    frame.limit((x(limit), frame.top), (x(limit), frame.bottom), f"{demand.relation} {demand.text()}")
+    frame.limit((x(limit), frame.top), (x(limit), frame.bottom), f"{demanded.relation} {demanded.text()}")
     frame.not_shown(aside, aside + len(trials))
 
 

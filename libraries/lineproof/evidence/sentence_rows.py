@@ -25,7 +25,7 @@ IntervalOf = Callable[[Sequence[float], float], Interval]
 class SentenceRow:
     """A sentence with its verdict.
 
-    ``sample``: what each trial that counts measured, in ``record.demand.unit``; trials of which any number of frames
+    ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none.
     ``figures``: of each trial that counts, by its place in the run's trials; None: it says nothing of the quantity.
@@ -55,7 +55,7 @@ class SentenceRow:
     @property
     def is_carried(self) -> bool:
         """Return whether the threshold was offered and carried, which does not say how much more would be."""
-        return self.record.verdict == "PASS" and self.record.demand.measures.threshold_is_load
+        return self.record.verdict == "PASS" and self.record.requirement.quantity.threshold_is_load
 
     @cached_property
     def measured(self) -> Interval | None:
@@ -76,14 +76,15 @@ class SentenceRow:
 
         Below 0 it is not kept. None where nobody looked: a throughput that passed says only that it is kept.
         """
-        demand = self.record.demand
         if self.search is not None:
             return self.search.low - 1, None if self.search.high is None else self.search.high - 1
-        if self.measured is None or self.is_carried or not demand.number:
+        demanded = self.record.requirement
+        threshold = demanded.threshold.number
+        if self.measured is None or self.is_carried or not threshold:
             return None
         found = self.measured
         ends = (found.estimate, found.estimate) if found.low is None or found.high is None else (found.low, found.high)
-        low, high = (end / demand.number - 1 if demand.at_least else 1 - end / demand.number for end in ends)
+        low, high = (end / threshold - 1 if demanded.at_least else 1 - end / threshold for end in ends)
         return min(low, high), max(low, high)
 
 
@@ -133,7 +134,7 @@ def sentence_row(
     method: IntervalOf = interval,
 ) -> SentenceRow:
     """The row of *record*. *trials*: its own, with their places in the run's trials."""
-    promise, in_total = record.promise, record.demand.in_total
+    promise, in_total = record.promise, record.requirement.in_total
     judged = {place: item.trial for place, item in trials if item.trial.number}
     counted = {place: trial for place, trial in judged.items() if not is_set_aside(trial)}
     figures = {place: measured(promise, trial) for place, trial in counted.items()}

@@ -144,11 +144,13 @@ def comma_separated(summary: ExecutionSummary) -> str:
 def _csv_rows(summary: ExecutionSummary) -> Iterator[list[object]]:
     for run in summary.runs:
         for row in run.rows:
-            record, demand, found = row.record, row.record.demand, row.measured
+            record, demanded, found = row.record, row.record.requirement, row.measured
             margin = row.margin or (None, None)
             known = found if found is not None and len(row.sample) else None
             cells: list[object] = [record.run, run.suite, record.test, record.sentence, record.verdict]
-            cells += [demand.quantity, demand.statistic, demand.relation, demand.number, demand.unit, demand.scope]
+            threshold, statistic = demanded.threshold, demanded.statistic and demanded.statistic.name
+            cells += [record.quantity, statistic, demanded.relation, threshold.number, threshold.unit.value]
+            cells += [demanded.scope.value]
             cells += [known and known.estimate, known and known.low, known and known.high, row.confidence]
             cells += [len(row.sample), row.set_aside, row.lost, *(end if end is None else 100 * end for end in margin)]
             cells += [run.facts.get(name) for name in ("testbed", "router", "software", "firmware")]

@@ -1,44 +1,21 @@
-"""The router's reports under load as record, table and flame graph, and the reasons of a FAIL."""
+"""The router's reports under load as table and flame graph."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
-from ..core.explanation import Why
-from ..core.router_facts import RouterFacts
 from ..core.under_load import UnderLoad
 from ..units import si
 from .drawing import SIMULATED_COLOUR, TEXT_COLOUR
-from .json_fields import field_data
-from .records import UNDER_LOAD
 from .svg import SvgPicture, text_width
 from .tables import SIMULATED, html_fragment, html_table
 
-KEPT_ELSEWHERE = ("raw", "sampled")
-"""Fields of UnderLoad that are texts and a picture of their own."""
-
 _MOST_NODES, _MOST_THREADS = 6, 4
 _STYLE = ".lr-trials td.fact, .lr-trials th.fact { text-align: left; white-space: normal; }"
-
-
-def under_load_data(
-    found: UnderLoad, run: str, simulated: bool, requirement: int, sentence: str, flame_graph: str
-) -> dict[str, Any]:
-    """The record as JSON data (schema ``lineproof.under_load/1``); the raw output is in ``telemetry/``.
-
-    *flame_graph*: the picture's file in the run's folder, or "".
-    """
-    head: Mapping[str, Any] = {"schema": UNDER_LOAD, "run": run, "simulated": simulated}
-    figures = field_data(found, without=KEPT_ELSEWHERE)
-    return {**head, "requirement": requirement, "sentence": sentence, **figures, "flame_graph": flame_graph}
 
 
 def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -> str:
@@ -114,38 +91,6 @@ def _rate(rate: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "not read" if value is None else f"{value:.4g}"
-
-
-WHY, LOAD = "why", "load"
-"""Keys in the extra data of a requirement's record, and in what is there."""
-
-T = TypeVar("T")
-
-
-def why_data(why: Why) -> dict[str, Any]:
-    """*why* as JSON data. The router's own output is kept elsewhere."""
-    load = None if why.load is None else field_data(why.load, without=KEPT_ELSEWHERE)
-    return {"explanations": [found.to_json() for found in why.explanations], LOAD: load}
-
-
-def recorded_load(extra: Mapping[str, Any]) -> UnderLoad | None:
-    """The router's load of a requirement's *extra* data; None where it has none that can be read."""
-    why = extra.get(WHY)
-    return _read(UnderLoad, why.get(LOAD)) if isinstance(why, Mapping) else None
-
-
-def recorded_facts(data: Any) -> RouterFacts | None:
-    """The router's facts from their JSON *data*; None where these are none."""
-    return _read(RouterFacts, data)
-
-
-def _read(kind: type[T], data: Any) -> T | None:
-    if not isinstance(data, Mapping):
-        return None
-    try:
-        return TypeAdapter(kind).validate_json(json.dumps(data))
-    except ValidationError:
-        return None
 
 
 WIDTH, MARGIN, ROW, GAP = 1200.0, 10.0, 17.0, 0.6

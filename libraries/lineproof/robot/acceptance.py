@@ -289,7 +289,7 @@ class AcceptanceKeywords(Component):
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             table = trials_fragment(*shown)
             allure.attach_html("Trials", html_page(title, table))
-            name = plot_name(record.demand)
+            name = plot_name(requirement)
             _show_plot(name, lambda: sentence_plot(record, *shown, step_downs=recorder.step_downs))
             logger.info(table, html=True)
         if verdict.ledgers:

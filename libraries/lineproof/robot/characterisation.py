@@ -27,7 +27,7 @@ from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence.characterisation import loadtest_json
 from ..evidence.plot_frame import svg_image
-from ..evidence.records import CHARACTERISATION, MarginRecord
+from ..evidence.records import CharacterisationRecord, MarginRecord
 from ..evidence.tables import ResultTable
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
@@ -408,22 +408,21 @@ class CharacterisationWork:
         self.recorder.keep_file(name, text, self._first or None)
 
     def _record(self, result: Any, findings: str) -> str:
-        data = {
-            "schema": CHARACTERISATION,
-            "run": self.recorder.folder.run_id,
-            "simulated": self.session.simulated,
-            "number": self._first,
-            "last": self.recorder.number,
-            "test": self._test,
-            "method": self.method,
-            "sentence": self.words,
-            "findings": findings,
-            "link_bps": self.session.link_bps,
-            "started": self._started,
-            "ended": time.time(),
-            "result": json_data(result),
-        }
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        record = CharacterisationRecord(
+            run=self.recorder.folder.run_id,
+            simulated=self.session.simulated,
+            number=self._first,
+            last=self.recorder.number,
+            test=self._test,
+            method=self.method,
+            sentence=self.words,
+            findings=findings,
+            link_bps=self.session.link_bps,
+            started=self._started,
+            ended=time.time(),
+            result=json_data(result),
+        )
+        return json.dumps(record.to_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

@@ -164,21 +164,22 @@ def _sum_of_records(found: Integrity) -> str:
 
 
 def _sentence_row(row: SentenceRow) -> dict[str, Any]:
-    record, demand, measured = row.record, row.record.demand, row.measured
+    record, demanded, measured = row.record, row.record.requirement, row.measured
+    named = demanded.named_load(record.link_bps)
     margin = row.margin or (None, None)
     return columns(
         number=record.number,
         test=record.test,
         sentence=record.sentence,
         goal=record.goal,
-        quantity=demand.quantity,
-        traffic=demand.traffic,
-        statistic=demand.statistic,
-        at_least=demand.at_least,
-        threshold=demand.number,
-        unit=demand.unit,
-        scope=demand.scope,
-        load_pps=demand.load_pps,
+        quantity=record.quantity,
+        traffic=demanded.traffic,
+        statistic=demanded.statistic and demanded.statistic.name,
+        at_least=demanded.at_least,
+        threshold=demanded.threshold.number,
+        unit=demanded.threshold.unit.value,
+        scope=demanded.scope.value,
+        load_pps=named and named.pps,
         verdict=record.verdict,
         measured=measured and measured.estimate,
         low=measured and measured.low,

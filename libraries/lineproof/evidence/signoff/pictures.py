@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from ...core.units import Unit
+from ...generators.base import GeneratorPort
 from ...units import counted, si
 from ..plot_frame import ticks
 from ..rates import percent
@@ -32,10 +33,10 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
     Of a load that is carried it is the share of frames lost, by which it is judged; else the sentence's own figure. A
     trial that is set aside is a hatched column: it has no mark, and no part in the scale.
     """
-    record, demand = row.record, row.record.demand
-    quantity = demand.measures
+    record, demanded = row.record, row.record.requirement
+    quantity = demanded.quantity
     lossy = quantity.threshold_is_load
-    limit = 100 * demand.limit if lossy else demand.number
+    limit = 100 * record.promise.limit.value if lossy else demanded.threshold.number
     values = _values(row, lossy)
     known = [value for value in values if value is not None]
     picture = SvgPicture(WIDTH, HEIGHT + (_LEGEND_ROW if row.aside else 0), f"{number}. {record.sentence}")
@@ -46,9 +47,10 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
     def y(value: float) -> float:
         return _BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP)
 
-    top, bottom = (y(limit), _BOTTOM) if demand.at_least and not lossy else (_TOP, y(limit))
+    top, bottom = (y(limit), _BOTTOM) if demanded.at_least and not lossy else (_TOP, y(limit))
     picture.hatched(_LEFT, top, _RIGHT - _LEFT, bottom - top, HATCH)
-    unit = f"{quantity.title or quantity.name} [%]" if demand.unit == Unit.PERCENT.value else demand.unit
+    unit = demanded.threshold.unit.value
+    unit = f"{quantity.title or quantity.name} [%]" if unit == Unit.PERCENT.value else unit
     _draw_axes(picture, _unit(_LOST if lossy else unit, high), low, high)
     each = max(1, math.ceil(len(values) / _MOST_MARKS))
     groups = [values[at : at + each] for at in range(0, len(values), each)]
@@ -58,7 +60,7 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
             picture.hatched(x - _ASIDE * wide, _TOP, 2 * _ASIDE * wide, _BOTTOM - _TOP, HATCH, Hatch.BACK)
         _draw_mark(picture, x, [value for value in group if value is not None], y)
     picture.line((_LEFT, y(limit)), (_RIGHT, y(limit)), INK, 2.2, "8 4")
-    promised = f"a trial may lose {percent(limit / 100)}" if lossy else f"promised {demand}"
+    promised = f"a trial may lose {percent(limit / 100)}" if lossy else f"promised {demanded.demand}"
     picture.line((_LEFT, _BOTTOM + 16), (_LEFT + 26, _BOTTOM + 16), INK, 2.2, "8 4")
     picture.text(_LEFT + 32, _BOTTOM + 20, f"{promised}; hatched: worse than that", 11, INK)
     picture.rectangle(_LEFT + 9, _BOTTOM + 29, 7, 7, INK)
@@ -128,7 +130,8 @@ _WIDE, _BOX, _ROW = 900.0, 270.0, 58.0
 def testbed_drawing(sheet: Sheet) -> str:
     """Generator and router, each port with its cable, and the computer that drives both."""
     environment, told = sheet.environment, sheet.about
-    ports = environment.ports or tuple({"index": int(port)} for port in environment.interfaces if port.isdecimal())
+    unread = (GeneratorPort(int(port), "", 0.0, False, "") for port in environment.interfaces if port.isdecimal())
+    ports = environment.ports or tuple(unread)
     heads = _box_lines(sheet)
     head = 26 + 15 * max(map(len, heads))
     height = head + _ROW * max(1, len(ports)) + 8
@@ -141,15 +144,15 @@ def testbed_drawing(sheet: Sheet) -> str:
             picture.text(x + 10, 44 + 15 * number, words, 11.5, INK)
     for number, port in enumerate(ports):
         at = head + 26 + _ROW * number
-        index = str(port.get("index", number))
+        index = str(port.index)
         picture.line((_BOX + 6, at), (right, at), INK, 2.4)
         for x in (_BOX + 6, right):
             picture.rectangle(x - 6, at - 6, 12, 12, INK)
-        speed = f"{port['speed_bps'] / 1e9:g} Gbit/s" if isinstance(port.get("speed_bps"), int | float) else ""
+        speed = f"{port.speed_bps / 1e9:g} Gbit/s" if port.speed_bps else ""
         picture.text(_WIDE / 2, at - 7, speed, 12, INK, anchor="middle")
         cable = _cut(told.testbed.cables.get(index, "cable: ______________________"), 330, 11.5)
         picture.text(_WIDE / 2, at + 17, cable, 11.5, INK, anchor="middle")
-        facts = ", ".join(str(port[key]) for key in ("driver", "mac") if port.get(key))
+        facts = ", ".join(filter(None, (port.driver, port.mac)))
         picture.text(_BOX - 8, at - 1, f"port {index}", 13, INK, anchor="end", bold=True)
         picture.text(_BOX - 8, at + 14, _cut(facts, _BOX - 20, 10.5), 10.5, INK, anchor="end")
         interface = _cut(environment.interfaces.get(index, "?"), _BOX - 30, 13)
