@@ -31,7 +31,7 @@ from lineproof.evidence.compared_runs import (
     why_not_comparable,
 )
 from lineproof.evidence.records import MarginRecord, RequirementRecord, dumps, measured
-from lineproof.evidence.run import RunFolder, read_margins, read_run
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import RUN, promised, requirement_record, trial_record
@@ -200,7 +200,7 @@ def sentence_row(
         run.add(requirement_record(sentence=sentence, verdict=verdict))
         if margin:
             run.add_result(2, "margin.json", json.dumps(SEARCH.to_json()))
-    (found,) = sentence_rows(read_run(run.path), read_margins(run.path))
+    (found,) = sentence_rows(read_run(run.path))
     return found
 
 
@@ -291,7 +291,7 @@ def test_a_damaged_margin_is_named(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, RUN) as run:
         run.add_result(2, "margin.json", json.dumps(SEARCH.to_json() | {"low": "much"}))
     with pytest.raises(ConfigError, match=r"002-margin.json.*: low: Input should be a valid number"):
-        read_margins(run.path)
+        read_run(run.path)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import CharacterisationRecord, MarginRecord, schema
 from lineproof.evidence.rejudging import rejudge
-from lineproof.evidence.run import read_margins, read_run
+from lineproof.evidence.run import read_run
 from support import robot_run
 from support.patience import wait_until
 
@@ -132,7 +132,7 @@ def left(done: robot_run.RobotRun) -> Path:
 
 @pytest.fixture(scope="module")
 def margins(left: Path) -> dict[str, MarginRecord]:
-    return {item.test: item for item in read_margins(left)}
+    return {item.test: item for item in read_run(left).margins.values()}
 
 
 def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, margins: dict[str, MarginRecord]) -> None:
@@ -193,5 +193,5 @@ def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "results").iterdir()
     (record,) = read_run(folder).requirements
     assert record.verdict == "PASS"
-    assert read_margins(folder) == ()
+    assert not read_run(folder).margins
     assert all(item.same for item in rejudge(folder).sentences)

@@ -17,7 +17,7 @@ from typing import Any
 from ..core.units import Unit
 from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
 from .records import MarginRecord, RequirementRecord
-from .run import RecordedRun, read_margins
+from .run import RecordedRun
 from .run_files import MANIFEST_FILE
 from .sentence_rows import SentenceRow, sentence_rows
 
@@ -170,7 +170,7 @@ def compare_runs(pairs: Iterable[tuple[RecordedRun, RecordedRun]], rule: Compari
     """Each pair of reference and candidate. Holm's correction is over all pairs together. Raises ConfigError."""
     found = []
     for before, after in pairs:
-        rows = [sentence_rows(run, read_margins(run.path)) for run in (before, after)]
+        rows = [sentence_rows(run) for run in (before, after)]
         couples, only_before, only_after = _matched(*rows)
         reasons = list(why_not_comparable(before, after))
         if not couples:

@@ -35,7 +35,7 @@ from .comparison_forms import (
     rule_text,
     sentence_document,
 )
-from .run import RecordedRun, read_margins
+from .run import RecordedRun
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .tables import SIMULATED
 from .text_tables import markdown_table, markdown_text
@@ -133,7 +133,7 @@ def _unjudged(run: RecordedRun) -> list[str]:
 
 
 def _alone(run: RecordedRun) -> list[GatedSentence]:
-    rows = sentence_rows(run, read_margins(run.path))
+    rows = sentence_rows(run)
     return [GatedSentence(run, row, *_verdict(row)) for row in rows]
 
 

@@ -327,8 +327,8 @@ def rejudge(folder: Path) -> RejudgedRun:
 def _rejudged(
     plan: Plan, run: RecordedRun, environment: EnvironmentRecord, record: RequirementRecord
 ) -> RejudgedSentence:
-    trials = [item for item in run.trials if item.requirement == record.number and item.trial.number]
-    readings = [item for item in run.readings if item.requirement == record.number]
+    trials = [item for item in run.trials_by_number.get(record.number, ()) if item.trial.number]
+    readings = run.readings_by_number.get(record.number, ())
     problems = tuple(contradictions([item.trial for item in trials], record))
     sentence = RecordedSentence.of(record, trials, readings)
     try:

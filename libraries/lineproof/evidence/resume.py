@@ -102,10 +102,8 @@ class EarlierRun:
 
 def _sentences(run: RecordedRun, run_id: str) -> Iterator[tuple[tuple[str, str], list[TrialRecord]]]:
     """Yield test and sentence with its trials, as they are weighed: with all that was known of them in the end."""
-    measured: dict[int, list[TrialRecord]] = {record.number: [] for record in run.requirements}
-    for item in run.trials:
-        measured.setdefault(item.requirement, []).append(item)
     records = {record.number: record for record in run.requirements}
+    measured = {**dict.fromkeys(records, ()), **run.trials_by_number}
     for number, of_sentence in sorted(measured.items()):
         # what was not judged is a warm-up, or of a search
         record, trials = records.get(number), [item for item in of_sentence if item.evidence]

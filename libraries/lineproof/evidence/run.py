@@ -14,8 +14,9 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -239,9 +240,12 @@ class RunFolder:
             raise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedRun:
-    """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words."""
+    """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
+
+    ``margins``: the searches for margins, by the number of their own trials. ``measurements``: None: it is no study's.
+    """
 
     path: Path
     trials: tuple[TrialRecord, ...]
@@ -249,6 +253,25 @@ class RecordedRun:
     environment: EnvironmentRecord | None
     notes: tuple[str, ...] = ()
     readings: tuple[ReadingRecord, ...] = ()
+    margins: Mapping[int, MarginRecord] = field(default_factory=dict)
+    measurements: tuple[MeasurementRecord, ...] | None = None
+
+    @property
+    def measured(self) -> tuple[MeasurementRecord, ...]:
+        """The measurements of a study. Raises ConfigError if it is no run of one."""
+        if self.measurements is None:
+            raise ConfigError("is no run of a study: it has no measurements.jsonl", self.path)
+        return self.measurements
+
+    @cached_property
+    def trials_by_number(self) -> Mapping[int, Sequence[TrialRecord]]:
+        """The trials of each sentence or traffic, warm-ups too, by its number."""
+        return _by_number(self.trials)
+
+    @cached_property
+    def readings_by_number(self) -> Mapping[int, Sequence[ReadingRecord]]:
+        """The readings of the router of each sentence, by its number."""
+        return _by_number(self.readings)
 
     @property
     def simulated(self) -> bool:
@@ -261,6 +284,16 @@ class RecordedRun:
             or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
             or any(map(_is_simulated, self.path.glob(f"{INPUTS}/*/testbeds/*.yaml")))
         )
+
+
+N = TypeVar("N", TrialRecord, ReadingRecord)
+
+
+def _by_number(records: Sequence[N]) -> dict[int, list[N]]:
+    found: dict[int, list[N]] = {}
+    for record in records:
+        found.setdefault(record.requirement, []).append(record)
+    return found
 
 
 def _is_simulated(testbed: Path) -> bool:
@@ -301,30 +334,19 @@ def recorded_run(found: Integrity) -> RecordedRun:
         for record in requirements
         if not is_installed(record.quantity)
     )
-    return RecordedRun(folder, trials, requirements, environment, notes, readings)
+    measurements = None
+    if (folder / MEASUREMENTS).is_file():
+        measurements = _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord)
+    margins = dict(_margins(folder))
+    return RecordedRun(folder, trials, requirements, environment, notes, readings, margins, measurements)
 
 
-def read_margins(folder: Path) -> tuple[MarginRecord, ...]:
-    """The searches for margins of the run in *folder*, which :func:`read_run` has read. Raises ConfigError."""
-    return tuple(margin for _, margin in margin_numbers(folder))
-
-
-def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
-    """Each of :func:`read_margins`, and the number of its search's trials. Raises ConfigError."""
+def _margins(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
     for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
         try:
             yield int(path.name.partition("-")[0]), MarginRecord.from_json(read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
-
-
-def read_measurements(folder: Path) -> tuple[MeasurementRecord, ...]:
-    """The measurements of the study whose run is in *folder*, closed or not. Raises ConfigError as :func:`read_run`."""
-    found = check_integrity(folder)
-    found.refuse_altered()
-    if not (folder / MEASUREMENTS).is_file():
-        raise ConfigError("is no run of a study: it has no measurements.jsonl", folder)
-    return _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord)
 
 
 def _records(path: Path, lines: Sequence[bytes], kind: type[R]) -> tuple[R, ...]:

@@ -88,14 +88,12 @@ class SentenceRow:
         return min(low, high), max(low, high)
 
 
-def sentence_rows(
-    run: RecordedRun, margins: Sequence[MarginRecord] = (), method: IntervalOf = interval
-) -> tuple[SentenceRow, ...]:
-    """The rows of *run*, in the order of its sentences. *margins*: its searches (:func:`.run.read_margins`)."""
+def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[SentenceRow, ...]:
+    """Return the rows of *run*, in the order of its sentences."""
     trials: dict[int, list[tuple[int, TrialRecord]]] = {}
     for place, record in enumerate(run.trials):
         trials.setdefault(record.requirement, []).append((place, record))
-    searches = {item.requirement: item for item in margins}
+    searches = {item.requirement: item for item in run.margins.values()}
     return tuple(
         sentence_row(record, trials.get(record.number, []), searches.get(record.number), method)
         for record in run.requirements
@@ -109,10 +107,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     """
     judged = {(record.test, record.sentence): record.number for record in run.requirements}
     numbers, environment = {record.number for record in run.requirements}, run.environment
-    begun: dict[int, list[TrialRecord]] = {}
-    for item in run.trials:
-        if item.requirement not in numbers:
-            begun.setdefault(item.requirement, []).append(item)
+    begun = {number: records for number, records in run.trials_by_number.items() if number not in numbers}
     ended = environment is not None and environment.ended is not None
     found: dict[tuple[str, str], int] = {}
     for number, records in begun.items():

@@ -19,8 +19,8 @@ from ..core.goal import Goal
 from ..files import read_file
 from ..units import counted
 from .rates import percent
-from .records import UNJUDGED, VERDICTS, CharacterisationRecord, EnvironmentRecord
-from .run import RecordedRun, read_margins, read_measurements, read_run
+from .records import UNJUDGED, VERDICTS, CharacterisationRecord, EnvironmentRecord, MeasurementRecord
+from .run import RecordedRun, read_run
 from .run_files import CHARACTERISATION as RESULTS
 from .run_files import STUDY_FORMS
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
@@ -118,10 +118,10 @@ def summarise(folder: Path) -> RunSummary:
 
 
 def summary_of(run: RecordedRun) -> RunSummary:
-    """The summary of *run*. Raises ConfigError for a margin that is no record."""
-    folder, environment, rows = run.path, run.environment, sentence_rows(run, read_margins(run.path))
+    """Return the summary of *run*."""
+    folder, environment, rows = run.path, run.environment, sentence_rows(run)
     suite = str(environment.extra.get("suite", "")) if environment else ""
-    study = _study(folder) if environment and environment.extra.get(STUDY) else None
+    study = None if run.measurements is None else _study(folder, run.measurements)
     # the trials of a study are of its measurements, and have no verdicts
     incomplete = _incomplete(environment, {} if study else unfinished_sentences(run))
     unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
@@ -143,8 +143,8 @@ def _characterised(folder: Path) -> Iterator[str]:
             yield str(data["method"])
 
 
-def _study(folder: Path) -> StudySummary:
-    records, tables = read_measurements(folder), folder / STUDY_FORMS[0]
+def _study(folder: Path, records: Sequence[MeasurementRecord]) -> StudySummary:
+    tables = folder / STUDY_FORMS[0]
     text = read_file(tables).decode(errors="replace") if tables.is_file() else ""
     text = text or f"Its tables: lineproof study report {folder.name}\n"
     return StudySummary(len(records), sum(record.value is None for record in records), text)

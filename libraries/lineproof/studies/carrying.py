@@ -12,7 +12,7 @@ from ..evidence.environment import code_identity, host_facts
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS
-from ..evidence.run import read_measurements, read_run
+from ..evidence.run import read_run
 from ..evidence.summary import STUDY
 from ..units import counted
 from .history import BLOCKS, GAPS_REPEATED, JUDGED, judged_changes, study_of_run
@@ -87,7 +87,7 @@ class Carried:
             raise TestbedError(
                 f"run '{environment.run}' is {of}, and cannot go on as '{prepared.study.study}'; expected a run of that"
             )
-        found = read_measurements(folder)
+        found = run.measured
         plan, host = prepared.plan, host_facts()
         goal = environment.extra.get("goal")
         differences = [

@@ -19,7 +19,7 @@ from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
 from ...stats.intervals import Interval, mean_interval
 from ..integrity import Integrity, check_integrity
 from ..records import TrialRecord
-from ..run import RecordedRun, read_margins, recorded_run
+from ..run import RecordedRun, recorded_run
 from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, REQUIREMENTS, TRIALS
 from ..sentence_rows import SentenceRow, sentence_rows
 from .address import StoreAddress
@@ -116,7 +116,7 @@ def import_all(
 def stored_run(found: Integrity) -> StoredRun:
     """The run that was *found*, closed or not. Raises ConfigError naming what was altered since, or is wrong."""
     folder, run = found.path, recorded_run(found)
-    rows = sentence_rows(run, read_margins(folder), _interval)
+    rows = sentence_rows(run, _interval)
     figures = {place: figure for row in rows for place, figure in row.figures.items()}
     return StoredRun(
         _run_row(found, run),
