@@ -76,10 +76,10 @@ class EarlierRun:
 
         Raises ConfigError naming the last runs if there is no such run, and what was altered in it if anything was.
         """
-        known = {path.parent: _suite(path) for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}"))}
+        known = [path.parent for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}"))]
         runs = [folder for folder in known if folder.name == run_id or folder.name.startswith(f"{run_id}-")]
         if not runs or not run_id:
-            last = ", ".join(folder.name for folder in list(known)[-5:])
+            last = ", ".join(folder.name for folder in known[-5:])
             raise ConfigError(
                 f"there is no run '{run_id}' to resume; the last runs are {last or 'none'}; give the folder of results"
                 " that it was started with (-d, or -v RESULTS:)",
@@ -87,7 +87,7 @@ class EarlierRun:
             )
         for folder in runs:
             # the other suites' folders are no concern of this one
-            if known[folder] == suite:
+            if _suite(folder / ENVIRONMENT_FILE) == suite:
                 return cls(read_run(folder))
         raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
 
