@@ -18,7 +18,7 @@ from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
-from lineproof.evidence.run import RunFolder
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import SUMMARIES
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
@@ -174,6 +174,17 @@ def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_b
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (measured_text(endless), margin_text(endless)) == ("beyond any limit in 1 of 2 trials", "–")
+
+
+def test_a_quantity_that_is_not_installed_is_named_and_the_rest_is_readable(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, RUN) as run:
+        for number, quantity in ((1, "teleports"), (2, "throughput")):
+            run.add(replace(trial_record(), requirement=number, evidence="keeps"))
+            run.add(requirement_record(number=number, quantity=quantity))
+    lacking, whole = summarise(run.path).rows
+    assert (measured_text(lacking), margin_text(lacking)) == ("teleports is not installed", "–")
+    assert measured_text(whole) == "1 Mpps, 0 % lost"
+    assert "'teleports' is not installed" in " ".join(read_run(run.path).notes)
 
 
 def test_no_interval_goes_below_zero() -> None:

@@ -8,12 +8,13 @@ from functools import cached_property, lru_cache
 
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.quantity import Promise, Quantity, Reason, Requirement
-from ..core.registry import built_in_quantities, quantities
+from ..core.registry import is_installed, quantities
 from ..core.rule import Ruling
 from ..core.sentence import parse
 from ..core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from ..core.trial import Trial
 from ..core.units import Unit
+from ..errors import SentenceError
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,6 @@ class _NotInstalled(Quantity):
         return Reason(f"quantity '{self.name}' is not installed")
 
 
-def is_installed(quantity: str) -> bool:
-    """Return whether the quantity of that name can be judged here."""
-    return quantity in built_in_quantities() or quantity in quantities()
-
-
 @lru_cache(maxsize=1000)
 def recorded_requirement(sentence: str, quantity: str, profile: str, mean_size: float, cores: int) -> Requirement:
     """Return *sentence*, parsed. Raises SentenceError.
@@ -77,4 +73,7 @@ def recorded_requirement(sentence: str, quantity: str, profile: str, mean_size: 
     if not is_installed(quantity):
         at_least = "≥" in sentence or ">=" in sentence
         otherwise = type("NotInstalled", (_NotInstalled,), {"name": quantity, "at_least": at_least})()
-    return parse(sentence, _SentTraffic(profile, mean_size), otherwise).on_cores(cores)
+    found = parse(sentence, _SentTraffic(profile, mean_size), otherwise)
+    if found.quantity.name != quantity:
+        raise SentenceError(f"'{sentence}' is of quantity '{found.quantity.name}'; its record says '{quantity}'")
+    return found.on_cores(cores)

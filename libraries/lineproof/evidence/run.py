@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..config import read_yaml
+from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, system_words
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
 from ..simulation.habits import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
-from .recorded_sentence import is_installed
 from .records import (
     FILE_ENDING,
     SIMULATED_BECAUSE,

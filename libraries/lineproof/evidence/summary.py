@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..core.goal import Goal
+from ..core.registry import is_installed
 from ..files import read_file
 from ..units import counted
 from .rates import percent
@@ -191,7 +192,7 @@ def measured_text(row: SentenceRow) -> str:
     if endless:
         return f"beyond any limit in {endless} of {counted(len(row.sample), 'trial')}"
     if row.measured is None:
-        return NOTHING
+        return NOTHING if is_installed(row.record.quantity) else f"{row.record.quantity} is not installed"
     words = demanded.text(row.measured.estimate)
     if demanded.quantity.threshold_is_load and row.lost is not None:
         words += f", {percent(row.lost)} lost"
