@@ -71,7 +71,7 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     noted = json.loads((run / "environment.json").read_text())["extra"]["calibration"]
     assert (noted["sha256"], noted["used"], noted["stale"]) == (known.sha256, True, "")
     records = [json.loads(line) for line in (run / "requirements.jsonl").read_text().splitlines()]
-    applied = {record["test"]: record["extra"]["own_part"]["evidence"] for record in records}
+    applied = {record["test"]: record["own_part"]["evidence"] for record in records}
     assert applied["Above"]["lossless_pps"] == known.content.ceilings[0].lossless_pps
     assert not applied["Not Calibrated"]
     assert "calibration simulated-netgate6100.yaml of 20" in (tmp_path / "out" / "output.xml").read_text()

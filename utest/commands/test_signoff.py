@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.core.verdict import Try
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.pictures import sheet_plot
 from lineproof.evidence.rejudging import RejudgedSentence
@@ -268,9 +269,9 @@ def test_promises_are_numbered_one_by_one_though_searches_are_between_them(tmp_p
 
 def test_every_try_of_a_promise_is_listed(tmp_path: Path):
     run = RunFolder.create(tmp_path, "20261121T040000Z-abc123")
-    before = {"run": "20261120T040000Z-abc123", "verdict": "FAIL", "ended": 1_794_900_000.0, "odds": 0.025}
-    extra = {"tries": [before], "evidence": {"odds": 30.0, "needed": 20.0}}
-    run.add(requirement_record(run=run.run_id, simulated=False, verdict="PASS", extra=extra))
+    before = Try("20261120T040000Z-abc123", "FAIL", 1_794_900_000.0, 0.025)
+    tries = {"other_tries": (before,), "evidence": (30.0, 20.0)}
+    run.add(requirement_record(run=run.run_id, simulated=False, verdict="PASS", **tries))
     run.close(replace(environment(), run=run.run_id))
     shown = told(page(run.path)).partition("Every try")[2]
     assert re.search(r"1 20261120T040000Z-abc123 2026-11-17 \S+ FAIL 1 to 40 1 20261121\S+ .* PASS 30 to 1", shown), (

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from lineproof.evidence.forms import trials_document
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
+from lineproof.evidence.records import EnvironmentRecord, UnderLoadRecord
 from lineproof.evidence.result_forms import back_to_back_document
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.trials import CharacterisationTerms
@@ -141,13 +139,12 @@ def test_a_run_keeps_the_picture_its_stacks_and_the_link(tmp_path: Path) -> None
     assert recorder.keep_under_load("under load that passed", requirement, replace(FOUND, sampled=None)) == ""
     recorder.folder.close()
     folder = recorder.folder.path
-    records = [json.loads(path.read_text()) for path in sorted((folder / "characterisation").glob("*.json"))]
-    assert [data["flame_graph"] for data in records] == ["", "characterisation/000-under-load-flame-graph.svg"]
-    for data in records:
-        jsonschema.validate(data, schema(UNDER_LOAD))
-        assert not {"sampled", "raw"} & set(data)
-    assert (folder / records[1]["flame_graph"]).read_text() == graph and "SIMULATED" in graph
+    files = sorted((folder / "characterisation").glob("*.json"))
+    records = [UnderLoadRecord.from_json(path.read_bytes()) for path in files]
+    assert [record.flame_graph for record in records] == ["", "characterisation/000-under-load-flame-graph.svg"]
+    assert all(record.report == replace(FOUND, raw={}, sampled=None) for record in records)
+    assert (folder / records[1].flame_graph).read_text() == graph and "SIMULATED" in graph
     folded = (folder / "telemetry" / "000-under-load-folded-stacks.txt").read_text()
     assert folded == "main;a 50\nmain;a;b 30\nmain;c 20\n"
-    assert records[1]["flame_graph"] in (folder / "files.jsonl").read_text()
+    assert records[1].flame_graph in (folder / "files.jsonl").read_text()
     assert not check_integrity(folder).altered

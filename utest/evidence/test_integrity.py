@@ -273,7 +273,7 @@ def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path, tmp_path: 
     run = copied(closed, tmp_path)
     change_records(run / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))
     (problem,) = verify(run).problems
-    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/3: verdict must")
+    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/4: verdict: ")
 
 
 def test_a_chain_of_a_day_is_checked_in_linear_time():

@@ -56,9 +56,9 @@ def test_each_quantity_draws_its_trials_its_promise_and_nothing_of_none(quantity
         sentence = f"64b unidirectional {asked}"
         record = requirement_record(sentence=sentence)
         shown = words(picture(sentence, *(made.trial(number) for number in range(3)), simulated=True))
-        assert record.demand.text() in shown and "SIMULATED" in shown and "set aside" not in shown
+        assert record.requirement.text() in shown and "SIMULATED" in shown and "set aside" not in shown
         assert "nothing was measured" not in shown
-        assert plot_name(record.demand)[:7] in ("Offered", "Latency", quantity.title[:7])
+        assert plot_name(record.requirement)[:7] in ("Offered", "Latency", quantity.title[:7])
         aside = picture(sentence, *(Made((Way(),), ((Fault.COUNTERS, None, (), 0.0),)).trial(n) for n in (1, 2)))
         assert "set aside" in words(aside)
         assert "nothing was measured" in words(picture(sentence))

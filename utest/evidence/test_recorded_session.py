@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -37,7 +36,7 @@ def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedSentence:
     rows = []
     for trial, standing in trials:
         whole = replace(trial_record(), trial=trial, evidence=standing.last)
-        rows.append(TrialRecord.from_json(json.loads(dumps(whole.to_json()))))
+        rows.append(TrialRecord.from_json(dumps(whole.to_json()).encode()))
     return RecordedSentence(requirement_record(), rows, ())
 
 

@@ -12,9 +12,8 @@ from lineproof.core.deciding import OPEN
 from lineproof.core.trial import Fault, Problem
 from lineproof.core.verdict import ENDED_EARLY
 from lineproof.errors import ConfigError
-from lineproof.evidence.json_fields import problems_data
 from lineproof.evidence.recorder import HOST_KEY, ROUTER_CONFIGURATION
-from lineproof.evidence.records import KNOWN_AFTERWARDS, EnvironmentRecord, TrialRecord
+from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord, dumps
 from lineproof.evidence.resume import FINGERPRINTS, UNREAD, EarlierRun, earlier_tries, why_apart
 from lineproof.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
@@ -28,6 +27,7 @@ EXTRA: dict[str, Any] = {
     ROUTER_CONFIGURATION: {"prepare": "configure", "sides": ["a"], "notes": ["links were awaited 3 s"]},
 }
 COPIES = Problem(Fault.COPIES, "7 frames", 7.0, ((0, 1),))
+A, B, C = (f"64b unidirectional ≥ {number} Mpps" for number in (1, 2, 3))
 
 
 def environment(**changes: Any) -> EnvironmentRecord:
@@ -36,7 +36,7 @@ def environment(**changes: Any) -> EnvironmentRecord:
     return replace(base, extra=extra, versions={"router.vpp": "24.10", "generator.server": "v3.08"}, **changes)
 
 
-def written(results: Path, *verdicts: tuple[str, Any], extra: dict[str, Any] | None = None, ended: float = 0) -> Path:
+def written(results: Path, *verdicts: tuple[str, Any], ended: float = 0, **changes: Any) -> Path:
     """A run whose sentences (by name) came to *verdicts* (None: none), each with two trials; never closed."""
     folder = RunFolder.create(results, RUN)
     folder.write_environment(environment(run=folder.run_id))
@@ -46,25 +46,24 @@ def written(results: Path, *verdicts: tuple[str, Any], extra: dict[str, Any] | N
             folder.add(replace(item, run=folder.run_id, evidence="keeps" if trial else ""))
         if verdict is not None:
             record = replace(requirement_record(), run=folder.run_id, number=number, sentence=sentence, test="T")
-            folder.add(replace(record, verdict=verdict, extra=extra or {}, ended=ended))
+            folder.add(replace(record, verdict=verdict, ended=ended, **changes))
     return folder.path
 
 
 def test_the_trials_of_each_sentence_are_given_out_once_and_in_order(tmp_path: Path):
-    written(tmp_path, ("a", "PASS"), ("b", "INCONCLUSIVE"), ("a", "FAIL"), ("c", None))
+    written(tmp_path, (A, "PASS"), (B, "INCONCLUSIVE"), (A, "FAIL"), (C, None))
     earlier = EarlierRun.find(tmp_path, RUN, SUITE)
-    taken = [earlier.take("T", sentence) for sentence in ("a", "a", "a", "b", "c")]
+    taken = [earlier.take("T", sentence) for sentence in (A, A, A, B, C)]
     assert [[item.requirement for item in trials] for trials in taken] == [[1, 1], [3, 3], [], [2, 2], [4, 4, 4]]
     assert {item.trial.run for trials in taken for item in trials} == {RUN}
-    assert EarlierRun.find(tmp_path, RUN, SUITE).take("another test", "a") == []
+    assert EarlierRun.find(tmp_path, RUN, SUITE).take("another test", A) == []
 
 
 def test_what_was_known_afterwards_widens_them_again(tmp_path: Path):
-    known = [{"trials": [2], "problems": problems_data((COPIES,))}]
-    written(tmp_path, ("a", "PASS"), ("b", None), extra={KNOWN_AFTERWARDS: known})
+    written(tmp_path, (A, "PASS"), (B, None), known_afterwards=(KnownAfterwards((2,), (COPIES,)),))
     earlier = EarlierRun.find(tmp_path, RUN, SUITE)
-    assert [item.trial.problems for item in earlier.take("T", "a")] == [(), (COPIES,)]
-    *whole, cut = earlier.take("T", "b")
+    assert [item.trial.problems for item in earlier.take("T", A)] == [(), (COPIES,)]
+    *whole, cut = earlier.take("T", B)
     assert [item.trial.problems for item in whole] == [(UNREAD,), (UNREAD,)], "nobody read the router"
     assert (cut.trial.number, cut.trial.has_ended, cut.trial.offered, cut.evidence) == (3, False, 0, OPEN)
 
@@ -72,11 +71,11 @@ def test_what_was_known_afterwards_widens_them_again(tmp_path: Path):
 def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_path: Path):
     folder = RunFolder.create(tmp_path, RUN)
     folder.write_environment(environment(run=folder.run_id))
-    warm_up = replace(trial_record(number=0), requirement=1, sentence="a", test="T", run=folder.run_id, evidence="")
+    warm_up = replace(trial_record(number=0), requirement=1, sentence=A, test="T", run=folder.run_id, evidence="")
     folder.add(warm_up)
-    (cut,) = EarlierRun.find(tmp_path, RUN, SUITE).take("T", "a")
+    (cut,) = EarlierRun.find(tmp_path, RUN, SUITE).take("T", A)
     assert (cut.trial.number, cut.trial.has_ended, cut.trial.run) == (1, False, RUN)
-    assert TrialRecord.from_json(cut.to_json()).trial == cut.trial
+    assert TrialRecord.from_json(dumps(cut.to_json()).encode()).trial == cut.trial
 
 
 @pytest.mark.parametrize(
@@ -107,13 +106,13 @@ def test_another_version_of_the_router_begins_at_1():
 
 
 def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others_went_on_with(tmp_path: Path):
-    written(tmp_path, ("a", "FAIL"), extra={"evidence": {"odds": 40.0}}, ended=5)
-    written(tmp_path, ("a", "INCONCLUSIVE"), extra={"evidence": {"odds": 2.0}}, ended=6)
-    written(tmp_path, ("a", "PASS"), extra={"evidence": {"odds": 30.0}, "runs": {f"{RUN}-2": 2}}, ended=7)
+    written(tmp_path, (A, "FAIL"), evidence=(40.0, 20.0), ended=5)
+    written(tmp_path, (A, "INCONCLUSIVE"), evidence=(2.0, 20.0), ended=6)
+    written(tmp_path, (A, "PASS"), evidence=(30.0, 20.0), runs={f"{RUN}-2": 2}, ended=7)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "environment.json").write_text("{", encoding="utf-8")
     tries = earlier_tries(tmp_path, environment(run="now"))
-    assert [(item.run, item.verdict, item.odds) for item in tries["a"]] == [
+    assert [(item.run, item.verdict, item.odds) for item in tries[A]] == [
         (RUN, "FAIL", 1 / 40),
         (f"{RUN}-3", "PASS", 30.0),
     ]
@@ -121,25 +120,25 @@ def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others
 
 
 def test_a_run_that_was_ended_in_the_sentence_is_a_try(tmp_path: Path):
-    path = written(tmp_path, ("a", "FAIL"), ("b", None), ended=5)
+    path = written(tmp_path, (A, "FAIL"), (B, None), ended=5)
     with (path / "trials.jsonl").open("ab") as file:
         file.write(b'{"cut off')
     tries = earlier_tries(tmp_path, environment(run="now"))
     assert {sentence: [item.verdict for item in items] for sentence, items in tries.items()} == {
-        "a": ["FAIL"],
-        "b": [ENDED_EARLY],
+        A: ["FAIL"],
+        B: [ENDED_EARLY],
     }
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])
 def test_a_missing_run_is_reported(tmp_path: Path, run_id: str):
-    written(tmp_path, ("a", "PASS"))
+    written(tmp_path, (A, "PASS"))
     with pytest.raises(ConfigError, match=f"the last runs are {RUN}"):
         EarlierRun.find(tmp_path, run_id, SUITE)
 
 
 def test_another_suite_is_not_resumed(tmp_path: Path):
-    written(tmp_path, ("a", "PASS"))
+    written(tmp_path, (A, "PASS"))
     with pytest.raises(ConfigError, match="has no suite 'Other'"):
         EarlierRun.find(tmp_path, RUN, "Other")
 
@@ -148,14 +147,14 @@ def test_another_suite_is_not_resumed(tmp_path: Path):
     ("name", "old", "new"), [("trials.jsonl", "1000000", "1000001"), ("environment.json", "24.10", "25.02")]
 )
 def test_what_was_edited_is_no_evidence(tmp_path: Path, name: str, old: str, new: str):
-    path = written(tmp_path, ("a", "PASS"), ("b", "FAIL")) / name
+    path = written(tmp_path, (A, "PASS"), (B, "FAIL")) / name
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError, match="was changed"):
         EarlierRun.find(tmp_path, RUN, SUITE)
 
 
 def test_what_was_altered_in_another_suites_folder_is_no_hindrance(tmp_path: Path):
-    (written(tmp_path, ("a", "PASS")) / "extra.txt").write_text("")
+    (written(tmp_path, (A, "PASS")) / "extra.txt").write_text("")
     new = RunFolder.create(tmp_path, RUN)
     new.write_environment(environment(run=new.run_id, extra={"suite": "Other"}))
     assert EarlierRun.find(tmp_path, RUN, "Other").environment.run == f"{RUN}-2"

@@ -163,7 +163,7 @@ def check_summary(run: Path) -> None:
     """The summary has what is on the disk: each whole verdict with its trials, and what is not finished."""
     trials, verdicts = (whole_rows(run / f"{name}.jsonl") for name in ("trials", "requirements"))
     for row in verdicts:
-        known = {trial["number"] for trial in trials if trial["requirement"] == row["number"]}
+        known = {trial["trial"]["number"] for trial in trials if trial["requirement"] == row["number"]}
         assert {*row["trials"]} <= known
     found = summarise(run)
     assert [(row.record.number, len(row.record.trials)) for row in found.rows] == [

@@ -12,7 +12,7 @@ from pathlib import Path
 
 DATA = Path(__file__).parent / "data"
 
-NAMES = ("decisions", "messages", "telemetry", "exchanges", "commands", "runs", "documents", "studies")
+NAMES = ("decisions", "messages", "telemetry", "exchanges", "commands", "runs", "documents", "schemas", "studies")
 
 
 def _texts(part: str) -> Mapping[str, str]:

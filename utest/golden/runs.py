@@ -72,10 +72,11 @@ def trial_rows(run: Path) -> Iterator[str]:
         sentence = trials[0]["sentence"]
         begin = f"{trials[0]['test']} | {sentence} | {rulings.get(number, 'no ruling')}"
         if any(unit in sentence for unit in REAL_TIME):
-            yield from [begin, *dict.fromkeys(f"  each: {_ways(trial, trial['duration'])}" for trial in trials)]
+            outcomes = [item["trial"]["outcome"] for item in trials]
+            yield from [begin, *dict.fromkeys(f"  each: {_ways(item, item['duration'])}" for item in outcomes)]
         else:
             yield f"{begin} | {len(trials)} trials"
-            yield from (f"  {trial['number']}: {_ways(trial)}" for trial in trials)
+            yield from (f"  {item['trial']['number']}: {_ways(item['trial']['outcome'])}" for item in trials)
 
 
 def records(run: Path, kind: str) -> list[Record]:
@@ -83,10 +84,10 @@ def records(run: Path, kind: str) -> list[Record]:
     return [json.loads(line) for line in (run / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def _ways(trial: Record, seconds: float = 0) -> str:
+def _ways(outcome: Record, seconds: float = 0) -> str:
     """Return intended, offered and forwarded frames of each direction; per second if *seconds* is not 0."""
     directions = []
-    for way in trial["directions"]:
+    for way in outcome["directions"]:
         counts = [way[name] for name in ("intended", "offered", "forwarded")]
         if seconds:
             figures = [f"{count / seconds:.3g}/s" for count in counts]

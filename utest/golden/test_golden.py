@@ -6,7 +6,7 @@ import pytest
 
 from golden import decisions, net
 
-NO_PROCESS = ("messages", "telemetry")
+NO_PROCESS = ("messages", "schemas", "telemetry")
 
 BY_HAND = ("studies",)
 """Parts that are not among the tests, as they take nine minutes of CPU: ``python -m utest.golden studies``."""

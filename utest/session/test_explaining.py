@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
@@ -21,8 +18,6 @@ from lineproof.core.trial import DURING_READING, Load
 from lineproof.core.under_load import CpuLoad, NodeLoad, QueueLoad, RouterLoad, SampledStacks, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
-from lineproof.evidence.json_fields import field_data
-from lineproof.evidence.under_load_record import recorded_facts, recorded_load, why_data
 from lineproof.session import explaining
 from lineproof.session.explaining import explained
 from lineproof.session.session import Session
@@ -111,33 +106,8 @@ def test_a_line_that_is_full_because_frames_grow_is_named(received_bytes: float,
 
 
 def test_the_record_has_what_the_same_words_need() -> None:
-    found = explained(verdict(), FACTS, LOAD)
-    extra = json.loads(json.dumps({"why": why_data(found.why)}))
-    facts, load = recorded_facts(json.loads(json.dumps(field_data(FACTS)))), recorded_load(extra)
-    assert facts == FACTS and load == replace(LOAD, raw={})
-    assert explained(verdict(), facts, load).message == found.message
-    assert extra["why"]["explanations"][0]["rule"] == "one flow"
-    assert recorded_load({"why": why_data(explained(verdict(), FACTS, None).why)}) is None
-
-
-json_data = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(-(10**30), 10**30),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["workers", "load_pps", "offered_pps", "forwarded_pps", "load", "cpus", "nics", "other"]),
-            inner,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(json_data)
-def test_a_record_that_holds_anything_gives_facts_and_load_or_none(data: object) -> None:
-    assert isinstance(recorded_facts(data), RouterFacts | None)
-    assert isinstance(recorded_load({"why": data}), UnderLoad | None)
-    assert isinstance(recorded_load({"why": {"load": data}}), UnderLoad | None)
+    found, kept = explained(verdict(), FACTS, LOAD), replace(LOAD, raw={}, sampled=None)
+    assert explained(verdict(), FACTS, kept).message == found.message
 
 
 STACKS = SampledStacks(2.0, {"a": 1}, 1)

@@ -161,7 +161,7 @@ def test_two_pairs_of_the_model(tmp_path: Path):
         for kind in ("trials", "requirements")
     )
     both = [trial for trial in trials if "bidirectional on 2 pairs" in trial["sentence"]]
-    ways = [[(way["tx_port"], way["rx_port"]) for way in trial["directions"]] for trial in both]
+    ways = [[(way["tx_port"], way["rx_port"]) for way in trial["trial"]["outcome"]["directions"]] for trial in both]
     assert ways and all(ports == [(0, 1), (1, 0), (2, 3), (3, 2)] for ports in ways)
     (record,) = [record for record in records if record["test"] == "Two Pairs"]
     figures = record["extra"]["figures"]

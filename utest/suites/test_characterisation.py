@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.records import CHARACTERISATION, MarginRecord, schema
+from lineproof.evidence.records import CharacterisationRecord, MarginRecord, schema
 from lineproof.evidence.rejudging import rejudge
-from lineproof.evidence.run import read_margins, read_run
+from lineproof.evidence.run import read_run
 from support import robot_run
 from support.patience import wait_until
 
@@ -45,7 +45,7 @@ def test_results_are_as_published_and_name_their_trials(characterised: Path, res
     }
     trials = read_run(characterised).trials
     for item in results.values():
-        jsonschema.validate(item, schema(CHARACTERISATION))
+        jsonschema.validate(item, schema(CharacterisationRecord))
         assert item["simulated"]
         mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]
         assert mine and {record.test for record in mine} == {item["test"]}
@@ -132,7 +132,7 @@ def left(done: robot_run.RobotRun) -> Path:
 
 @pytest.fixture(scope="module")
 def margins(left: Path) -> dict[str, MarginRecord]:
-    return {item.test: item for item in read_margins(left)}
+    return {item.test: item for item in read_run(left).margins.values()}
 
 
 def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, margins: dict[str, MarginRecord]) -> None:
@@ -193,5 +193,5 @@ def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "results").iterdir()
     (record,) = read_run(folder).requirements
     assert record.verdict == "PASS"
-    assert read_margins(folder) == ()
+    assert not read_run(folder).margins
     assert all(item.same for item in rejudge(folder).sentences)

@@ -148,7 +148,7 @@ def test_doubts_that_somebody_took_from_a_trial_of_an_earlier_run_are_there_agai
     robot_run.run(tmp_path, suite, *options)
     robot_run.run(tmp_path, suite, *options, "-v", f"RESUME:{runs_of(tmp_path)[0].path.name}")
     _, again = runs_of(tmp_path)
-    change_records(again.path / "trials.jsonl", lambda rows: [row.update(problems=[]) for row in rows])
+    change_records(again.path / "trials.jsonl", lambda rows: [row["trial"].update(problems=[]) for row in rows])
     (sentence,) = rejudge(again.path).sentences
     assert sentence.same and sentence.verdict is not None and sentence.verdict.runs
     judged = [item.trial for item in again.trials if item.trial.number]

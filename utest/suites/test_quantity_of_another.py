@@ -55,7 +55,7 @@ def test_one_file_of_another_distribution_adds_a_quantity(tmp_path: Path) -> Non
     assert f"PASS: {SENTENCE}: at most" in console
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     record = json.loads((folder / "requirements.jsonl").read_text(encoding="utf-8"))
-    assert (record["verdict"], record["demand"]["quantity"]) == ("PASS", "duplicates")
+    assert (record["verdict"], record["quantity"]) == ("PASS", "duplicates")
     assert any("duplicates" in path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*.svg"))
     assert SENTENCE in run(*PROGRAM, "summary", str(folder))
     assert "same" in run(*PROGRAM, "rejudge", str(folder))

@@ -57,7 +57,7 @@ def test_it_is_judged_and_left_as_it_was_twice(rig: vpp_rig.Rig, tmp_path: Path)
 
 def _check_facts(folder: Path) -> None:
     (path,) = folder.rglob("environment.json")
-    facts = json.loads(path.read_text(encoding="utf-8"))["extra"]["router_facts"]
+    facts = json.loads(path.read_text(encoding="utf-8"))["router_facts"]
     (folder / "facts.json").write_text(json.dumps(facts, indent=1))
     assert facts["version"].startswith("v") and facts["workers"] == 1 and facts["differences"] == []
     assert [nic["model"] for nic in facts["nics"]] == ["Linux PACKET socket interface v3"] * 2

@@ -74,7 +74,7 @@ def copy(run: Path, tmp_path: Path) -> Path:
 
 def first_trial(rows: list[dict[str, Any]], sentence: int) -> dict[str, Any]:
     """The first judged trial of a sentence, by its place."""
-    return next(row for row in rows if row["requirement"] == sentence + 1 and row["number"] == 1)
+    return next(row for row in rows if row["requirement"] == sentence + 1 and row["trial"]["number"] == 1)
 
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")
@@ -180,7 +180,7 @@ def test_frames_that_were_not_lost(copy: Path, capsys: pytest.CaptureFixture[str
     """Somebody makes a FAIL better, and seals the run again: the counts contradict their raw counters."""
 
     def edit(rows: list[dict[str, Any]]) -> None:
-        (row,) = first_trial(rows, MISSED)["directions"]
+        (row,) = first_trial(rows, MISSED)["trial"]["outcome"]["directions"]
         row["forwarded"] = row["offered"]
 
     change_records(copy / "trials.jsonl", edit)
@@ -194,9 +194,10 @@ def test_frames_that_were_not_lost(copy: Path, capsys: pytest.CaptureFixture[str
 
 def test_frames_that_were_lost_and_their_counters_too(copy: Path):
     def edit(rows: list[dict[str, Any]]) -> None:
-        for trial in (row for row in rows if row["requirement"] == KEPT + 1 and row["number"]):
-            trial["directions"][0]["forwarded"] -= 300_000
-            trial["counters"]["after"]["1.ipackets"] -= 300_000
+        for trial in (row["trial"] for row in rows if row["requirement"] == KEPT + 1):
+            if trial["number"]:
+                trial["outcome"]["directions"][0]["forwarded"] -= 300_000
+                trial["outcome"]["counters"]["after"]["1.ipackets"] -= 300_000
 
     change_records(copy / "trials.jsonl", edit)
     found = rejudge(copy).sentences[KEPT]
@@ -207,8 +208,13 @@ def test_frames_that_were_lost_and_their_counters_too(copy: Path):
 @pytest.mark.parametrize(
     ("file", "place", "edit", "says"),
     [
-        ("trials.jsonl", KEPT, lambda row: row.update(duration=0.3), "and the recorded one took 0.3 s at 2 Mpps"),
-        ("trials.jsonl", COSTS, lambda row: row.update(number=9), "and trials.jsonl has 9"),
+        (
+            "trials.jsonl",
+            KEPT,
+            lambda row: row["trial"]["outcome"].update(duration=0.3),
+            "and the recorded one took 0.3 s at 2 Mpps",
+        ),
+        ("trials.jsonl", COSTS, lambda row: row["trial"].update(number=9), "and trials.jsonl has 9"),
         ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "the verdict names trials 1"),
         ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "a verdict needs more than the"),
         ("readings.jsonl", SOON, lambda row: row.update(requirement=77), "no reading of the router was recorded"),

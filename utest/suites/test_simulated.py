@@ -10,6 +10,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.records import UnderLoadRecord
 from lineproof.evidence.run import read_run
 from lineproof.evidence.verification import schema_problems
 from lineproof.system.private_key import load_key
@@ -34,7 +35,7 @@ def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):
         numbers = [item.trial.number for item in run.trials if item.requirement == record.number]
         assert numbers == [0, *record.trials]
         assert len(record.trials) >= 7
-        assert record.measured is not None and record.measured.pps > 0
+        assert record.extra["figures"]["forwarded_pps"] > 0
     assert run.environment is not None
     versions = run.environment.versions
     assert "generator.client" in versions and "router.version" in versions
@@ -57,25 +58,28 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert found.tests["Passes"][0] == "PASS", found.console
     assert found.tests["Fails"][1].startswith("FAIL: "), found.console
     (folder,) = (path.parent for path in tmp_path.rglob("environment.json"))
-    facts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))["extra"]["router_facts"]
+    facts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))["router_facts"]
     assert (facts["workers"], facts["differences"], facts["irqbalance"]) == (3, [], None)
     assert {(row["queue"], row["worker"]) for row in facts["placement"]} == {
         (queue, f"vpp_wk_{queue}") for queue in range(3)
     }
-    records = {path.name: json.loads(path.read_text()) for path in (folder / "characterisation").glob("*.json")}
+    records = {
+        path.name: UnderLoadRecord.from_json(path.read_bytes()) for path in (folder / "characterisation").glob("*.json")
+    }
     assert set(records) == {"002-under-load.json", "002-under-load-that-passed.json"}
-    busy, passed = records["002-under-load.json"], records["002-under-load-that-passed.json"]
+    kept = records["002-under-load.json"], records["002-under-load-that-passed.json"]
+    busy, passed = (record.report for record in kept)
     # on a busy machine the readings may come after the traffic, and are no figures then
-    if "all" not in busy["unread"]:
-        assert (busy["workers"][0]["busy"], busy["workers"][1]["packets_per_s"]) == (1.0, 0.0)
+    if "all" not in busy.unread:
+        assert (busy.workers[0].busy, busy.workers[1].packets_per_s) == (1.0, 0.0)
         # a simulated router has no perf
-        assert busy["unread"]["flame graph"] == "'perf --version' has status 127: it is not there"
-    if "all" not in passed["unread"]:
-        assert passed["workers"][0]["busy"] < 1
-    assert busy["flame_graph"] == passed["flame_graph"] == ""
-    assert busy["forwarded_pps"] < 0.5 * busy["offered_pps"]
-    assert passed["forwarded_pps"] == passed["offered_pps"]
-    assert passed["load_pps"] * 45 == busy["load_pps"]
+        assert busy.unread["flame graph"] == "'perf --version' has status 127: it is not there"
+    if "all" not in passed.unread:
+        assert (passed.workers[0].busy or 0) < 1
+    assert [record.flame_graph for record in kept] == ["", ""]
+    assert busy.forwarded_pps < 0.5 * busy.offered_pps
+    assert passed.forwarded_pps == passed.offered_pps
+    assert passed.load_pps * 45 == busy.load_pps
     assert list((folder / "telemetry").glob("002-under-load-*show-runtime.txt"))
     log = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("output.xml"))
     assert "The router under load: 64b 1-flow unidirectional" in log and "vpp_wk_2" in log

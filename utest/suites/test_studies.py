@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.evidence.run import read_measurements, read_run
+from lineproof.evidence.run import read_run
 from lineproof.studies.history import read_results
 from support.command_line import PROGRAM, environment, lineproof
 from support.patience import wait_until
@@ -30,7 +30,7 @@ def runs(folder: Path) -> list[Path]:
 
 
 def measured(run: Path) -> Counter[tuple[int, str, str, str]]:
-    return Counter((found.block, found.turn, found.variant, found.row) for found in read_measurements(run))
+    return Counter((found.block, found.turn, found.variant, found.row) for found in read_run(run).measured)
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     _, second = runs(tmp_path)
     after = measured(second)
     assert set(after) == EVERY and set(after.values()) == {1}
-    records = read_measurements(second)
+    records = read_run(second).measured
     assert Counter(record.carried_from for record in records) == {first.name: len(before), "": len(EVERY) - len(before)}
     # each has its own trials, those of the first run too
     trials = Counter(trial.requirement for trial in read_run(second).trials)
@@ -116,7 +116,7 @@ def test_two_thousand_rules_cost_a_frame_microseconds(tmp_path: Path) -> None:
     ran = lineproof(tmp_path, "study", "run", "small", "--testbed", "netns", "--goal", "quick")
     (run,) = runs(tmp_path)
     found = read_results(run)
-    records = read_measurements(run)
+    records = read_run(run).measured
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert len(records) == 6 and not found.gaps and not found.simulated
     without, filtered = (found.cells["one flow", name].summary for name in ("without", "2000 rules"))
@@ -190,7 +190,7 @@ def test_what_is_not_here_is_a_gap_and_no_failure(tmp_path: Path) -> None:
     assert found["64b", "away"]["gaps"].startswith("not here: no file describes a testbed 'far'")
     assert "the generator 'iperf3' sends no frames of several sizes" in found["imix", "iperf3"]["gaps"]
     assert found["64b", "iperf3"]["gaps"].startswith("not here: ")
-    assert {record.excused for record in read_measurements(run) if record.value is None} == {True}
+    assert {record.excused for record in read_run(run).measured if record.value is None} == {True}
     assert "Frames/s over frame size" in (run / "study.html").read_text()
     assert lineproof(tmp_path, "verify", str(run)).returncode == 0
 

@@ -11,7 +11,7 @@ from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
-from lineproof.evidence.records import Demand, EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
+from lineproof.evidence.records import EnvironmentRecord, ReadingRecord, RequirementRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.session.router_watch import Reading
 from support.paths import ROOT
@@ -90,13 +90,13 @@ def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
     load = requirement.quantity.load(requirement, LINK, Load(profile.line_rate_pps(LINK)))
     return {
         "sentence": sentence,
+        "quantity": requirement.quantity.name,
         "goal": goal,
         "goal_terms": terms.model_dump(exclude={"goal", "about"}),
         "profile": profile.name,
         "mean_size": profile.mean_size,
         "link_bps": LINK,
-        "threshold": str(requirement.threshold),
-        "demand": Demand.of(requirement, requirement.promise(terms, load, LINK)),
+        "load_pps": requirement.promise(terms, load, LINK).load_pps,
     }
 
 
@@ -106,8 +106,8 @@ def _catalogue() -> Catalogue:
 
 
 def requirement_record(**changes: Any) -> RequirementRecord:
-    """That of a PASS; *changes*: its fields. What is promised follows from its sentence, or is *demand* of another."""
-    sentence = SENTENCE if "demand" in changes else changes.get("sentence", SENTENCE)
+    """That of a PASS; *changes*: its fields. What is promised follows from its sentence, but for another *quantity*."""
+    sentence = SENTENCE if "quantity" in changes else changes.get("sentence", SENTENCE)
     fields: dict[str, Any] = {
         **promised(sentence),
         "run": RUN,
@@ -116,7 +116,6 @@ def requirement_record(**changes: Any) -> RequirementRecord:
         "test": "Netgate6100.Small Frames",
         "verdict": "PASS",
         "message": "PASS: no loss",
-        "measured": None,
         "trials": (1, 2),
         "started": 1_795_000_000.0,
         "ended": 1_795_000_005.5,

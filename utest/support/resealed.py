@@ -10,7 +10,7 @@ from typing import Any
 
 from lineproof.evidence.chain import first_link, sealed
 from lineproof.evidence.integrity import sums_content
-from lineproof.evidence.records import MANIFEST
+from lineproof.evidence.records import Manifest
 from lineproof.evidence.run_files import FILES, MANIFEST_FILE, SUMS, sha256_of, summed_files
 
 SEALS = ("previous", "sha256")
@@ -41,9 +41,7 @@ def reseal(folder: Path, run: str | None = None) -> None:
         row.update(bytes=len(content), content_sha256=hashlib.sha256(content).hexdigest())
     write_rows(folder / FILES, kept, run)
     listed = {name: sha256_of(folder / name) for name in summed_files(folder)}
-    (folder / MANIFEST_FILE).write_text(
-        json.dumps({"schema": MANIFEST, "run": run, "algorithm": "sha256", "files": listed})
-    )
+    (folder / MANIFEST_FILE).write_text(json.dumps(Manifest(run, "sha256", listed).to_json()))
     (folder / SUMS).write_bytes(sums_content(listed, sha256_of(folder / MANIFEST_FILE)))
 
 

@@ -15,11 +15,11 @@ from minisign import KeyPair
 from lineproof.core.goal import read_goal
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.trial import Fault, Problem
-from lineproof.evidence.json_fields import field_data
 from lineproof.evidence.records import EnvironmentRecord, TrialRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.signoff.page import html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import LINK, requirement_record, trial
 from support.paths import ROOT
 
@@ -34,11 +34,8 @@ SENTENCES = (THROUGHPUT, FORWARDS, LOSES)
 def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None, **changes: Any) -> EnvironmentRecord:
     """Return that of a testbed with two cables."""
     goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
-    facts = field_data(RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02"))
-    ports = tuple(
-        {"index": number, "mac": f"02:00:00:00:00:0{number}", "speed_bps": LINK, "driver": "net_ixgbe"}
-        for number in (0, 1)
-    )
+    facts = RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02")
+    ports = tuple(GeneratorPort(at, f"02:00:00:00:00:0{at}", LINK, True, "net_ixgbe") for at in (0, 1))
     found = EnvironmentRecord(
         "unknown",
         simulated,
@@ -53,10 +50,10 @@ def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None,
             "suite": "Acceptance",
             "goal": goal,
             "description": "Netgate 6100",
-            "router_facts": facts,
             **(extra or {}),
         },
         ports=ports,
+        router_facts=facts,
         interfaces={"0": "TenGigabitEthernet3/0/0", "1": "TenGigabitEthernet3/0/1"},
     )
     return replace(found, **changes)

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median_high, median_low
 
+from .json_types import OpenEnd
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """A figure that lies between ``low`` and ``high``; equal ends: it is known exactly. Raises ValueError for NaN."""
 
     low: float
-    high: float
+    high: OpenEnd
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+
+from .json_types import NamedEnum
 
 
-class Stage(Enum):
+class Stage(NamedEnum):
     """Where in the router the frames were lost."""
 
     ARRIVING = "on arrival"
@@ -18,7 +19,7 @@ class Stage(Enum):
     """Handed to the sending interface, not counted as sent."""
 
 
-class Role(Enum):
+class Role(NamedEnum):
     """How a count relates to others of the same stage; several counters may count the same frame."""
 
     LOSS = "frames that no other LOSS counts"

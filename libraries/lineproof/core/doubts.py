@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .binomial import highest_share
+from .json_types import OpenEnd
 from .latency import LOST, LatencySpread, Statistic
 from .trial import UNDER_WAY, DirectionCount, Fault, Problem, Trial
 
@@ -49,12 +50,12 @@ class OwnPart:
     rate is asked for. ``words`` and ``remedy`` of that ceiling, ``evidence`` for records.
     """
 
-    trials: float = 0.0
+    trials: OpenEnd = 0.0
     lossy: int = 0
     most_lost: int = 0
     delay: float = 0.0
-    lossless_pps: float = math.inf
-    received_pps: float = math.inf
+    lossless_pps: OpenEnd = math.inf
+    received_pps: OpenEnd = math.inf
     words: str = ""
     remedy: str = ""
     evidence: Mapping[str, object] = field(default_factory=dict)

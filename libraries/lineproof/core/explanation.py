@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any
 
+from .json_types import NamedEnum
 from .under_load import UnderLoad
 
 NAMED_EXPLANATIONS = 2
 """Explanations in a message; the record has all."""
 
 
-class Confidence(Enum):
+class Confidence(NamedEnum):
     """How sure an explanation is."""
 
     CERTAIN = "certain"
@@ -37,16 +36,6 @@ class Explanation:
     def __str__(self) -> str:
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{self.words} ({self.confidence.value}){remedy}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return {
-            "rule": self.rule,
-            "words": self.words,
-            "figures": dict(self.figures),
-            "confidence": self.confidence.value,
-            "remedy": self.remedy,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Self
 
 from ..errors import SentenceError
 from .binomial import ranks
 from .bounds import UNKNOWN, Bounds
+from .json_types import Count, NamedEnum
 
 _PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)$")
 
@@ -35,7 +35,7 @@ Errors = tuple[float, float]
 """How often the lower, and the upper bound of a percentile may be wrong, 0 to 1: it is that of a sample."""
 
 
-class Resolution(Enum):
+class Resolution(NamedEnum):
     """How wide the buckets of a histogram are."""
 
     ONE_DIGIT = "one digit"
@@ -171,17 +171,17 @@ class LatencyCount:
     has them too.
     """
 
-    tx_port: int
-    rx_port: int
-    sent: int
-    received: int
+    tx_port: Count
+    rx_port: Count
+    sent: Count
+    received: Count
     mean: float = 0.0
     maximum: float = 0.0
     minimum: float | None = None
-    histogram: Mapping[int, int] = field(default_factory=dict)
-    out_of_order: int = 0
-    duplicates: int = 0
-    elsewhere: int = 0
+    histogram: Mapping[int, Count] = field(default_factory=dict)
+    out_of_order: Count = 0
+    duplicates: Count = 0
+    elsewhere: Count = 0
     resolution: Resolution = Resolution.ONE_DIGIT
     doubt: str = ""
 

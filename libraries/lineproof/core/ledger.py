@@ -9,8 +9,7 @@ other frames too, or counts some twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from .causes import Cause, Role, Stage
 from .telemetry import Telemetry
@@ -144,34 +143,6 @@ class Ledger:
     def unexplained_after_tx(self) -> int | None:
         """The same figure as in :class:`DirectionAccount`, of all directions."""
         return sum_if_known([direction.unexplained_after_tx for direction in self.directions])
-
-    def to_json(self) -> dict[str, Any]:
-        """The account as JSON data, sums included."""
-
-        def sums(of: Ledger | DirectionAccount) -> dict[str, int | None]:
-            return {
-                "lost": of.lost,
-                "explained": of.explained,
-                "unexplained": of.unexplained,
-                "before": of.unexplained_before_rx,
-                "inside": of.unexplained_rx_to_tx,
-                "behind": of.unexplained_after_tx,
-            }
-
-        def rows(drops: Iterable[Drop]) -> list[dict[str, Any]]:
-            return [{**asdict(drop), "stage": drop.stage.value} for drop in drops]
-
-        return {
-            "trials": [self.first_trial, self.last_trial],
-            "missing": self.missing,
-            **sums(self),
-            "directions": [
-                {**asdict(direction), "drops": rows(direction.drops), **sums(direction)}
-                for direction in self.directions
-            ],
-            "shared": rows(self.shared),
-            "reasons": rows(self.reasons),
-        }
 
 
 def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:

@@ -287,7 +287,8 @@ class Requirement:
     """A parsed sentence. ``load``: the load that it names (None: the threshold, or the maximum offered load).
 
     ``statistic``: of a latency or packet delay variation. ``duration_sum``: s that ``for`` asks for, in place of the
-    goal's (None: the goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on.
+    goal's (None: the goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on. ``cores``:
+    those that a threshold per core was multiplied by.
     """
 
     sentence: str
@@ -302,6 +303,7 @@ class Requirement:
     statistic: Statistic | None = None
     duration_sum: float | None = None
     pairs: int = 1
+    cores: int = 1
 
     @property
     def directions(self) -> int:
@@ -323,7 +325,22 @@ class Requirement:
         """With a threshold per core as one of *cores* together."""
         if self.threshold.unit is not Unit.PPS_PER_CORE:
             return self
-        return replace(self, threshold=Value(self.threshold.number * cores, Unit.PPS))
+        return replace(self, threshold=Value(self.threshold.number * cores, Unit.PPS), cores=cores)
+
+    def text(self, number: float | None = None) -> str:
+        """Return *number* (None: the threshold) with the threshold's unit, as ``5 Mpps``."""
+        return str(self.threshold if number is None else Value(float(f"{number:.4g}"), self.threshold.unit))
+
+    @property
+    def relation(self) -> str:
+        """``≥`` or ``≤``."""
+        return "≥" if self.at_least else "≤"
+
+    @property
+    def demand(self) -> str:
+        """The sentence without its traffic, load and time, as ``p99 ≤ 50 µs each way``."""
+        statistic = self.statistic.name if self.statistic else ""
+        return " ".join(filter(None, (statistic, self.relation, self.text(), self.scope.value)))
 
     def threshold_pps(self, link_bps: float) -> float:
         """A rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""

@@ -47,12 +47,9 @@ def quantities() -> Mapping[str, Quantity]:
     return {**{quantity.name: quantity for quantity in others}, **built_in_quantities()}
 
 
-def quantity_named(name: str) -> Quantity:
-    """Return the quantity of that name. Raises ConfigError if none is installed."""
-    found = built_in_quantities().get(name) or quantities().get(name)
-    if found is None:
-        raise ConfigError(f"there is no quantity '{name}'; installed: {', '.join(quantities())}")
-    return found
+def is_installed(quantity: str) -> bool:
+    """Return whether there is a quantity of that name."""
+    return quantity in built_in_quantities() or quantity in quantities()
 
 
 def _load(entry: EntryPoint) -> Quantity:

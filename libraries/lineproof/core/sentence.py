@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import Protocol
 
 from ..config import did_you_mean
 from ..errors import SentenceError
@@ -18,7 +19,6 @@ from ..visible import shortened
 from .latency import Statistic
 from .quantity import Quantity, Requirement, Scope, TrafficWords
 from .registry import built_in_quantities, quantities
-from .traffic.catalogue import Catalogue
 from .traffic.profiles import PAIRS, Profile
 from .units import RATE_UNITS, Unit, Value
 
@@ -63,6 +63,22 @@ _PREFIX_FACTOR = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "64b bidirectional ≥ 80% line rate in total")
 
 
+class TrafficNames(Protocol):
+    """The traffic words that sentences may have: a :class:`.traffic.catalogue.Catalogue`, or what a record says."""
+
+    def spelled(self, word: str) -> str | None:
+        """Return the traffic word that *word* means, None: none."""
+        ...
+
+    def profile(self, words: list[str]) -> Profile:
+        """Return the profile that *words* name. Raises SentenceError."""
+        ...
+
+    def words(self) -> list[str]:
+        """Return all traffic words, for messages."""
+        ...
+
+
 def _wordless() -> Quantity:
     """Return the quantity of a sentence that has no word for one."""
     return next(quantity for quantity in built_in_quantities().values() if not quantity.word)
@@ -73,10 +89,13 @@ def is_sentence(text: str) -> bool:
     return any(each in text for each in _COMPARISONS)
 
 
-def parse(sentence: str, catalogue: Catalogue) -> Requirement:
-    """The requirement of *sentence*. Raises SentenceError, which says what is wrong and what is expected."""
+def parse(sentence: str, catalogue: TrafficNames, otherwise: Quantity | None = None) -> Requirement:
+    """Return the requirement of *sentence*. Raises SentenceError, which says what is wrong and what is expected.
+
+    *otherwise*: the quantity where the sentence has no word for one; None: that of all such sentences.
+    """
     try:
-        return _parse_sentence(_one_line(sentence), catalogue)
+        return _parse_sentence(_one_line(sentence), catalogue, otherwise or _wordless())
     except SentenceError as error:
         raise SentenceError(f"'{shortened(sentence)}': {error}") from None
 
@@ -91,7 +110,7 @@ def _one_line(text: str) -> str:
     return found
 
 
-def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
+def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity) -> Requirement:
     parts = _COMPARISON.split(sentence)
     if len(parts) != 3 or not parts[0] or not parts[2]:
         wrong = _WRONG_COMPARISON.search(sentence)
@@ -99,7 +118,7 @@ def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
         raise SentenceError(f"{found}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
     left, pairs = _split_pairs(left)
-    words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue)
+    words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue, otherwise)
     if comma := _NUMBER_WITH_COMMA.search(right):
         without_comma = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
         raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{without_comma}'")
@@ -132,14 +151,14 @@ def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
     )
 
 
-def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
+def parse_traffic(words: str, catalogue: TrafficNames) -> TrafficWords:
     """The traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
     try:
         text = _one_line(words)
         if is_sentence(text):
             raise SentenceError(f"has a threshold; expected traffic alone, as '{_COMPARISON.split(text)[0]}'")
         left, pairs = _split_pairs(text)
-        named, asked, quantity, _ = _parse_left_side(left.split(), catalogue)
+        named, asked, quantity, _ = _parse_left_side(left.split(), catalogue, _wordless())
         if quantity.word:
             raise SentenceError(f"'{quantity.word}' belongs to a sentence; expected traffic and direction alone")
         return _traffic(text, catalogue.profile(named), asked, pairs)
@@ -174,13 +193,13 @@ def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) ->
 
 
 def _parse_left_side(
-    words: list[str], catalogue: Catalogue
+    words: list[str], catalogue: TrafficNames, otherwise: Quantity
 ) -> tuple[list[str], bool | None, Quantity, Statistic | None]:
     """Traffic words, whether bidirectional (None: not said), quantity and statistic before the comparison."""
     traffic: list[str] = []
     statistic: Statistic | None = None
     bidirectional: bool | None = None
-    quantity = _wordless()
+    quantity = otherwise
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -221,7 +240,7 @@ def _quantity(word: str, is_traffic: bool) -> Quantity | None:
     return next((item for kind in kinds for item in kind.values() if item.word == word), None)
 
 
-def _known_words(word: str, catalogue: Catalogue) -> str:
+def _known_words(word: str, catalogue: TrafficNames) -> str:
     """A suggestion for *word* alone, or else every word that is known."""
     words = [item.word for item in quantities().values() if item.word]
     known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(words)]
@@ -249,7 +268,7 @@ def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quant
     if unit.lower().split()[0] in ("at", "each", "in"):
         raise SentenceError(f"'{number}' has no unit; expected {', '.join(_unit_text(item) for item in known)}")
     value = _parse_unit(float(number), " ".join(unit.split()))
-    if value.unit is Unit.MICROSECONDS and Unit.SECONDS in known:
+    if value.unit is Unit.MICROSECONDS and value.unit not in known and Unit.SECONDS in known:
         value = Value(value.number / 1e6, Unit.SECONDS)
     if value.unit not in known:
         expected = ", ".join(_unit_text(item) for item in known)

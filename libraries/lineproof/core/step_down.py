@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean, median
 
+from .json_types import OpenEnd
 from .trial import Load, Outcome
 
 TAIL_SHARE = 0.25
@@ -80,7 +81,7 @@ class StepDown:
     before: CountSnapshot
     after: CountSnapshot
     samples: tuple[CountSnapshot, ...]
-    sent: tuple[float, float] = (0.0, math.inf)
+    sent: tuple[OpenEnd, OpenEnd] = (0.0, math.inf)
 
     def overload_loss_ratio(self, direction: int) -> float:
         """Loss ratio (0..1) of a direction in the first phase."""

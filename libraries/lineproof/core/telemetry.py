@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .causes import Cause
+from .json_types import NotKept
 from .neighbours import NeighbourEntry
 from .pause_names import Pauses
 
@@ -53,7 +54,7 @@ class Telemetry:
     interfaces: Mapping[str, InterfaceCounters]
     drops: Mapping[str, int] = field(default_factory=dict)
     runtime: tuple[NodeRuntime, ...] = ()
-    raw: Mapping[str, str] = field(default_factory=dict)
+    raw: NotKept[Mapping[str, str]] = field(default_factory=dict)
     since_clear: float = 0.0
     causes: tuple[Cause, ...] = ()
     neighbours: tuple[NeighbourEntry, ...] = ()

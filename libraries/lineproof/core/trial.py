@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from .bounds import Bounds
+from .json_types import Count, Figure, NamedEnum, NotKept, NotNegative, Positive
 from .latency import LatencyCount
 
 
@@ -18,7 +18,7 @@ from .latency import LatencyCount
 class Load:
     """An intended load: ``pps`` frames/s of **each** sending port (all streams of the profile together)."""
 
-    pps: float
+    pps: Positive
 
     def __post_init__(self) -> None:
         if not self.pps > 0:
@@ -36,16 +36,16 @@ class DirectionCount:
     (:mod:`.foreign`); as many lost frames may be hidden by them.
     """
 
-    tx_port: int
-    rx_port: int
-    intended: int
-    offered: int
-    forwarded: int
-    offered_bytes: int = 0
-    forwarded_bytes: int = 0
-    backlog: int | None = None
-    foreign: int = 0
-    changed: int = 0
+    tx_port: Count
+    rx_port: Count
+    intended: Count
+    offered: Count
+    forwarded: Count
+    offered_bytes: Count = 0
+    forwarded_bytes: Count = 0
+    backlog: Count | None = None
+    foreign: Count = 0
+    changed: Count = 0
 
     @property
     def received(self) -> int:
@@ -78,7 +78,7 @@ class DirectionCount:
         return self.lost / self.offered if self.offered else 0.0
 
 
-class Fault(Enum):
+class Fault(NamedEnum):
     """A thing that the testbed can do wrong in a trial, in words."""
 
     UNDER_OFFERED = "less than the load may have been sent"
@@ -146,9 +146,9 @@ class Problem:
 
     fault: Fault
     detail: str
-    frames: float | None = None
+    frames: NotNegative | None = None
     directions: tuple[tuple[int, int], ...] = ()
-    delay: float = 0.0
+    delay: NotNegative = 0.0
 
     def __str__(self) -> str:
         return f"{self.fault.value}: {self.detail}"
@@ -175,15 +175,15 @@ class Outcome:
     """
 
     load: Load
-    duration: float
-    elapsed: float
+    duration: NotNegative
+    elapsed: Figure
     started: float
     directions: tuple[DirectionCount, ...]
     problems: tuple[Problem, ...] = ()
-    readings: Mapping[str, float] = field(default_factory=dict)
+    readings: Mapping[str, Figure] = field(default_factory=dict)
     latency: tuple[LatencyCount, ...] = ()
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    frames: Mapping[int, tuple[bytes, ...]] = field(default_factory=dict)
+    frames: NotKept[Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
 
 
 Measure = Callable[[Load, float], Outcome]
@@ -242,7 +242,7 @@ class Trial:
     most, by the testbed's clock. ``problems`` widen the bounds. ``run``: the earlier run that it is of; "": this one.
     """
 
-    number: int
+    number: Count
     outcome: Outcome
     problems: tuple[Problem, ...]
     seconds: Bounds

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Annotated
+
+from pydantic import Field
+
+from .json_types import NotKept
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +110,12 @@ class UnderLoad:
     workers: tuple[WorkerLoad, ...] = ()
     queues: tuple[QueueLoad, ...] = ()
     cpus: tuple[CpuLoad, ...] = ()
-    raw: Mapping[str, str] = field(default_factory=dict)
+    raw: NotKept[Mapping[str, str]] = field(default_factory=dict)
     seconds: float | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     condition: Mapping[str, str] = field(default_factory=dict)
-    sampled: SampledStacks | None = None
+    sampled: Annotated[SampledStacks | None, Field(exclude=True)] = None
 
 
 @dataclass(frozen=True, slots=True)

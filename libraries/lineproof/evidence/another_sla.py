@@ -33,7 +33,7 @@ from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .rejudging import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch, judged
-from .run import RecordedRun, margin_numbers, read_run
+from .run import RecordedRun, read_run
 
 SAME_LOAD = 1e-4
 """Loads that differ by no more than this ratio are the same: `95% line rate` and its figure in Mpps."""
@@ -166,7 +166,7 @@ class _RecordedJudge:
 
     def _judged(self, requirement: Requirement, source: _Source) -> Verdict | str:
         """The verdict from *source* alone; text: why its trials give none."""
-        readings = () if source.is_search else [x for x in self._run.readings if x.requirement == source.record.number]
+        readings = () if source.is_search else self._run.readings_by_number.get(source.record.number, ())
         # what an earlier run showed was weighed for its own sentence
         same = requirement.sentence == source.record.sentence
         sentence = RecordedSentence.of(source.record, source.trials, readings, with_earlier=same)
@@ -201,18 +201,18 @@ class _RecordedJudge:
                 requirement = kept.requirement(record.sentence)
             except BREAKDOWN_ERRORS:  # it has no trials either
                 continue
-            trials = tuple(item for item in self._run.trials if item.requirement == record.number and item.trial.number)
+            trials = tuple(item for item in self._run.trials_by_number.get(record.number, ()) if item.trial.number)
             yield _Source(record, requirement, kept.load_for(requirement, record.link_bps), trials)
 
     def _of_margins(self, kept: Plan) -> Iterator[_Source]:
         """The loads of finished searches for margins. Other searches may have changed the router meanwhile."""
         records = {record.number: record for record in self._run.requirements}
-        for number, margin in margin_numbers(self._run.path):
+        for number, margin in self._run.margins.items():
             record = records.get(margin.requirement)
             if record is None or number in records or not margin.finished:
                 continue
             requirement = kept.requirement(record.sentence)
-            trials = [item for item in self._run.trials if item.requirement == number and item.trial.number]
+            trials = [item for item in self._run.trials_by_number.get(number, ()) if item.trial.number]
             for pps in dict.fromkeys(item.trial.outcome.load.pps for item in trials):
                 there = tuple(item for item in trials if item.trial.outcome.load.pps == pps)
                 again = any(_forwards(item.trial) for item in trials[trials.index(there[-1]) :])

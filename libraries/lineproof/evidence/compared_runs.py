@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from ..core.units import Unit
 from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
-from .records import MarginRecord
-from .run import RecordedRun, read_margins
+from .records import MarginRecord, RequirementRecord
+from .run import RecordedRun
 from .run_files import MANIFEST_FILE
 from .sentence_rows import SentenceRow, sentence_rows
 
@@ -106,7 +106,7 @@ class ComparedSentence:
         more = self.change.low is not None and self.change.low > allowed
         if not less and not more:
             return Proven.NOTHING_PROVEN
-        return Proven.WORSE if less is self.before.record.demand.at_least else Proven.BETTER
+        return Proven.WORSE if less is self.before.record.requirement.at_least else Proven.BETTER
 
     @property
     def differs(self) -> bool:
@@ -170,7 +170,7 @@ def compare_runs(pairs: Iterable[tuple[RecordedRun, RecordedRun]], rule: Compari
     """Each pair of reference and candidate. Holm's correction is over all pairs together. Raises ConfigError."""
     found = []
     for before, after in pairs:
-        rows = [sentence_rows(run, read_margins(run.path)) for run in (before, after)]
+        rows = [sentence_rows(run) for run in (before, after)]
         couples, only_before, only_after = _matched(*rows)
         reasons = list(why_not_comparable(before, after))
         if not couples:
@@ -223,7 +223,7 @@ def _identity(run: RecordedRun) -> Mapping[str, str]:
     """Return what must be the same. The router's own versions are what may differ: they are what is tried."""
     if (known := run.environment) is None:
         return {}
-    ports = {f"{port.get('driver')} at {port.get('speed_bps')} bit/s" for port in known.ports}
+    ports = {f"{port.driver} at {port.speed_bps} bit/s" for port in known.ports}
     card = known.extra.get("generator_card")
     generator = [known.versions.get("generator.server", "not known"), *sorted(ports)]
     generator += [str(card.get("card"))] if isinstance(card, Mapping) else []
@@ -293,7 +293,7 @@ def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: C
         return ComparedSentence(before, after, rule, None, why, None, comparable)
 
     old, new = before.record, after.record
-    if (old.demand, old.mean_size, old.link_bps) != (new.demand, new.mean_size, new.link_bps):
+    if _demanded(old) != _demanded(new):
         return not_compared("the same words demand something else: other traffic, threshold or link speed")
     if other := list(_other_terms(old.goal, old.goal_terms, new.goal, new.goal_terms)):
         return not_compared("; ".join(other))
@@ -321,6 +321,11 @@ def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: C
     return ComparedSentence(before, after, rule, None, "", test, comparable)
 
 
+def _demanded(record: RequirementRecord) -> tuple[object, ...]:
+    """Return the demand in numbers, however it was written."""
+    return replace(record.requirement, sentence=""), record.load_pps, record.link_bps
+
+
 def _compared_margins(
     before: SentenceRow,
     after: SentenceRow,
@@ -343,8 +348,9 @@ def _compared_margins(
 
 def _scale(test: Comparison, row: SentenceRow) -> float | None:
     """Return what a change is a ratio of where the reference's mean is no measure: a share of next to nothing."""
-    if row.record.demand.unit == Unit.PERCENT.value or not test.reference.mean:
-        return row.record.demand.number
+    threshold = row.record.requirement.threshold
+    if threshold.unit is Unit.PERCENT or not test.reference.mean:
+        return threshold.number
     return None
 
 

@@ -73,7 +73,7 @@ def comparison_data(row: ComparedSentence) -> dict[Column, Cell]:
     ends = {"low": change.low, "high": change.high, "estimate": change.estimate}
     return data_cells(
         {
-            "unit": row.after.record.demand.unit,
+            "unit": row.after.record.requirement.threshold.unit.value,
             "state": row.state.value,
             "proven": proven_text(row),
             "by": None if row.change is None else "margin" if row.by_margin else "sample",
@@ -174,7 +174,7 @@ def ministat_text(compared: Sequence[ComparedRuns], confidence: float) -> str:
     for pair in compared:
         for row in pair.sentences:
             old, new = ([value for value in each.sample if math.isfinite(value)] for each in (row.before, row.after))
-            lines += ["", f"{row.after.record.sentence} [{row.before.record.demand.unit}]"]
+            lines += ["", f"{row.after.record.sentence} [{row.before.record.requirement.threshold.unit.value}]"]
             if len(old) < 2 or len(new) < 2:
                 lines.append(f"{len(old)} and {len(new)} figures, too few for ministat")
                 continue
@@ -189,11 +189,11 @@ def _hundred(ratio: float | None) -> float | None:
 
 def figure_text(side: SentenceRow) -> str:
     """Return what was measured of a sentence."""
-    if side.search is not None and side.record.demand.measures.threshold_is_load:
+    if side.search is not None and side.record.requirement.quantity.threshold_is_load:
         return str(side.search)
     if side.measured is None:
         return "nothing measured"
-    return side.record.demand.text(side.measured.estimate)
+    return side.record.requirement.text(side.measured.estimate)
 
 
 def _percent(ratio: float) -> str:
@@ -213,7 +213,7 @@ def _between(found: CandidateChange) -> str:
 
 def _range(side: SentenceRow, row: ComparedSentence) -> Range | None:
     if row.by_margin and side.search is not None:
-        scale = side.record.demand.number
+        scale = side.record.requirement.threshold.number
         return Range(side.search.low * scale, None, None if side.search.high is None else side.search.high * scale)
     sample = [value for value in side.sample if math.isfinite(value)]
     if not sample:
@@ -223,7 +223,7 @@ def _range(side: SentenceRow, row: ComparedSentence) -> Range | None:
 
 
 def _ends(found: Range, row: ComparedSentence) -> str:
-    text = row.after.record.demand.text
+    text = row.after.record.requirement.text
     if found.high is None:
         return f"from {text(found.low)} on"
     if found.middle is None:

@@ -17,7 +17,7 @@ from .compared_runs import (
     not_finished,
     pair_runs,
 )
-from .run import RecordedRun, read_margins
+from .run import RecordedRun
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 
 
@@ -113,7 +113,7 @@ def _unjudged(run: RecordedRun) -> list[str]:
 
 
 def _alone(run: RecordedRun) -> list[GatedSentence]:
-    rows = sentence_rows(run, read_margins(run.path))
+    rows = sentence_rows(run)
     return [GatedSentence(run, row, *_verdict(row)) for row in rows]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
+from pydantic import TypeAdapter
 
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profile_schema import TrexFile
@@ -24,7 +25,6 @@ from ..files import read_file
 from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
-from .json_fields import read_fields
 from .records import EnvironmentRecord
 from .run_files import INPUTS
 
@@ -146,7 +146,7 @@ class KeptPrograms:
         content = read_file(file)
         try:
             data = parse_json(content)
-            return read_trex_profile(data["answer"], read_fields(ProfileSource, {**data, "path": path}))
+            return read_trex_profile(data["answer"], TypeAdapter(ProfileSource).validate_python({**data, "path": path}))
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"is not what a profile answered: {error}", file) from None
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..json_text import parse_json
 from .chain import breaks
-from .records import FILE, why_unfit
+from .records import FileRecord
 from .run_files import (
     CHAINED,
     ENVIRONMENT_FILE,
@@ -179,12 +179,10 @@ def _read_journal(lines: Sequence[bytes]) -> _Journal:
     sizes: dict[str, int] = {}
     last, before = "", None
     for line in lines:
-        data = parse_json(line, own=True)
-        if why := why_unfit(data, FILE):
-            raise ValueError(why)
-        last = data["name"]
+        record = FileRecord.from_json(line)
+        last = record.name
         before = sums.get(last)
-        sums[last], sizes[last] = data["content_sha256"], data["bytes"]
+        sums[last], sizes[last] = record.content_sha256, record.bytes
     return _Journal(sums, sizes, last, before)
 
 

@@ -14,10 +14,10 @@ from itertools import accumulate
 
 from ..core.bounds import Bounds
 from ..core.latency import LOST as LOST_PROBE
-from ..core.quantity import Promise
+from ..core.quantity import Promise, Requirement
 from ..core.step_down import StepDown
 from ..core.trial import Trial
-from ..core.units import Unit
+from ..core.units import RATE_UNITS, Unit
 from ..methods.ramp import RampResult
 from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import ScalingResult
@@ -26,13 +26,13 @@ from ..units import counted, l1_bits, line_rate_pps, si
 from . import chart
 from .chart import SIGNS, Axis, Bar, BarGroup, Curve, LimitLine, Panel, Part, linear, scaled
 from .rates import DirectionRow, TrafficFigures, direction_rows, is_set_aside, percent, trial_name
-from .records import Demand, RequirementRecord
+from .records import RequirementRecord
 from .sentence_rows import SentenceRow
 
 
-def plot_name(demand: Demand) -> str:
+def plot_name(requirement: Requirement) -> str:
     """Return what the picture of a sentence shows."""
-    quantity = demand.measures
+    quantity = requirement.quantity
     if quantity.chart == "rates":
         return "Offered and forwarded rate"
     if quantity.chart == "histogram":
@@ -53,11 +53,12 @@ def sentence_plot(
 
     *step_downs*: the counts of trials whose load changed, by their number.
     """
-    demand, promise = record.demand, record.promise
-    limit = LimitLine(demand.number, f"{demand.relation} {demand.text()}", demand.at_least)
+    demanded, promise = record.requirement, record.promise
+    limit = LimitLine(demanded.threshold.number, f"{demanded.relation} {demanded.text()}", demanded.at_least)
     quantity, judged = promise.quantity, [trial for trial in trials if trial.number]
     if quantity.chart == "rates" or not judged:
-        rate = None if demand.pps is None else limit._replace(value=demand.pps)
+        is_rate = demanded.threshold.unit in RATE_UNITS
+        rate = limit._replace(value=demanded.threshold_pps(record.link_bps)) if is_rate else None
         return _rates(promise, rate, trials, traffic, link_bps, title, simulated)
     known = [trial for trial in judged if not is_set_aside(trial)]
     aside = len(judged) - len(known)
@@ -207,7 +208,7 @@ def _recovery(
 
 def sheet_plot(row: SentenceRow, number: int) -> str:
     """Return a small picture of what each trial measured beside the promise: of a load that is carried, the loss."""
-    record, demand, promise = row.record, row.record.demand, row.record.promise
+    record, demanded, promise = row.record, row.record.requirement, row.record.promise
     quantity, is_lossy = promise.quantity, promise.quantity.threshold_is_load
     losses = [100 * loss for loss in row.losses]
     figures = dict(zip(row.figures, losses, strict=True)) if is_lossy else row.figures
@@ -217,7 +218,7 @@ def sheet_plot(row: SentenceRow, number: int) -> str:
     columns = [(str(at), {series: Bounds(known[one], known[one])} if one in known else None) for at, one in places]
     # the name of most quantities is longer than the axis
     name, unit = (quantity.title, "%") if promise.unit is Unit.PERCENT else ("", promise.unit.value)
-    limit = LimitLine(demand.number, f"promised {demand}", demand.at_least)
+    limit = LimitLine(demanded.threshold.number, f"promised {demanded.demand}", demanded.at_least)
     if is_lossy:
         name, unit, most = "frames lost", "%", promise.limit.value
         limit = LimitLine(100 * most, f"a trial may lose {percent(most)}", at_least=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.deciding import KEEPS
@@ -18,7 +18,6 @@ from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
 from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
-from ..core.units import RATE_UNITS
 from ..core.verdict import Verdict
 from ..files import read_file
 from ..generators.base import GeneratorPort
@@ -26,41 +25,29 @@ from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
-from ..units import Rate
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
-from .json_fields import field_data, finite, problems_data
 from .records import (
-    BEGINS_AT_1,
     FILE_ENDING,
     INTERRUPTED,
-    KNOWN_AFTERWARDS,
-    OWN_PART,
     SIMULATED_BECAUSE,
-    TRIES,
     UNJUDGED,
-    Demand,
     EnvironmentRecord,
+    KnownAfterwards,
     MarginRecord,
-    RateFigures,
     ReadingRecord,
     RequirementRecord,
     TrialRecord,
+    UnderLoadRecord,
     dumps,
 )
 from .run import RunFolder
 from .run_files import RECORDS
 from .started_as import StartedAs
-from .under_load_record import WHY, under_load_data, why_data
-
-ROUTER_FACTS = "router_facts"
-"""Key of the router's facts in the environment record's extra data."""
 
 ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
-"""Keys of its configuration, and of the fingerprint of its host key, there; "": the router ends with the run."""
-
-GENERATOR_HOST = "generator_host"
-"""Key of the facts of the generator's machine there, as they were before anything was started on it."""
+"""Keys of the router's configuration, and of the fingerprint of its host key ("": the router ends with the run), in the
+environment record's extra data."""
 
 ABOUT = "about"
 """Key of a test's ``documentation`` and ``tags`` in the requirement record's extra data."""
@@ -126,15 +113,13 @@ class Recorder:
             extra["calibration"] = dict(calibration)
         if card is not None:
             extra["generator_card"] = dict(card)
-        if facts is not None:
-            extra[ROUTER_FACTS] = field_data(facts)
-        if host is not None:
-            extra[GENERATOR_HOST] = field_data(host)
         self.environment = replace(
             self.environment,
             versions=dict(versions),
             extra=extra,
-            ports=tuple(_port_data(port) for port in ports),
+            ports=tuple(ports),
+            router_facts=facts,
+            generator_host=host,
             interfaces={str(port): name for port, name in (interfaces or {}).items()},
         )
         self.folder.write_environment(self.environment)
@@ -247,8 +232,8 @@ class Recorder:
         graph = under_load_flame_graph(found, f"The router {name}: {requirement.sentence}", simulated)
         kept = self.keep_file(f"{name} flame graph.svg", graph) if graph else None
         file = kept.relative_to(self.folder.path).as_posix() if kept else ""
-        data = under_load_data(found, run, simulated, self._number, requirement.sentence, file)
-        self.keep_file(f"{name}.json", dumps(data))
+        record = UnderLoadRecord(run, simulated, self._number, requirement.sentence, found, file)
+        self.keep_file(f"{name}.json", dumps(record.to_json()))
         for command, text in found.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
         if kept and found.sampled:
@@ -287,15 +272,10 @@ class Recorder:
 
         *tolerance*: of its trials; *reconnection*: what was done to the testbed before, in words.
         """
-        requirement, promise, odds = verdict.requirement, verdict.promise, verdict.evidence
+        requirement, promise = verdict.requirement, verdict.promise
         if promise is None:
             raise ValueError(f"the verdict on '{requirement.sentence}' does not say what was promised")
         self._keep_traffic(requirement.profile)
-        size, link = requirement.profile.mean_size, verdict.link_bps
-        pps, own = verdict.figures.get("forwarded_pps"), field_data(promise.own, without=("words", "remedy"))
-        threshold = str(requirement.threshold)
-        if requirement.threshold.unit in RATE_UNITS:
-            threshold = str(Rate(requirement.threshold_pps(link), size, link))
         record = RequirementRecord(
             run=self.folder.run_id,
             simulated=self.environment.simulated,
@@ -306,46 +286,46 @@ class Recorder:
             message=verdict.message,
             goal=verdict.goal.goal,
             goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),
+            quantity=requirement.quantity.name,
             profile=requirement.profile.name,
-            mean_size=size,
-            link_bps=link,
-            threshold=threshold,
-            measured=None if pps is None else RateFigures.of(Rate(pps, size, link)),
+            mean_size=requirement.profile.mean_size,
+            link_bps=verdict.link_bps,
+            load_pps=promise.load_pps,
+            cores=requirement.cores,
             trials=tuple(self._trials),
             started=self._started,
             ended=time.time(),
-            demand=Demand.of(requirement, promise),
+            tolerance=tolerance,
+            own_part=promise.own,
+            evidence=verdict.evidence,
+            known_afterwards=self._known_afterwards(verdict.trials),
+            other_tries=verdict.tries,
+            begins_at_1=verdict.begins_at_1,
+            runs=verdict.runs,
+            ledgers=verdict.ledgers,
+            why=None if verdict.ruling is Ruling.PASS else verdict.why,
+            deviations=verdict.deviations,
+            breakdown=verdict.breakdown,
             extra={
                 "figures": dict(verdict.figures),
                 "time": self.seconds,
                 **({ABOUT: dict(self._about)} if self._about else {}),
                 "router_drops": dict(verdict.router_drops or {}),
-                **({} if odds is None else {"evidence": {"odds": odds[0], "needed": odds[1]}}),
-                OWN_PART: {name: finite(value) if isinstance(value, float) else value for name, value in own.items()},
-                "ledger": [ledger.to_json() for ledger in verdict.ledgers],
-                **self._evidence_of(verdict),
-                **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
                 **({"recovery": reconnection} if reconnection else {}),
                 **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
                 "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
             },
-            tolerance=asdict(tolerance),
-            deviations=verdict.deviations,
-            breakdown=verdict.breakdown,
         )
         self.folder.add(record)
         return record
 
-    def _evidence_of(self, verdict: Verdict) -> dict[str, object]:
-        """Return what the evidence rests on beside the trials as they were kept."""
+    def _known_afterwards(self, trials: Sequence[Trial]) -> tuple[KnownAfterwards, ...]:
+        """Return the problems of *trials* that are not in their records."""
         afterwards: dict[tuple[Problem, ...], list[int]] = {}
-        for trial in verdict.trials:
+        for trial in trials:
             if problems := trial.problems[self._trials.get(trial.number, 0) :]:
                 afterwards.setdefault(problems, []).append(trial.number)
-        known = [{"trials": numbers, "problems": problems_data(item)} for item, numbers in afterwards.items()]
-        tries = [asdict(item) for item in verdict.tries]
-        extra = {KNOWN_AFTERWARDS: known, TRIES: tries, BEGINS_AT_1: verdict.begins_at_1, "runs": verdict.runs}
-        return {key: value for key, value in extra.items() if value}
+        return tuple(KnownAfterwards(tuple(numbers), problems) for problems, numbers in afterwards.items())
 
     def carry(self, record: TrialRecord) -> None:
         """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""
@@ -378,7 +358,3 @@ def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
 def _passed(trial: Trial, evidence: str) -> bool:
     """Return whether a trial certainly keeps the limit; of one that was not judged, whether nothing was lost."""
     return evidence == KEEPS if evidence else trial.is_clean and trial.lost == 0 and trial.offered > 0
-
-
-def _port_data(port: GeneratorPort) -> dict[str, object]:
-    return {**field_data(port), "measures": None if port.measures is None else sorted(port.measures)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, cast
@@ -25,7 +25,6 @@ from ..core.telemetry import Telemetry
 from ..core.trial import Fault, Measure, Outcome, Problem, Tolerance, Trial, read_trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
-from ..generators.base import GeneratorPort
 from ..generators.site import GeneratorEndpoint
 from ..routers.base import Router, Side
 from ..session.afterwards import Bookkeeper
@@ -41,12 +40,8 @@ from ..testbed.facts import NO_ROUTER, TestbedFacts
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from .inputs import read_kept_plan
-from .json_fields import read_problems
-from .recorder import ROUTER_FACTS
 from .records import (
-    BEGINS_AT_1,
     INTERRUPTED,
-    KNOWN_AFTERWARDS,
     EnvironmentRecord,
     ReadingRecord,
     RequirementRecord,
@@ -54,7 +49,6 @@ from .records import (
 )
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
-from .under_load_record import WHY, recorded_facts, recorded_load
 
 ROUNDED = 1 - 1e-9
 """Ratio to which two loads, or times, are the same."""
@@ -164,11 +158,9 @@ class RecordedWatch(RouterWatch):
 
     def read_last(self) -> Telemetry:
         """The reading after the trials, with the neighbours; the last one if the verdict is reached sooner now."""
-        known = self._sentence.record.extra.get(KNOWN_AFTERWARDS, ())
+        known = self._sentence.record.known_afterwards
         # a restart that was noticed where nothing was read for the verdict
-        self.restarts += any(
-            problem.fault is Fault.ROUTER for part in known for problem in read_problems(part["problems"])
-        )
+        self.restarts += any(problem.fault is Fault.ROUTER for part in known for problem in part.problems)
         return self._sentence.reading(last_will_do=True)
 
 
@@ -211,7 +203,7 @@ class RecordedGenerator(GeneratorConnection):
 
     def know_card(self) -> None:
         """Find the card of the recorded ports."""
-        ports = tuple(_port(data) for data in self.environment.ports)
+        ports = self.environment.ports
         if ports:
             choice, link_bps = choose_card(self.plan.cards, ports, self.plan.card), self.testbed.facts.link_bps
             self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
@@ -232,10 +224,8 @@ class RecordedSession(Session):
 
     @property
     def tolerance(self) -> Tolerance:
-        """Return those that were in force; of keys that are new since then, the testbed's."""
-        known = {item.name for item in fields(Tolerance)}
-        then = {name: value for name, value in self.sentence.record.tolerance.items() if name in known}
-        return replace(super().tolerance, **then)
+        """Return those that were in force."""
+        return self.sentence.record.tolerance
 
 
 class RecordedJudge(Judge):
@@ -265,17 +255,6 @@ def _facts(environment: EnvironmentRecord, record: RequirementRecord) -> Testbed
         label="recorded",
         clock_speed=environment.clock_speed,
         simulated=record.simulated,
-    )
-
-
-def _port(data: object) -> GeneratorPort:
-    found = dict(cast(dict[str, object], data))
-    measures = cast(list[str] | None, found.pop("measures", None))
-    cores = cast(list[int], found.pop("cores", []))
-    return replace(
-        GeneratorPort(**found),  # type: ignore[arg-type]  # a record's own fields
-        measures=None if measures is None else frozenset(measures),
-        cores=tuple(cores),
     )
 
 
@@ -348,17 +327,15 @@ def rejudge(folder: Path) -> RejudgedRun:
 def _rejudged(
     plan: Plan, run: RecordedRun, environment: EnvironmentRecord, record: RequirementRecord
 ) -> RejudgedSentence:
-    trials = [item for item in run.trials if item.requirement == record.number and item.trial.number]
-    readings = [item for item in run.readings if item.requirement == record.number]
+    trials = [item for item in run.trials_by_number.get(record.number, ()) if item.trial.number]
+    readings = run.readings_by_number.get(record.number, ())
     problems = tuple(contradictions([item.trial for item in trials], record))
     sentence = RecordedSentence.of(record, trials, readings)
     try:
         verdict = judged(RecordedSession(plan, environment, sentence), plan.requirement(record.sentence))
-        if WHY in record.extra:
-            # a record without it was written before there were explanations, or was never explained
-            facts = recorded_facts(environment.extra.get(ROUTER_FACTS))
-            verdict = explained(verdict, facts, recorded_load(record.extra))
-        verdict = replace(verdict, tries=record.tries[:-1], begins_at_1=str(record.extra.get(BEGINS_AT_1, "")))
+        if record.why is not None:
+            verdict = explained(verdict, environment.router_facts, record.why.load)
+        verdict = replace(verdict, tries=record.other_tries, begins_at_1=record.begins_at_1)
         message = verdict.message
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         words = str(error) if isinstance(error, RecordMismatch) else in_words(error)
@@ -383,7 +360,7 @@ def judged(session: RecordedSession, requirement: Requirement) -> Verdict:
     sentence = session.sentence
     # a soak that was ended early has fewer trials than it asks for
     is_whole = (
-        sentence.record.verdict != Ruling.INCONCLUSIVE.value or len(sentence.trials) >= sentence.record.demand.soak
+        sentence.record.verdict != Ruling.INCONCLUSIVE.value or len(sentence.trials) >= sentence.record.promise.soak
     )
     judge = RecordedJudge(session, sentence.on_trial, wait=lambda seconds: None, whole_soak=is_whole)
     if sentence.record.breakdown is not None and not sentence.readings:  # before the judge was asked

@@ -20,16 +20,9 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..files import read_file
 from ..json_text import parse_json
 from ..session.plan import Plan
-from .json_fields import read_problems
-from .recorder import HOST_KEY, ROUTER_CONFIGURATION, ROUTER_FACTS
-from .records import (
-    KNOWN_AFTERWARDS,
-    EnvironmentRecord,
-    RequirementRecord,
-    TrialRecord,
-    dumps,
-)
-from .run import RecordedRun, parsed_record, read_run
+from .recorder import HOST_KEY, ROUTER_CONFIGURATION
+from .records import EnvironmentRecord, RequirementRecord, TrialRecord, dumps
+from .run import RecordedRun, read_run
 from .run_files import ENVIRONMENT_FILE, REQUIREMENTS, TRIALS
 
 FINGERPRINTS = "fingerprints"
@@ -75,10 +68,7 @@ class EarlierRun:
         if run.environment is None:
             raise ConfigError("has no environment.json, so nobody can go on with it", run.path)
         self.path, self.environment = run.path, run.environment
-        try:
-            self._left = list(_sentences(run, run.environment.run))
-        except (LookupError, TypeError, ValueError) as error:
-            raise ConfigError(f"has problems that cannot be read: {error}", run.path / REQUIREMENTS) from None
+        self._left = list(_sentences(run, run.environment.run))
 
     @classmethod
     def find(cls, results: Path, run_id: str, suite: str) -> EarlierRun:
@@ -86,10 +76,10 @@ class EarlierRun:
 
         Raises ConfigError naming the last runs if there is no such run, and what was altered in it if anything was.
         """
-        known = {path.parent: _suite(path) for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}"))}
+        known = [path.parent for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}"))]
         runs = [folder for folder in known if folder.name == run_id or folder.name.startswith(f"{run_id}-")]
         if not runs or not run_id:
-            last = ", ".join(folder.name for folder in list(known)[-5:])
+            last = ", ".join(folder.name for folder in known[-5:])
             raise ConfigError(
                 f"there is no run '{run_id}' to resume; the last runs are {last or 'none'}; give the folder of results"
                 " that it was started with (-d, or -v RESULTS:)",
@@ -97,7 +87,7 @@ class EarlierRun:
             )
         for folder in runs:
             # the other suites' folders are no concern of this one
-            if known[folder] == suite:
+            if _suite(folder / ENVIRONMENT_FILE) == suite:
                 return cls(read_run(folder))
         raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
 
@@ -112,10 +102,8 @@ class EarlierRun:
 
 def _sentences(run: RecordedRun, run_id: str) -> Iterator[tuple[tuple[str, str], list[TrialRecord]]]:
     """Yield test and sentence with its trials, as they are weighed: with all that was known of them in the end."""
-    measured: dict[int, list[TrialRecord]] = {record.number: [] for record in run.requirements}
-    for item in run.trials:
-        measured.setdefault(item.requirement, []).append(item)
     records = {record.number: record for record in run.requirements}
+    measured = {**dict.fromkeys(records, ()), **run.trials_by_number}
     for number, of_sentence in sorted(measured.items()):
         # what was not judged is a warm-up, or of a search
         record, trials = records.get(number), [item for item in of_sentence if item.evidence]
@@ -129,10 +117,8 @@ def _sentences(run: RecordedRun, run_id: str) -> Iterator[tuple[tuple[str, str],
 
 
 def _weighed(item: TrialRecord, record: RequirementRecord | None, run_id: str) -> TrialRecord:
-    trial, known = item.trial, record.extra.get(KNOWN_AFTERWARDS, ()) if record else ()
-    problems = [
-        problem for part in known if trial.number in part["trials"] for problem in read_problems(part["problems"])
-    ]
+    trial, known = item.trial, record.known_afterwards if record else ()
+    problems = [problem for part in known if trial.number in part.trials for problem in part.problems]
     if not trial.run and (record is None or record.breakdown is not None):
         problems = [UNREAD]
     return replace(item, trial=replace(trial, run=trial.run or run_id, problems=(*trial.problems, *problems)))
@@ -154,9 +140,9 @@ def _identity(record: EnvironmentRecord) -> dict[str, Any]:
     data = parse_json(dumps(record.to_json()).encode(), own=True)  # both as they are read
     extra = data["extra"]
     known = {name: data[name] for name in ("platform", "software", "testbed", "clock_speed", "simulated")}
-    parts = {"goal": "goal", HOST_KEY: "", FINGERPRINTS: "", ROUTER_CONFIGURATION: "router's", ROUTER_FACTS: "router's"}
-    for key, of in (*parts.items(), ("versions", "")):
-        value = data["versions"] if key == "versions" else extra.get(key, {})
+    parts = {"goal": "goal", HOST_KEY: "", FINGERPRINTS: "", ROUTER_CONFIGURATION: "router's"}
+    for key, of in (*parts.items(), ("router_facts", "router's"), ("versions", "")):
+        value = extra.get(key, {}) if key in parts else data[key] or {}
         values = value if isinstance(value, dict) else {key: value}
         known |= {
             (name if name == of else f"{of} {name}".strip()): item
@@ -179,15 +165,15 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
     gone_on_with: set[tuple[str, str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
         try:
-            then = parsed_record(EnvironmentRecord, path.read_bytes())
+            then = EnvironmentRecord.from_json(path.read_bytes())
             if then.run == now.run or _router(then) != _router(now):
                 continue
             lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
-            records = [parsed_record(RequirementRecord, line) for line in lines]
+            records = [RequirementRecord.from_json(line) for line in lines]
             tries += ((record.sentence, record.tries[-1]) for record in records)
             tries += _ended_in(path.parent, then.run, {record.number for record in records})
             for record in records:
-                gone_on_with |= {(run, record.sentence) for run in record.extra.get("runs", ())}
+                gone_on_with |= {(run, record.sentence) for run in record.runs}
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
     by_sentence: dict[str, list[Try]] = {}
@@ -200,9 +186,9 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
 def _ended_in(folder: Path, run: str, judged: set[int]) -> Iterator[tuple[str, Try]]:
     """Yield the sentence that *run* was ended in, as a try. *judged*: the numbers of those that have a verdict."""
     lines = (folder / TRIALS).read_bytes().split(b"\n")[:-1]  # a crash may have cut off the last one
-    last = parse_json(lines[-1], own=True) if lines else {}
-    if last.get("evidence") and last["requirement"] not in judged:
-        yield last["sentence"], Try(run, ENDED_EARLY, float(last["started"]), 1.0)
+    last = TrialRecord.from_json(lines[-1]) if lines else None
+    if last is not None and last.evidence and last.requirement not in judged:
+        yield last.sentence, Try(run, ENDED_EARLY, last.trial.outcome.started, 1.0)
 
 
 def _router(record: EnvironmentRecord) -> tuple[object, ...]:

@@ -14,28 +14,25 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..config import read_yaml
-from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words, system_words
+from ..core.registry import is_installed
+from ..errors import ConfigError, TestbedError, system_words
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
-from ..json_text import parse_json
 from ..simulation.habits import simulation_signs
 from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, sums_content
 from .records import (
-    FILE,
     FILE_ENDING,
-    MANIFEST,
-    MEASUREMENT,
-    READING,
-    REQUIREMENT,
     SIMULATED_BECAUSE,
-    TRIAL,
     EnvironmentRecord,
+    FileRecord,
+    Manifest,
     MarginRecord,
     MeasurementRecord,
     ReadingRecord,
@@ -43,7 +40,6 @@ from .records import (
     RequirementRecord,
     TrialRecord,
     json_bytes,
-    why_unfit,
 )
 from .run_files import (
     CHAINED,
@@ -68,8 +64,14 @@ from .started_as import elsewhere
 
 R = TypeVar("R", bound=Record)
 
-LINES = {TRIALS: TRIAL, READINGS: READING, REQUIREMENTS: REQUIREMENT, FILES: FILE, MEASUREMENTS: MEASUREMENT}
-"""File of records -> their schema."""
+LINES: Mapping[str, type[Record]] = {
+    TRIALS: TrialRecord,
+    READINGS: ReadingRecord,
+    REQUIREMENTS: RequirementRecord,
+    FILES: FileRecord,
+    MEASUREMENTS: MeasurementRecord,
+}
+"""File of records -> their kind."""
 
 
 def new_run_id(now: datetime) -> str:
@@ -141,7 +143,7 @@ class RunFolder:
 
     def add(self, record: Record) -> None:
         """Append *record* to the file of its kind. Raises TestbedError if it cannot be written."""
-        self._append(next(file for file, schema in LINES.items() if schema == record.schema), record.to_json())
+        self._append(next(file for file, kind in LINES.items() if type(record) is kind), record.to_json())
 
     def add_input(self, name: str, content: bytes) -> None:
         """Keep a file that defines the run, as ``inputs/NAME``; *name* may have folders. Raises TestbedError."""
@@ -196,7 +198,7 @@ class RunFolder:
         if environment is not None:
             self.write_environment(environment)
         listed = {name: sha256_of(self.path / name) for name in summed_files(self.path)}
-        data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": listed}
+        data = Manifest(self.run_id, "sha256", listed).to_json()
         content = json_bytes(json.dumps(data, indent=2, ensure_ascii=False))
         write_beside(partial(manifest), manifest, content, self._instead)
         digest = hashlib.sha256(content).hexdigest()
@@ -226,10 +228,10 @@ class RunFolder:
     def _replace(self, name: str, text: str | bytes) -> None:
         path, content = self.path / name, json_bytes(text) if isinstance(text, str) else text
         fresh, before = partial(path), self._after_interrupt(FILES)
-        sums = {"bytes": len(content), "content_sha256": hashlib.sha256(content).hexdigest()}
+        record = FileRecord(self.run_id, name, len(content), hashlib.sha256(content).hexdigest())
         try:
             write_beside(fresh, path, content, self._instead)
-            self._append(FILES, {"schema": FILE, "run": self.run_id, "name": name, **sums})
+            self.add(record)
             put_in_place(fresh, path, self._instead)
         except BaseException:  # an interrupt, too: the list of files and the folder must agree
             if self._after_interrupt(FILES) != before and fresh.exists():
@@ -238,9 +240,12 @@ class RunFolder:
             raise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedRun:
-    """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words."""
+    """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
+
+    ``margins``: the searches for margins, by the number of their own trials. ``measurements``: None: it is no study's.
+    """
 
     path: Path
     trials: tuple[TrialRecord, ...]
@@ -248,6 +253,25 @@ class RecordedRun:
     environment: EnvironmentRecord | None
     notes: tuple[str, ...] = ()
     readings: tuple[ReadingRecord, ...] = ()
+    margins: Mapping[int, MarginRecord] = field(default_factory=dict)
+    measurements: tuple[MeasurementRecord, ...] | None = None
+
+    @property
+    def measured(self) -> tuple[MeasurementRecord, ...]:
+        """The measurements of a study. Raises ConfigError if it is no run of one."""
+        if self.measurements is None:
+            raise ConfigError("is no run of a study: it has no measurements.jsonl", self.path)
+        return self.measurements
+
+    @cached_property
+    def trials_by_number(self) -> Mapping[int, Sequence[TrialRecord]]:
+        """The trials of each sentence or traffic, warm-ups too, by its number."""
+        return _by_number(self.trials)
+
+    @cached_property
+    def readings_by_number(self) -> Mapping[int, Sequence[ReadingRecord]]:
+        """The readings of the router of each sentence, by its number."""
+        return _by_number(self.readings)
 
     @property
     def simulated(self) -> bool:
@@ -260,6 +284,16 @@ class RecordedRun:
             or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
             or any(map(_is_simulated, self.path.glob(f"{INPUTS}/*/testbeds/*.yaml")))
         )
+
+
+N = TypeVar("N", TrialRecord, ReadingRecord)
+
+
+def _by_number(records: Sequence[N]) -> dict[int, list[N]]:
+    found: dict[int, list[N]] = {}
+    for record in records:
+        found.setdefault(record.requirement, []).append(record)
+    return found
 
 
 def _is_simulated(testbed: Path) -> bool:
@@ -290,56 +324,39 @@ def recorded_run(found: Integrity) -> RecordedRun:
     path = folder / ENVIRONMENT_FILE
     if path.exists():
         try:
-            environment = parsed_record(EnvironmentRecord, read_file(path))
+            environment = EnvironmentRecord.from_json(read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
         notes = (*notes, f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
-    return RecordedRun(folder, trials, requirements, environment, notes, readings)
+    notes += tuple(
+        f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"
+        for record in requirements
+        if not is_installed(record.quantity)
+    )
+    measurements = None
+    if (folder / MEASUREMENTS).is_file():
+        measurements = _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord)
+    margins = dict(_margins(folder))
+    return RecordedRun(folder, trials, requirements, environment, notes, readings, margins, measurements)
 
 
-def read_margins(folder: Path) -> tuple[MarginRecord, ...]:
-    """The searches for margins of the run in *folder*, which :func:`read_run` has read. Raises ConfigError."""
-    return tuple(margin for _, margin in margin_numbers(folder))
-
-
-def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
-    """Each of :func:`read_margins`, and the number of its search's trials. Raises ConfigError."""
+def _margins(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
     for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
         try:
-            yield int(path.name.partition("-")[0]), parsed_record(MarginRecord, read_file(path))
+            yield int(path.name.partition("-")[0]), MarginRecord.from_json(read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
-
-
-def read_measurements(folder: Path) -> tuple[MeasurementRecord, ...]:
-    """The measurements of the study whose run is in *folder*, closed or not. Raises ConfigError as :func:`read_run`."""
-    found = check_integrity(folder)
-    found.refuse_altered()
-    if not (folder / MEASUREMENTS).is_file():
-        raise ConfigError("is no run of a study: it has no measurements.jsonl", folder)
-    return _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord)
 
 
 def _records(path: Path, lines: Sequence[bytes], kind: type[R]) -> tuple[R, ...]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(parsed_record(kind, line))
+            found.append(kind.from_json(line))
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
-
-
-def parsed_record(kind: type[R], text: bytes) -> R:
-    """The record of *kind* in *text*. Raises ValueError, whatever is wrong with it."""
-    data = parse_json(text, own=True)
-    if why := why_unfit(data, kind.schema):
-        raise ValueError(why)
-    try:
-        return kind.from_json(data)
-    except BREAKDOWN_ERRORS as error:
-        raise ValueError(in_words(error)) from error
 
 
 def _slug(name: str) -> str:

@@ -25,7 +25,7 @@ IntervalOf = Callable[[Sequence[float], float], Interval]
 class SentenceRow:
     """A sentence with its verdict.
 
-    ``sample``: what each trial that counts measured, in ``record.demand.unit``; trials of which any number of frames
+    ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none.
     ``figures``: of each trial that counts, by its place in the run's trials; None: it says nothing of the quantity.
@@ -55,7 +55,7 @@ class SentenceRow:
     @property
     def is_carried(self) -> bool:
         """Return whether the threshold was offered and carried, which does not say how much more would be."""
-        return self.record.verdict == "PASS" and self.record.demand.measures.threshold_is_load
+        return self.record.verdict == "PASS" and self.record.requirement.quantity.threshold_is_load
 
     @cached_property
     def measured(self) -> Interval | None:
@@ -76,25 +76,24 @@ class SentenceRow:
 
         Below 0 it is not kept. None where nobody looked: a throughput that passed says only that it is kept.
         """
-        demand = self.record.demand
         if self.search is not None:
             return self.search.low - 1, None if self.search.high is None else self.search.high - 1
-        if self.measured is None or self.is_carried or not demand.number:
+        demanded = self.record.requirement
+        threshold = demanded.threshold.number
+        if self.measured is None or self.is_carried or not threshold:
             return None
         found = self.measured
         ends = (found.estimate, found.estimate) if found.low is None or found.high is None else (found.low, found.high)
-        low, high = (end / demand.number - 1 if demand.at_least else 1 - end / demand.number for end in ends)
+        low, high = (end / threshold - 1 if demanded.at_least else 1 - end / threshold for end in ends)
         return min(low, high), max(low, high)
 
 
-def sentence_rows(
-    run: RecordedRun, margins: Sequence[MarginRecord] = (), method: IntervalOf = interval
-) -> tuple[SentenceRow, ...]:
-    """The rows of *run*, in the order of its sentences. *margins*: its searches (:func:`.run.read_margins`)."""
+def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[SentenceRow, ...]:
+    """Return the rows of *run*, in the order of its sentences."""
     trials: dict[int, list[tuple[int, TrialRecord]]] = {}
     for place, record in enumerate(run.trials):
         trials.setdefault(record.requirement, []).append((place, record))
-    searches = {item.requirement: item for item in margins}
+    searches = {item.requirement: item for item in run.margins.values()}
     return tuple(
         sentence_row(record, trials.get(record.number, []), searches.get(record.number), method)
         for record in run.requirements
@@ -108,10 +107,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     """
     judged = {(record.test, record.sentence): record.number for record in run.requirements}
     numbers, environment = {record.number for record in run.requirements}, run.environment
-    begun: dict[int, list[TrialRecord]] = {}
-    for item in run.trials:
-        if item.requirement not in numbers:
-            begun.setdefault(item.requirement, []).append(item)
+    begun = {number: records for number, records in run.trials_by_number.items() if number not in numbers}
     ended = environment is not None and environment.ended is not None
     found: dict[tuple[str, str], int] = {}
     for number, records in begun.items():
@@ -133,7 +129,7 @@ def sentence_row(
     method: IntervalOf = interval,
 ) -> SentenceRow:
     """The row of *record*. *trials*: its own, with their places in the run's trials."""
-    promise, in_total = record.promise, record.demand.in_total
+    promise, in_total = record.promise, record.requirement.in_total
     judged = {place: item.trial for place, item in trials if item.trial.number}
     counted = {place: trial for place, trial in judged.items() if not is_set_aside(trial)}
     figures = {place: measured(promise, trial) for place, trial in counted.items()}

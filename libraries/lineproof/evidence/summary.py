@@ -16,17 +16,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..core.goal import Goal
+from ..core.registry import is_installed
 from ..files import read_file
 from ..units import counted
 from .rates import percent
-from .recorder import ROUTER_FACTS
-from .records import CHARACTERISATION, UNJUDGED, VERDICTS, EnvironmentRecord
-from .run import RecordedRun, read_margins, read_measurements, read_run
+from .records import UNJUDGED, VERDICTS, CharacterisationRecord, EnvironmentRecord, MeasurementRecord
+from .run import RecordedRun, read_run
 from .run_files import CHARACTERISATION as RESULTS
 from .run_files import STUDY_FORMS
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .started_as import StartedAs
-from .under_load_record import recorded_facts
 
 NOTHING = "–"
 NOT_READ = "not read"
@@ -120,10 +119,10 @@ def summarise(folder: Path) -> RunSummary:
 
 
 def summary_of(run: RecordedRun) -> RunSummary:
-    """The summary of *run*. Raises ConfigError for a margin that is no record."""
-    folder, environment, rows = run.path, run.environment, sentence_rows(run, read_margins(run.path))
+    """Return the summary of *run*."""
+    folder, environment, rows = run.path, run.environment, sentence_rows(run)
     suite = str(environment.extra.get("suite", "")) if environment else ""
-    study = _study(folder) if environment and environment.extra.get(STUDY) else None
+    study = None if run.measurements is None else _study(folder, run.measurements)
     # the trials of a study are of its measurements, and have no verdicts
     incomplete = _incomplete(environment, {} if study else unfinished_sentences(run))
     unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
@@ -141,12 +140,12 @@ def _characterised(folder: Path) -> Iterator[str]:
         except ValueError:
             # who asks for its contents, as verify, is told of it
             continue
-        if isinstance(data, dict) and data.get("schema") == CHARACTERISATION:
+        if isinstance(data, dict) and data.get("schema") == CharacterisationRecord.schema:
             yield str(data["method"])
 
 
-def _study(folder: Path) -> StudySummary:
-    records, tables = read_measurements(folder), folder / STUDY_FORMS[0]
+def _study(folder: Path, records: Sequence[MeasurementRecord]) -> StudySummary:
+    tables = folder / STUDY_FORMS[0]
     text = read_file(tables).decode(errors="replace") if tables.is_file() else ""
     text = text or f"Its tables: lineproof study report {folder.name}\n"
     return StudySummary(len(records), sum(record.value is None for record in records), text)
@@ -156,7 +155,7 @@ def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
     if environment is None:
         return {}
     extra, versions = environment.extra, environment.versions
-    facts = recorded_facts(extra.get(ROUTER_FACTS))
+    facts = environment.router_facts
     described = str(extra.get(DESCRIPTION) or "")
     version = versions.get("router.version") or (facts.version if facts else None)
     return {
@@ -189,20 +188,20 @@ def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple
 
 def measured_text(row: SentenceRow) -> str:
     """Return what was measured of the sentence, in its unit: ``95% line rate, 0 % lost``."""
-    demand, endless = row.record.demand, sum(not math.isfinite(value) for value in row.sample)
+    demanded, endless = row.record.requirement, sum(not math.isfinite(value) for value in row.sample)
     if endless:
         return f"beyond any limit in {endless} of {counted(len(row.sample), 'trial')}"
     if row.measured is None:
-        return NOTHING
-    words = demand.text(row.measured.estimate)
-    if demand.measures.threshold_is_load and row.lost is not None:
+        return NOTHING if is_installed(row.record.quantity) else f"{row.record.quantity} is not installed"
+    words = demanded.text(row.measured.estimate)
+    if demanded.quantity.threshold_is_load and row.lost is not None:
         words += f", {percent(row.lost)} lost"
     return words
 
 
 def interval_text(row: SentenceRow) -> str:
     """The interval of :func:`measured_text`."""
-    found, text = row.measured, row.record.demand.text
+    found, text = row.measured, row.record.requirement.text
     if found is None or not all(map(math.isfinite, row.sample)):
         return NOTHING
     if found.low is None or found.high is None:

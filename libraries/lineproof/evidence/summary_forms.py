@@ -65,7 +65,7 @@ def _parts(run: RunSummary) -> list[Part]:
 
 def _row(run: RunSummary, row: SentenceRow) -> dict[Column, Cell]:
     """Return what people read, then figures as numbers in the sentence's unit, without SI prefix."""
-    record, demand, margin = row.record, row.record.demand, row.margin or (None, None)
+    record, demanded, margin = row.record, row.record.requirement, row.margin or (None, None)
     measured = row.measured if row.sample else None
     people = {
         Column("test", left=True, only="page"): Cell(record.test),
@@ -76,12 +76,12 @@ def _row(run: RunSummary, row: SentenceRow) -> dict[Column, Cell]:
         Column("verdict", left=True): verdict_cell(record.verdict),
     }
     data = {
-        "quantity": demand.quantity,
-        "statistic": demand.statistic,
-        "relation": demand.relation,
-        "promised": demand.number,
-        "unit": demand.unit,
-        "scope": demand.scope,
+        "quantity": record.quantity,
+        "statistic": demanded.statistic and demanded.statistic.name,
+        "relation": demanded.relation,
+        "promised": demanded.threshold.number,
+        "unit": demanded.threshold.unit.value,
+        "scope": demanded.scope.value,
         "measured": measured and measured.estimate,
         "low": measured and measured.low,
         "high": measured and measured.high,

@@ -13,9 +13,16 @@ from pathlib import Path
 
 from ..errors import TestbedError
 from ..files import write_whole
-from ..json_text import parse_json
+from ..json_text import JsonError
 from .integrity import CHANGED, LARGEST_MANIFEST, MISSING, Alteration, Integrity, changed_words, check_integrity
-from .records import CHARACTERISATION, ENVIRONMENT, MANIFEST, MARGIN, UNDER_LOAD, why_unfit
+from .records import (
+    CharacterisationRecord,
+    EnvironmentRecord,
+    Manifest,
+    MarginRecord,
+    Record,
+    UnderLoadRecord,
+)
 from .run import LINES
 from .run_files import CHARACTERISATION as CHARACTERISATION_FOLDER
 from .run_files import (
@@ -84,29 +91,29 @@ def schema_problems(found: Integrity) -> Iterator[Alteration]:
         for number, line in enumerate(() if name in altered else found.lines[name], 1):
             if words := _problem(line, kind):
                 yield Alteration(name, words, number)
-    single = {ENVIRONMENT_FILE: ENVIRONMENT, MANIFEST_FILE: MANIFEST}
+    # figures for other programs are in the folder of results too
+    results: tuple[type[Record], ...] = (UnderLoadRecord, MarginRecord, CharacterisationRecord)
+    single: dict[str, tuple[type[Record], ...]] = {ENVIRONMENT_FILE: (EnvironmentRecord,), MANIFEST_FILE: (Manifest,)}
     for path in sorted((found.path / CHARACTERISATION_FOLDER).glob("*.json")):
-        single[f"{CHARACTERISATION_FOLDER}/{path.name}"] = CHARACTERISATION
-    for name, kind in single.items():
+        single[f"{CHARACTERISATION_FOLDER}/{path.name}"] = results
+    for name, kinds in single.items():
         path = found.path / name
         if name not in altered and path.is_file():
             content = path.read_bytes()
-            if kind == CHARACTERISATION:
-                kind = next((other for other in (UNDER_LOAD, MARGIN) if other.encode() in content), kind)
-            # figures for other programs are in that folder too
-            if (kind != CHARACTERISATION or CHARACTERISATION.encode() in content) and (
-                words := _problem(content, kind)
-            ):
+            named = [each for each in kinds if len(kinds) == 1 or each.schema.encode() in content]
+            if named and (words := _problem(content, named[0])):
                 yield Alteration(name, words)
 
 
-def _problem(text: bytes, kind: str) -> str:
-    """Why *text* is no record of *kind*; empty if it is one."""
+def _problem(text: bytes, kind: type[Record]) -> str:
+    """Return why *text* is no record of *kind*; empty if it is one."""
     try:
-        words = why_unfit(parse_json(text, own=True), kind)
-    except ValueError as error:
+        kind.from_json(text)
+    except JsonError as error:
         return f"is no record: {error}"
-    return words and f"does not fit the schema {kind}: {words}"
+    except ValueError as error:
+        return f"does not fit the schema {kind.schema}: {error}"
+    return ""
 
 
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..core.foreign import Heard
+from ..core.json_types import Names
 from ..core.live_traffic import LiveTraffic
 from ..core.step_down import StepDown
 from ..core.traffic.profiles import Profile
@@ -46,7 +47,7 @@ class GeneratorPort:
     pci: str = ""
     description: str = ""
     destination: str = ""
-    measures: frozenset[str] | None = None
+    measures: Names | None = None
     numa: int | None = None
     cores: tuple[int, ...] = ()
     flow_control: str | None = None

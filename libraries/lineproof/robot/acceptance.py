@@ -289,7 +289,7 @@ class AcceptanceKeywords(Component):
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             show_document("Trials", trials_document(*shown))
-            name = plot_name(record.demand)
+            name = plot_name(requirement)
             _show_plot(name, lambda: sentence_plot(record, *shown, step_downs=recorder.step_downs))
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"

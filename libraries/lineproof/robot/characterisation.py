@@ -26,7 +26,7 @@ from ..errors import Inconclusive, TestbedError
 from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document, as_page
 from ..evidence.loadtest import loadtest_json
-from ..evidence.records import CHARACTERISATION, MarginRecord
+from ..evidence.records import CharacterisationRecord, MarginRecord
 from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
@@ -405,22 +405,21 @@ class CharacterisationWork:
         self.recorder.keep_file(name, text, self._first or None)
 
     def _record(self, result: Any, findings: str) -> str:
-        data = {
-            "schema": CHARACTERISATION,
-            "run": self.recorder.folder.run_id,
-            "simulated": self.session.simulated,
-            "number": self._first,
-            "last": self.recorder.number,
-            "test": self._test,
-            "method": self.method,
-            "sentence": self.words,
-            "findings": findings,
-            "link_bps": self.session.link_bps,
-            "started": self._started,
-            "ended": time.time(),
-            "result": json_data(result),
-        }
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        record = CharacterisationRecord(
+            run=self.recorder.folder.run_id,
+            simulated=self.session.simulated,
+            number=self._first,
+            last=self.recorder.number,
+            test=self._test,
+            method=self.method,
+            sentence=self.words,
+            findings=findings,
+            link_bps=self.session.link_bps,
+            started=self._started,
+            ended=time.time(),
+            result=json_data(result),
+        )
+        return json.dumps(record.to_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

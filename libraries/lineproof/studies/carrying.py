@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from ..evidence.environment import code_identity, host_facts
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord, MeasurementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS
-from ..evidence.run import read_measurements, read_run
+from ..evidence.run import read_run
 from ..evidence.summary import STUDY
 from ..units import counted
 from .history import BLOCKS, GAPS_REPEATED, JUDGED, judged_changes, study_of_run
@@ -40,7 +40,7 @@ class Carried:
     run_id: str
     folder: Path
     records: Mapping[Step, MeasurementRecord]
-    trials: tuple[TrialRecord, ...]
+    trials: Mapping[int, Sequence[TrialRecord]]
     environment: EnvironmentRecord
     gaps: Mapping[Step, str]
     """Its measurements without a value, and why: of those that are no more than what is not here, none."""
@@ -87,7 +87,7 @@ class Carried:
             raise TestbedError(
                 f"run '{environment.run}' is {of}, and cannot go on as '{prepared.study.study}'; expected a run of that"
             )
-        found = read_measurements(folder)
+        found = run.measured
         plan, host = prepared.plan, host_facts()
         goal = environment.extra.get("goal")
         differences = [
@@ -108,7 +108,7 @@ class Carried:
             )
         wanted = {step_of(record): record for record in found if record.value is not None}
         gaps = {step_of(record): record.reason for record in found if record.value is None and not record.excused}
-        return cls(environment.run, folder, wanted, run.trials, environment, gaps, study_of_run(folder))
+        return cls(environment.run, folder, wanted, run.trials_by_number, environment, gaps, study_of_run(folder))
 
     def copy_to(self, recorder: Recorder) -> str:
         """Copy everything into *recorder*'s run; returns how much it was, in words."""
@@ -116,9 +116,8 @@ class Carried:
         folder.copy_missing(self.folder)
         for record in self.records.values():
             number = folder.next_requirement() if record.requirement else 0
-            for trial in self.trials:
-                if trial.requirement == record.requirement:
-                    folder.add(replace(trial, run=folder.run_id, requirement=number))
+            for trial in self.trials.get(record.requirement, ()):
+                folder.add(replace(trial, run=folder.run_id, requirement=number))
             origin = record.carried_from or self.run_id
             folder.add(replace(record, run=folder.run_id, requirement=number, carried_from=origin))
         return counted(len(self.records), "measurement")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.records import MeasurementRecord
-from ..evidence.run import read_measurements, read_run
+from ..evidence.run import read_run
 from ..evidence.run_files import INPUTS
 from ..units import counted
 from .results import StudyResults, results_of
@@ -101,8 +101,8 @@ def repeats_of_run(folder: Path) -> int | None:
 
 def read_results(folder: Path) -> StudyResults:
     """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
-    records = read_measurements(folder)
-    environment = read_run(folder).environment
+    run = read_run(folder)
+    records, environment = run.measured, run.environment
     study = study_of_run(folder)
     if environment is not None and isinstance(repeats := environment.extra.get("repeats"), int):
         study = study.model_copy(update={"repeats": repeats})

@@ -209,13 +209,15 @@ def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> Non
     run = RunFolder.create(tmp_path, "run-1")
     (record,) = trial_records("run-1", [5e6], 0.0, False)
     run.add(record)
-    run._append("trials.jsonl", {**record.to_json(), "directions": [{"tx_port": "zero"}]})
+    data = record.to_json()
+    (counts,) = data["trial"]["outcome"]["directions"]
+    run._append("trials.jsonl", {**data, "trial": "zero"})
     run.close()
     with pytest.raises(ConfigError, match=r"trials\.jsonl:2"):
         stored_run_in(run.path)
     other = RunFolder.create(tmp_path, "run-2")
-    huge = {**record.to_json()["directions"][0], "offered": 2**70}
-    other._append("trials.jsonl", {**record.to_json(), "run": "run-2", "directions": [huge]})
+    counts["offered"] = 2**70
+    other._append("trials.jsonl", {**data, "run": "run-2"})
     other.close()
     with pytest.raises(ConfigError, match=r"trials\.jsonl:1"):
         stored_run_in(other.path)

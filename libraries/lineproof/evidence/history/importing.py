@@ -19,7 +19,7 @@ from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
 from ...stats.intervals import Interval, mean_interval
 from ..integrity import Integrity, check_integrity
 from ..records import TrialRecord
-from ..run import RecordedRun, read_margins, recorded_run
+from ..run import RecordedRun, recorded_run
 from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, REQUIREMENTS, TRIALS
 from ..sentence_rows import SentenceRow, sentence_rows
 from .address import StoreAddress
@@ -116,7 +116,7 @@ def import_all(
 def stored_run(found: Integrity) -> StoredRun:
     """The run that was *found*, closed or not. Raises ConfigError naming what was altered since, or is wrong."""
     folder, run = found.path, recorded_run(found)
-    rows = sentence_rows(run, read_margins(folder), _interval)
+    rows = sentence_rows(run, _interval)
     figures = {place: figure for row in rows for place, figure in row.figures.items()}
     return StoredRun(
         _run_row(found, run),
@@ -164,21 +164,22 @@ def _sum_of_records(found: Integrity) -> str:
 
 
 def _sentence_row(row: SentenceRow) -> dict[str, Any]:
-    record, demand, measured = row.record, row.record.demand, row.measured
+    record, demanded, measured = row.record, row.record.requirement, row.measured
+    named = demanded.named_load(record.link_bps)
     margin = row.margin or (None, None)
     return columns(
         number=record.number,
         test=record.test,
         sentence=record.sentence,
         goal=record.goal,
-        quantity=demand.quantity,
-        traffic=demand.traffic,
-        statistic=demand.statistic,
-        at_least=demand.at_least,
-        threshold=demand.number,
-        unit=demand.unit,
-        scope=demand.scope,
-        load_pps=demand.load_pps,
+        quantity=record.quantity,
+        traffic=demanded.traffic,
+        statistic=demanded.statistic and demanded.statistic.name,
+        at_least=demanded.at_least,
+        threshold=demanded.threshold.number,
+        unit=demanded.threshold.unit.value,
+        scope=demanded.scope.value,
+        load_pps=named and named.pps,
         verdict=record.verdict,
         measured=measured and measured.estimate,
         low=measured and measured.low,

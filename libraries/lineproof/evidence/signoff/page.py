@@ -18,13 +18,11 @@ from ...files import read_file
 from ...system.installed import remedy
 from ...units import counted, si
 from ..pictures import sheet_plot
-from ..recorder import ROUTER_FACTS
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..sentence_rows import SentenceRow
 from ..summary import NOT_READ, confidence_words, interval_text, margin_text, measured_text
 from ..tables import known_rows
-from ..under_load_record import recorded_facts
 from .html_parts import BLANK, FONTS, STYLE, facts_table, moment, or_blank, picture, table, text, text_or_none
 from .sheet import KEPT, Party, Sheet
 from .testbed_drawing import testbed_drawing
@@ -233,7 +231,7 @@ def _words(sheet: Sheet) -> Iterator[str]:
 def _versions(sheet: Sheet) -> Iterator[str]:
     environment = sheet.environment
     yield "<h2>Appendix C: router, programs, sums</h2>"
-    if (facts := recorded_facts(environment.extra.get(ROUTER_FACTS))) is not None:
+    if (facts := environment.router_facts) is not None:
         yield f"<h3>The router, as it reports itself</h3>{facts_table(known_rows(facts))}"
     yield f"<h3>Versions, as each reports it</h3>{facts_table(sorted(environment.versions.items()))}"
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
@@ -456,13 +454,13 @@ def _waivers(sheet: Sheet) -> Iterator[str]:
 
 def in_plain_words(record: RequirementRecord) -> str:
     """Return what the sentence of *record* promises."""
-    demand = record.demand
-    least = "at least" if demand.at_least else "at most"
-    figure = f"{least} {demand.text()}{f' {demand.scope}' if demand.scope else ''}"
+    demanded = record.requirement
+    least, scope = "at least" if demanded.at_least else "at most", demanded.scope.value
+    figure = f"{least} {demanded.text()}{f' {scope}' if scope else ''}"
     load = "offered as much as the generator can send"
-    if demand.load_pps:
-        load = f"offered {si(demand.load_pps, 'pps')} at each port"
-    return demand.measures.plain(record.promise, figure, load)
+    if named := demanded.named_load(record.link_bps):
+        load = f"offered {si(named.pps, 'pps')} at each port"
+    return demanded.quantity.plain(record.promise, figure, load)
 
 
 _WORDS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from ...generators.base import GeneratorPort
 from ..svg import SvgPicture, fitted
 from .sheet import Sheet
 
@@ -16,7 +17,8 @@ _WIDE, _BOX, _ROW = 900.0, 270.0, 58.0
 def testbed_drawing(sheet: Sheet) -> str:
     """Generator and router, each port with its cable, and the computer that drives both."""
     environment, told = sheet.environment, sheet.about
-    ports = environment.ports or tuple({"index": int(port)} for port in environment.interfaces if port.isdecimal())
+    unread = (GeneratorPort(int(port), "", 0.0, False, "") for port in environment.interfaces if port.isdecimal())
+    ports = environment.ports or tuple(unread)
     heads = _box_lines(sheet)
     head = 26 + 15 * max(map(len, heads))
     height = head + _ROW * max(1, len(ports)) + 8
@@ -29,15 +31,15 @@ def testbed_drawing(sheet: Sheet) -> str:
             picture.text(x + 10, 44 + 15 * number, words, 11.5, INK)
     for number, port in enumerate(ports):
         at = head + 26 + _ROW * number
-        index = str(port.get("index", number))
+        index = str(port.index)
         picture.line((_BOX + 6, at), (right, at), INK, 2.4)
         for x in (_BOX + 6, right):
             picture.rectangle(x - 6, at - 6, 12, 12, INK)
-        speed = f"{port['speed_bps'] / 1e9:g} Gbit/s" if isinstance(port.get("speed_bps"), int | float) else ""
+        speed = f"{port.speed_bps / 1e9:g} Gbit/s" if port.speed_bps else ""
         picture.text(_WIDE / 2, at - 7, speed, 12, INK, anchor="middle")
         cable = fitted(told.testbed.cables.get(index, "cable: ______________________"), 330, 11.5)
         picture.text(_WIDE / 2, at + 17, cable, 11.5, INK, anchor="middle")
-        facts = ", ".join(str(port[key]) for key in ("driver", "mac") if port.get(key))
+        facts = ", ".join(filter(None, (port.driver, port.mac)))
         picture.text(_BOX - 8, at - 1, f"port {index}", 13, INK, anchor="end", bold=True)
         picture.text(_BOX - 8, at + 14, fitted(facts, _BOX - 20, 10.5), 10.5, INK, anchor="end")
         interface = fitted(environment.interfaces.get(index, "?"), _BOX - 30, 13)

@@ -1,0 +1,79 @@
+"""A recorded sentence, parsed again: its record has the text, and of its traffic the name and the mean size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ..core.bounds import UNKNOWN, Bounds
+from ..core.quantity import Promise, Quantity, Reason, Requirement
+from ..core.registry import is_installed, quantities
+from ..core.rule import Ruling
+from ..core.sentence import parse
+from ..core.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from ..core.trial import Trial
+from ..core.units import Unit
+from ..errors import SentenceError
+
+
+@dataclass(frozen=True)
+class _SentProfile(Profile):
+    recorded_size: float = 64.0
+
+    @cached_property
+    def mean_size(self) -> float:
+        """As recorded."""
+        return self.recorded_size
+
+
+_ADDRESS = AddressRange("16.0.0.1", "16.0.0.1")
+
+
+@dataclass(frozen=True)
+class _SentTraffic:
+    """Knows the traffic that was sent, and takes each word for one of it that is no quantity's."""
+
+    name: str
+    mean_size: float
+
+    def spelled(self, word: str) -> str | None:
+        is_quantity = word.lower() in {item.word for item in quantities().values()}
+        return None if is_quantity and word not in self.name.split() else word
+
+    def profile(self, words: list[str]) -> Profile:
+        return _SentProfile(self.name, (FrameClass(64),), Flows(_ADDRESS, _ADDRESS), recorded_size=self.mean_size)
+
+    def words(self) -> list[str]:
+        return [self.name]
+
+
+class _NotInstalled(Quantity):
+    """Stands for a quantity of another distribution: it knows no figure of its trials."""
+
+    word = ""
+    units = tuple(Unit)
+    doubts = ()
+
+    def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
+        return tuple(UNKNOWN for _ in trials[0].outcome.directions)
+
+    def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
+        return Reason(f"quantity '{self.name}' is not installed")
+
+
+@lru_cache(maxsize=1000)
+def recorded_requirement(sentence: str, quantity: str, profile: str, mean_size: float, cores: int) -> Requirement:
+    """Return *sentence*, parsed. Raises SentenceError.
+
+    *quantity*: its name. One that is not installed has no figures; *profile*, *mean_size*: of its traffic; *cores*: of
+    the router.
+    """
+    otherwise = None
+    if not is_installed(quantity):
+        at_least = "≥" in sentence or ">=" in sentence
+        otherwise = type("NotInstalled", (_NotInstalled,), {"name": quantity, "at_least": at_least})()
+    found = parse(sentence, _SentTraffic(profile, mean_size), otherwise)
+    if found.quantity.name != quantity:
+        raise SentenceError(f"'{sentence}' is of quantity '{found.quantity.name}'; its record says '{quantity}'")
+    return found.on_cores(cores)

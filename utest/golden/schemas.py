@@ -1,0 +1,12 @@
+"""The published JSON Schemas of a run's records, as they are made from the records' types."""
+
+from __future__ import annotations
+
+import json
+
+from lineproof.evidence.records import KINDS, schema
+
+
+def texts() -> dict[str, str]:
+    """Return each schema by file name."""
+    return {f"{kind.__name__}.json": json.dumps(schema(kind), indent=1) + "\n" for kind in KINDS}
