@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import os
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -19,7 +19,7 @@ from ..errors import LineproofError, in_words
 from ..files import write_whole
 from ..visible import one_line as _line
 from ..visible import visible
-from .run_files import PAGE, REQUIREMENTS, SUMMARIES, partial
+from .run_files import PAGE, REQUIREMENTS, partial
 from .summary import (
     ExecutionSummary,
     RunSummary,
@@ -161,12 +161,6 @@ def _csv_rows(summary: ExecutionSummary) -> Iterator[list[object]]:
             yield [run.folder.name, run.suite, *empty, run.simulated, "; ".join(run.incomplete)]
 
 
-FORMS: Mapping[str, Callable[[ExecutionSummary], str]] = dict(
-    zip(SUMMARIES, (text, html, comma_separated, markdown), strict=True)
-)
-"""By the file's name in the run's folder."""
-
-
 def _heads(run: RunSummary) -> list[str]:
     return ["promised", "measured", confidence_words(run.rows), "margin", "verdict"]
 
@@ -226,10 +220,9 @@ def execution_summary(execution: Path, known: Mapping[Path, RunSummary]) -> Exec
     return ExecutionSummary(tuple(runs), tuple(unread), next_command(runs), page)
 
 
-def write_forms(folder: Path, summary: ExecutionSummary) -> None:
-    """Write every form into *folder*. Raises TestbedError."""
-    for name, form in FORMS.items():
-        write_whole(folder / name, form(summary), fresh=partial(folder / name))
+def write_page(folder: Path, summary: ExecutionSummary) -> None:
+    """Write the page into *folder*. Raises TestbedError."""
+    write_whole(folder / PAGE, html(summary), fresh=partial(folder / PAGE))
 
 
 @contextlib.contextmanager
