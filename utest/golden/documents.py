@@ -135,7 +135,6 @@ def _of_suites() -> Iterator[tuple[str, str]]:
         yield f"log-{name}.txt", _log_tables(run)
     for form in ("html", "csv", "markdown"):
         yield f"summary-{form}.txt", _printed("summary", mixed, "--format", form)
-    yield "characterisation.txt", "\n".join(map(_file, sorted((searched / "characterisation").glob("*.html"))))
     yield "compare.txt", _printed("compare", mixed, worse)
     yield "compare-markdown.txt", _printed("compare", mixed, worse, "--markdown")
     yield "compare-none.txt", _printed("compare", passed, worse)
