@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Sequence
@@ -199,7 +198,7 @@ def sentence_row(
             run.add(replace(trial_record(), sentence=sentence, trial=each))
         run.add(requirement_record(sentence=sentence, verdict=verdict))
         if margin:
-            run.add_result(2, "margin.json", json.dumps(SEARCH.to_json()))
+            run.add(replace(SEARCH, number=2))
     (found,) = sentence_rows(read_run(run.path))
     return found
 
@@ -289,8 +288,8 @@ def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
 
 def test_a_damaged_margin_is_named(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, RUN) as run:
-        run.add_result(2, "margin.json", json.dumps(SEARCH.to_json() | {"low": "much"}))
-    with pytest.raises(ConfigError, match=r"002-margin.json.*: low: Input should be a valid number"):
+        run._append("results.jsonl", SEARCH.to_json() | {"low": "much"})
+    with pytest.raises(ConfigError, match=r"results\.jsonl:1: is no record: low: Input should be a valid number"):
         read_run(run.path)
 
 

@@ -108,7 +108,7 @@ def a_gate(words: str) -> Document:
 
 
 def a_verification(words: str) -> Document:
-    found = Integrity(Path("run"), (), (words,), {}, 1, None)
+    found = Integrity(Path("run"), (), (words,), {}, {}, None)
     return verified([VerifiedRun(found, (Alteration(words, words, 3),), Signed(words, words, False))])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_every_mapping_is_one_picture(stacks: dict[str, int], words: str) -> Non
     assert all(left >= 10 and left + width <= 1191 and width >= 0 for left, _, width in boxes.values())
 
 
-def test_a_run_keeps_the_picture_its_stacks_and_the_link(tmp_path: Path) -> None:
+def test_a_run_keeps_the_stacks_of_a_flame_graph(tmp_path: Path) -> None:
     run = "20260101T000000Z-abcdef"
     recorder = Recorder(tmp_path, run, EnvironmentRecord(run, True, "simulated", "netgate6100", "vpp", 50.0, 0.0))
     requirement = cast(Requirement, SimpleNamespace(sentence="64b ≥ 3 Mpps"))
@@ -139,12 +140,8 @@ def test_a_run_keeps_the_picture_its_stacks_and_the_link(tmp_path: Path) -> None
     assert recorder.keep_under_load("under load that passed", requirement, replace(FOUND, sampled=None)) == ""
     recorder.folder.close()
     folder = recorder.folder.path
-    files = sorted((folder / "characterisation").glob("*.json"))
-    records = [UnderLoadRecord.from_json(path.read_bytes()) for path in files]
-    assert [record.flame_graph for record in records] == ["", "characterisation/000-under-load-flame-graph.svg"]
+    records = [UnderLoadRecord.from_json(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
     assert all(record.report == replace(FOUND, raw={}, sampled=None) for record in records)
-    assert (folder / records[1].flame_graph).read_text() == graph and "SIMULATED" in graph
-    folded = (folder / "telemetry" / "000-under-load-folded-stacks.txt").read_text()
-    assert folded == "main;a 50\nmain;a;b 30\nmain;c 20\n"
-    assert records[1].flame_graph in (folder / "files.jsonl").read_text()
+    first, *_ = (json.loads(line) for line in (folder / "telemetry.jsonl").read_text().splitlines())
+    assert first["texts"]["folded stacks"] == "main;a 50\nmain;a;b 30\nmain;c 20\n" and "SIMULATED" in graph
     assert not check_integrity(folder).altered

@@ -9,21 +9,20 @@ from typing import Any
 import pytest
 
 from lineproof.commands.main import main
+from lineproof.commands.summary import FORMATS
 from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
 from lineproof.evidence.document import as_text
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
-from lineproof.evidence.run_files import SUMMARIES
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import ExecutionSummary, margin_text, measured_text, summarise
 from lineproof.evidence.summary_forms import (
-    FORMS,
     execution_summary,
     next_command,
     summary,
-    write_forms,
+    write_page,
 )
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import ROOT
@@ -63,7 +62,7 @@ def test_a_killed_run_is_shown_up_to_its_last_finished_sentence(tmp_path: Path) 
     run = left(tmp_path, killed=True)
     found = summarise(run)
     assert found.incomplete == ("incomplete: run did not end", "unfinished: 2 trials of 'imix ≥ 1 Mpps', no verdict")
-    for form in FORMS.values():
+    for form in FORMATS.values():
         shown = form(summary(ExecutionSummary((found,))))
         assert SENTENCE in shown and "incomplete: run did not end" in shown and "2 trials of" in shown
 
@@ -86,17 +85,16 @@ def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: P
     assert bool(summarise(run.path).incomplete) is not judged_again
 
 
-def test_the_command_gives_a_killed_run_the_forms_that_it_lacks(tmp_path: Path, capsys: Any) -> None:
+def test_the_command_gives_a_killed_run_the_page_that_it_lacks(tmp_path: Path, capsys: Any) -> None:
     run = left(tmp_path, killed=True)
     assert main(["summary", str(run)]) == 0
     shown = capsys.readouterr().out
     assert f"Next: robot -v RESUME:{RUN}" in shown
-    assert (run / "summary.txt").read_text() == shown
-    assert {path.name for path in run.glob("summary.*")} == set(SUMMARIES)
+    assert f"RESUME:{RUN}" in (run / "summary.html").read_text()
     assert main(["verify", str(run)]) == 0
-    (run / "summary.txt").write_text("mine")
+    (run / "summary.html").write_text("mine")
     assert main(["summary", str(run)]) == 0
-    assert (run / "summary.txt").read_text() == "mine"
+    assert (run / "summary.html").read_text() == "mine"
 
 
 def test_the_command_takes_a_folder_of_results_for_its_newest_execution(tmp_path: Path, capsys: Any) -> None:
@@ -111,8 +109,8 @@ def test_the_command_takes_a_folder_of_results_for_its_newest_execution(tmp_path
 
 def test_the_command_leaves_a_run_that_ended_alone(tmp_path: Path, capsys: Any) -> None:
     first, second = left(tmp_path), left(tmp_path)
-    assert main(["summary", str(first), str(second), "--format", "csv", "--output", str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out" / "summary.csv").read_bytes().decode() == capsys.readouterr().out
+    assert main(["summary", str(first), str(second), "--format", "html", "--output", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "summary.html").read_text() == capsys.readouterr().out
     assert not list(first.glob("summary.*"))
 
 
@@ -123,8 +121,8 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
     found = execution_summary(runs[0], {})
     assert [run.folder for run in found.runs] == [runs[0], runs[2]]
     assert len(found.unread) == 1 and "requirements.jsonl" in found.unread[0]
-    write_forms(runs[0], found)
-    assert all("requirements.jsonl" in (runs[0] / name).read_text() for name in SUMMARIES if not name.endswith("csv"))
+    write_page(runs[0], found)
+    assert "requirements.jsonl" in (runs[0] / "summary.html").read_text()
 
 
 def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_bound() -> None:
@@ -145,7 +143,7 @@ def test_no_interval_goes_below_zero() -> None:
     assert found.margin is not None and found.margin[0] == -1.0
 
 
-def test_a_study_has_its_tables_and_no_sentences(tmp_path: Path) -> None:
+def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
     record = replace(ENVIRONMENT, extra={"study": "small", "suite": "study small"})
     recorder = Recorder(tmp_path, RUN, record)
     study = study_of(tmp_path)
@@ -156,6 +154,6 @@ def test_a_study_has_its_tables_and_no_sentences(tmp_path: Path) -> None:
     found = ExecutionSummary((summarise(folder),))
     assert found.runs[0].title == "study small: 6 measurements, 1 without a value" and not found.runs[0].incomplete
     assert f"lineproof study report {RUN}" in as_text(summary(found))
-    (folder / "study.txt").write_text("one flow\nvpp  33.6\n", encoding="utf-8")
+    (folder / "study.html").write_text("")
     shown = as_text(summary(ExecutionSummary((summarise(folder),))))
-    assert "PASS" not in shown and "one flow\nvpp  33.6\n" in shown
+    assert "PASS" not in shown and "study.html" in shown

@@ -136,7 +136,6 @@ def _of_suites() -> Iterator[tuple[str, str]]:
     for form in ("csv", "markdown"):
         yield f"summary-{form}.txt", _printed("summary", mixed, "--format", form)
     yield "summary-html.txt", _plain(_printed("summary", mixed, "--format", "html"))
-    yield "characterisation.txt", "\n".join(map(_file, sorted((searched / "characterisation").glob("*.html"))))
     yield "compare.txt", _printed("compare", mixed, worse)
     yield "compare-markdown.txt", _printed("compare", mixed, worse, "--markdown")
     yield "compare-none.txt", _printed("compare", passed, worse)

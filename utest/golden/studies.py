@@ -14,6 +14,8 @@ from pathlib import Path
 import yaml
 
 from golden.runs import scratch
+from lineproof.studies.forms import csv_text
+from lineproof.studies.history import read_results
 from support.command_line import PROGRAM, environment
 from support.paths import ROOT, VARIABLES
 from support.robot_run import programs
@@ -48,7 +50,7 @@ def run_of(name: str) -> Path:
     with (folder / "console.txt").open("wb") as console:
         words = [PROGRAM[-1], "study", "run", name, *options]
         programs().run(words, environment(folder), ROOT, console, console, limit=3600)
-    made = [path.parent for path in (folder / "results").glob("*/study.csv")]
+    made = [path.parent for path in (folder / "results").glob("*/study.html")]
     if len(made) != 1:
         raise RuntimeError(f"{name}: expected one run, not {len(made)}:\n{(folder / 'console.txt').read_text()}")
     return made[0]
@@ -56,7 +58,7 @@ def run_of(name: str) -> Path:
 
 def rows(run: Path) -> str:
     """Return the table of a study's run, without its id."""
-    text = (run / "study.csv").read_text(encoding="utf-8").replace(f",{run.name},", ",").replace(",run,", ",", 1)
+    text = csv_text(read_results(run)).replace(f",{run.name},", ",").replace(",run,", ",", 1)
     lines = text.splitlines(keepends=True)
     return "".join(_rounded(line, 2 if any(unit in line for unit in READ_WHILE_SENDING) else 4) for line in lines)
 

@@ -17,7 +17,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Measure, Outcome
 from lineproof.core.verdict import Verdict
-from lineproof.evidence.loadtest import loadtest_data, loadtest_json
+from lineproof.evidence.loadtest import loadtest_data
 from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
 from lineproof.methods.ramp import RampPhase, RampPlan, ramp
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, Deadline
@@ -106,7 +106,7 @@ def test_hold_is_divided_into_equal_trials():
 @pytest.mark.parametrize("directions", [1, 2])
 def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
     result = ramp(PureRouter(5e6, directions=directions), PLAN, CharacterisationTerms())
-    data = json.loads(loadtest_json(result, TRAFFIC, directions == 2))
+    data = json.loads(json.dumps(loadtest_data(result, TRAFFIC, directions == 2), allow_nan=False))
     settings_read = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "hold_duration")
     assert all(name in data["vars"] for name in settings_read)
     assert data["vars"]["profile_file"] == "64b 1-flow"

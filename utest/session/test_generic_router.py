@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import ConfigError
-from lineproof.evidence.run import read_run
+from lineproof.evidence.run import read_inputs, read_run
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from support import robot_run
@@ -105,9 +105,9 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     records = {record.sentence: record for record in read_run(left).requirements}
     assert [records[name].verdict for name in sentences] == ["PASS", "FAIL"], found.console
     assert "tx_drops at GigabitEthernet0/2" in records[sentences[1]].message, records[sentences[1]].message
-    assert (left / "inputs" / "variables" / "shells" / "ios.yaml").is_file()
-    raw = "".join(path.read_text() for path in (left / "telemetry").rglob("*") if path.is_file())
-    assert "packets input" in raw and "--More--" not in raw and "\x1b" not in raw
+    assert "variables/shells/ios.yaml" in read_inputs(left)
+    raw = (left / "telemetry.jsonl").read_text(encoding="utf-8")
+    assert "packets input" in raw and "--More--" not in raw and "\\u001b" not in raw
 
 
 def test_an_entry_that_goes_makes_no_fail_of_a_described_router(tmp_path: Path, cli: FakeCli) -> None:

@@ -78,7 +78,7 @@ def test_who_waits_gets_the_testbed_of_a_suite_that_was_killed(tmp_path: Path) -
     assert (tmp_path / "out" / "log.html").exists()
     # one summary over all, with what the killed ones left
     (first,) = tmp_path.rglob("allure")
-    assert (first.parent / "summary.txt").read_text(encoding="utf-8").count("Evidence: ") == 3
+    assert (first.parent / "summary.html").read_text(encoding="utf-8").count("Evidence: ") == 3
     # pabot shows nothing of what its processes print
     assert "Evidence: " not in done.stdout
     shown = lineproof(tmp_path, "summary", "out")

@@ -21,6 +21,7 @@ from lineproof.commands.main import main
 from lineproof.errors import ConfigError, LineproofError
 from lineproof.evidence.rejudging import rejudge
 from lineproof.evidence.resume import EarlierRun
+from lineproof.evidence.run import read_inputs
 from lineproof.evidence.signoff.sheet import make_sheet
 from support import robot_run
 from support.fuzz import TIMES
@@ -237,19 +238,20 @@ def test_records_that_are_not_enough_are_named(
 
 
 def test_another_goal_than_that_of_the_run(copy: Path):
-    (goal,) = (copy / "inputs" / "variables" / "goals").iterdir()
-    goal.write_text(goal.read_text(encoding="utf-8").replace("final_trial_duration: 1", "final_trial_duration: 2"))
-    reseal(copy)
+    def edit(rows: list[dict[str, Any]]) -> None:
+        (goal,) = (row for row in rows if "/goals/" in row["name"])
+        goal["text"] = goal["text"].replace("final_trial_duration: 1", "final_trial_duration: 2")
+
+    change_records(copy / "inputs.jsonl", edit)
     found = rejudge(copy).sentences[KEPT]
     assert found.verdict is None
     assert found.problems == ("trial 1 is one of 2 s at 2 Mpps now, and the recorded one took 1 s at 2 Mpps",)
 
 
-@pytest.mark.parametrize("name", ["environment.json", "inputs", "inputs/variables"])
+@pytest.mark.parametrize("name", ["environment.json", "inputs.jsonl"])
 def test_what_a_resealed_run_lacks_is_one_sentence(copy: Path, name: str):
-    path = copy / name
     said = json.loads((copy / "environment.json").read_text(encoding="utf-8"))["run"]
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (copy / name).unlink()
     reseal(copy, said)
     with pytest.raises(ConfigError, match=str(copy)) as caught:
         rejudge(copy)
@@ -270,5 +272,5 @@ def test_a_verdict_that_was_changed_and_sealed_again_is_not_signed_off(copy: Pat
 def test_what_was_sent_is_kept_once(run: Path):
     rows = [json.loads(line) for line in (run / "trials.jsonl").read_text(encoding="utf-8").splitlines()]
     named = {row["streams"] for row in rows}
-    assert named == {path.relative_to(run).as_posix() for path in (run / "streams").iterdir()}
+    assert named == {name for name in read_inputs(run) if name.startswith("streams/")}
     assert len(named) == 3  # with many probe frames, with few and without

@@ -12,6 +12,7 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.evidence.run import read_run
+from lineproof.evidence.run_files import derived_sums
 from lineproof.evidence.verification import schema_problems
 from lineproof.system.private_key import load_key
 from support import robot_run
@@ -63,11 +64,7 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert {(row["queue"], row["worker"]) for row in facts["placement"]} == {
         (queue, f"vpp_wk_{queue}") for queue in range(3)
     }
-    records = {
-        path.name: UnderLoadRecord.from_json(path.read_bytes()) for path in (folder / "characterisation").glob("*.json")
-    }
-    assert set(records) == {"002-under-load.json", "002-under-load-that-passed.json"}
-    kept = records["002-under-load.json"], records["002-under-load-that-passed.json"]
+    kept = [UnderLoadRecord.from_json(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
     busy, passed = (record.report for record in kept)
     # on a busy machine the readings may come after the traffic, and are no figures then
     if "all" not in busy.unread:
@@ -76,11 +73,12 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
         assert busy.unread["flame graph"] == "'perf --version' has status 127: it is not there"
     if "all" not in passed.unread:
         assert (passed.workers[0].busy or 0) < 1
-    assert [record.flame_graph for record in kept] == ["", ""]
     assert busy.forwarded_pps < 0.5 * busy.offered_pps
     assert passed.forwarded_pps == passed.offered_pps
     assert passed.load_pps * 45 == busy.load_pps
-    assert list((folder / "telemetry").glob("002-under-load-*show-runtime.txt"))
+    said = [json.loads(line) for line in (folder / "telemetry.jsonl").read_text().splitlines()]
+    assert {item["requirement"] for item in said if item["moment"] != "logs"} == {2}, "of the PASS nothing is kept"
+    assert any("runtime" in command for item in said if item["moment"] == "under load" for command in item["texts"])
     log = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("output.xml"))
     assert "The router under load: 64b 1-flow unidirectional" in log and "vpp_wk_2" in log
     # no trial of a verdict
@@ -89,6 +87,10 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert len(of_fail) <= 2
     integrity = check_integrity(folder)
     assert not integrity.altered and list(schema_problems(integrity)) == []
+    records = ("inputs", "readings", "requirements", "results", "telemetry", "trials")
+    named = {"environment.json", "manifest.json", "summary.html", "allure", *(f"{name}.jsonl" for name in records)}
+    assert {path.name for path in folder.iterdir()} == named
+    assert integrity.manifest is not None and integrity.manifest.derived.keys() == derived_sums(folder).keys()
 
 
 # -- secrets, in variables of Robot and where a testbed file takes a name or a path, are shown and kept nowhere

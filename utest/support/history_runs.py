@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -81,7 +80,7 @@ def write_run(
         written.add(replace(record, sentence=words))
     if margin is not None:
         found = MarginRecord(name, simulated, 1, "T", words, *margin, True, "", 12.0)
-        written.add_result(2, "margin.json", json.dumps(found.to_json()))
+        written.add(found)
     written.add(
         requirement_record(
             run=name,

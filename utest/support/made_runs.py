@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -87,8 +86,8 @@ def made_run(
         if sentence.margin is not None:
             reason = "" if sentence.finished else "its time was up"
             ends = (*sentence.margin, sentence.finished, reason, 9.0)
-            found = MarginRecord(folder.run_id, simulated, number, sentence.test, sentence.words, *ends)
-            folder.add_result(100 + number, "margin.json", json.dumps(found.to_json()))
+            names = folder.run_id, simulated, number, sentence.test, sentence.words
+            folder.add(MarginRecord(*names, *ends, 100 + number))
     if unjudged:
         last = replace(trial_record(), requirement=99, run=folder.run_id, sentence=unjudged, evidence="keeps")
         folder.add(last)

@@ -35,8 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--resume", metavar="RUN", help="go on with this run: only what is missing is measured")
     run_.add_argument("--results", type=Path, help="folder for runs (default: results/ of the project)")
     run_.add_argument("--plan", action="store_true", help="say what would be measured and how long it takes; no more")
-    report = whats.add_parser("report", help="make the results of a run again: text, HTML, Markdown, CSV")
+    report = whats.add_parser("report", help="make the results of a run again: its page, and what is printed")
     report.add_argument("run_name", metavar="RUN", help="folder or id of a study's run")
+    report.add_argument(
+        "--format", choices=("text", "html", "csv", "markdown"), default="text", help="of what is printed; default text"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "run":
             return _run(arguments)
         case "report":
-            return _report(arguments.run_name)
+            return _report(arguments.run_name, arguments.format)
     return _list(Project.find())
 
 
@@ -105,20 +108,20 @@ def _run(arguments: argparse.Namespace) -> int:
     return _show(read_results(folder))
 
 
-def _report(name: str) -> int:
+def _report(name: str, form: str) -> int:
     from ..evidence.baselines import find_one_run
     from ..studies.history import read_results
 
-    return _show(read_results(find_one_run(name, Project.find().results)))
+    return _show(read_results(find_one_run(name, Project.find().results)), form)
 
 
-def _show(found: StudyResults) -> int:
-    from ..studies.forms import headline, text
-    from ..studies.page import write_results
+def _show(found: StudyResults, form: str = "text") -> int:
+    from ..studies.forms import csv_text, headline, markdown, text
+    from ..studies.page import page, write_page
 
-    page = write_results(found)
-    print(text(found))
-    print(f"{headline(found)}\n{page}")
+    path = write_page(found)
+    forms = {"html": page, "csv": csv_text, "markdown": markdown}
+    print(forms[form](found) if form in forms else f"{text(found)}\n{headline(found)}\n{path}\n", end="")
     return 0 if found.close_enough and found.complete and not found.failures else 1
 
 

@@ -1,4 +1,4 @@
-"""``lineproof summary RUN…``: each sentence of a run, in the forms that the run itself leaves at its end."""
+"""``lineproof summary RUN…``: each sentence of a run, as the run itself shows it at its end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ..evidence.baselines import find_runs
 from ..evidence.document import Document, as_csv, as_markdown, as_page, as_text
-from ..evidence.run_files import PAGE, SUMMARIES
+from ..evidence.run_files import PAGE
 from ..evidence.summary import ExecutionSummary, summarise
-from ..evidence.summary_forms import next_command, page_name, summary, write_forms
+from ..evidence.summary_forms import next_command, page_name, summary, write_page
 
 FORMATS: Mapping[str, Callable[[Document], str]] = {
     "text": as_text,
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print each sentence of runs: what was promised, measured, its interval, margin and verdict. A run that was"
         " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"
-        f" folder then gets the files that it lacks: {', '.join(SUMMARIES)}."
+        f" folder then gets its {PAGE}, if it lacks it."
     )
     parser.add_argument(
         "run_names",
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of a run: results/<run id>; folder of results: all runs of its newest execution; a tag or an id",
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed; default text")
-    parser.add_argument("--output", metavar="FOLDER", type=Path, help=f"write {', '.join(SUMMARIES)} into it")
+    parser.add_argument("--output", metavar="FOLDER", type=Path, help=f"write {PAGE} into it")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = ExecutionSummary(runs, next=next_command(runs), page=page)
     print(FORMATS[arguments.format](summary(found)), end="")
     if arguments.output is not None:
-        write_forms(arguments.output, found)
-    elif len(runs) == 1 and runs[0].incomplete and not all((first / name).exists() for name in SUMMARIES):
-        write_forms(first, found)
-        print(f"lineproof: {first} has them as {', '.join(SUMMARIES)} now", file=sys.stderr)
+        write_page(arguments.output, found)
+    elif len(runs) == 1 and runs[0].incomplete and not (first / PAGE).exists():
+        write_page(first, found)
+        print(f"lineproof: {first} has them as {PAGE} now", file=sys.stderr)
     return 0

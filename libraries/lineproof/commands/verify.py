@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
-from ..evidence.run_files import STUDY_FORMS
+from ..evidence.run_files import STUDY_PAGE
 from ..evidence.signature import read_public_key
 from ..evidence.verification import VerifiedRun, verify
 from ..visible import one_line
@@ -25,12 +26,14 @@ def verified(runs: Sequence[VerifiedRun]) -> Document:
 
 def _section(run: VerifiedRun) -> Section:
     found, problems = run.found, run.problems
-    state = f"ALTERED, findings: {len(problems)}" if problems else "as the run left it"
+    is_signed = run.signed is not None and run.signed.checked
+    fits = "as it was signed" if is_signed else f"consistent with its own {'manifest' if found.manifest else 'chains'}"
+    state = f"ALTERED, findings: {len(problems)}" if problems else fits
     items = [*map(str, problems), *(f"note: {note}" for note in found.notes)]
     items += [] if run.signed is None else [str(run.signed)]
     if found.manifest and not problems:
-        items.append(f"SHA-256 of manifest.json: {found.manifest}; the run's console and log.html have it too")
-    shown = f"{one_line(found.path)}: {state} ({found.files} files, {run.records} records)"
+        items.append(f"SHA-256 of the records: {found.sum_of_records}; the run's console and log.html have it too")
+    shown = f"{one_line(found.path)}: {state} ({len(found.sums)} files, {run.records} records)"
     return Section("", [Code(shown), Items(items)])
 
 
@@ -39,8 +42,8 @@ def _run_document(run: VerifiedRun) -> dict[str, Any]:
     return {
         "run": str(found.path),
         "closed": found.manifest is not None,
-        "manifest_sha256": found.manifest,
-        "files": found.files,
+        "records_sha256": found.sum_of_records,
+        "files": len(found.sums),
         "records": run.records,
         "altered": [{"file": item.file, "line": item.line, "finding": item.words} for item in run.problems],
         "notes": list(found.notes),
@@ -73,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     found, refused = [], []
     for folder in arguments.run_folders:
         try:
-            found.append(_with_forms(verify(folder, key, arguments.signature)))
+            found.append(_with_page(verify(folder, key, arguments.signature)))
         except ConfigError as error:
             refused.append(str(error))
     if found:
@@ -83,19 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(any(run.problems for run in found))
 
 
-def _with_forms(run: VerifiedRun) -> VerifiedRun:
-    """*run* with what is found of the results of a study: its records must be its own for that."""
+def _with_page(run: VerifiedRun) -> VerifiedRun:
+    """*run* with what is found of the page of a study: its records must be its own for that."""
     found = run.found
-    if found.altered or not any(
-        (found.path / name).is_symlink() or (found.path / name).exists() for name in STUDY_FORMS
-    ):
+    if found.altered or not os.path.lexists(found.path / STUDY_PAGE):
         return run
-    from ..studies.page import check_forms  # takes a second
+    from ..studies.page import check_page  # takes a second
 
-    named = {item.file for item in run.problems}
-    problems, notes = check_forms(found.path)
-    return replace(
-        run,
-        found=replace(found, notes=(*found.notes, *notes)),
-        problems=(*run.problems, *(item for item in problems if item.file not in named)),
-    )
+    problems, notes = check_page(found.path)
+    return replace(run, found=replace(found, notes=(*found.notes, *notes)), problems=(*run.problems, *problems))

@@ -1,15 +1,17 @@
-"""The files that define a run, kept in its folder: a sceptical reader needs no other copy of them.
+"""The files that define a run, kept in its ``inputs.jsonl``: a sceptical reader needs no other copy of them.
 
-``inputs/variables/`` holds the project's own files, ``inputs/packaged/`` those that came with Lineproof; together they
-are a project again. Captures and profiles in TRex's format are kept by the word that names them, when it is sent.
+Under ``variables/`` are the project's own files, under ``packaged/`` those that came with Lineproof; together they are
+a project again. Captures and profiles in TRex's format are kept by the word that names them, when it is sent.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -25,7 +27,9 @@ from ..files import read_file
 from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
+from ..visible import shortened
 from .records import EnvironmentRecord
+from .run import read_inputs
 from .run_files import INPUTS
 
 PACKAGED, CALIBRATIONS, FILES, PROGRAMS = "packaged", "calibrations", "files", "programs"
@@ -58,7 +62,7 @@ def without_secrets(text: str) -> str:
 
 
 def kept_text(name: str, text: str) -> str:
-    """Return *text*, the content of the file *name* of ``inputs/``, without what is or may be a secret."""
+    """Return *text*, the content of the input *name*, without what is or may be a secret."""
     if f"/{TESTBEDS}/" in name:
         text = _without_keys(text)
     return without_secrets(text)
@@ -93,7 +97,7 @@ def _scalars(node: yaml.Node | None, is_key: bool) -> Iterator[tuple[tuple[int, 
 
 
 def input_files(plan: Plan) -> dict[str, Path]:
-    """Path within ``inputs/`` -> file: the files of platform, shell, testbed, goal, profiles, cards, calibration."""
+    """Path within the inputs -> file: the files of platform, shell, testbed, goal, profiles, cards, calibration."""
     project = plan.project
     found: dict[str, Path] = {}
     for kind in KINDS:
@@ -114,7 +118,7 @@ def input_files(plan: Plan) -> dict[str, Path]:
 
 
 def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
-    """Path within ``inputs/`` -> content of the capture, or the profile in TRex's format, that *profile* is made of.
+    """Path within the inputs -> content of the capture, or the profile in TRex's format, that *profile* is made of.
 
     Of the latter also the streams that it answered when it was loaded: nobody has to run it again.
     """
@@ -153,23 +157,44 @@ class KeptPrograms:
 
 def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
     """The plan of the run in *folder*, from the files kept there and no others. Raises ConfigError."""
-    root = folder / INPUTS
-    if not root.is_dir():
-        raise ConfigError(f"has no {INPUTS}/, the files that define a run, and cannot be judged again", folder)
+    root = unpacked_inputs(folder)
+    if not any(root.iterdir()):
+        raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", folder)
     goal = environment.extra.get("goal")
-    plan = Plan.read(
-        Project(root, packaged=root / PACKAGED),
-        environment.platform,
-        environment.software,
-        environment.testbed,
-        str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
-        root / CALIBRATIONS,
-        KeptPrograms(root / PROGRAMS),
-    )
+    try:
+        plan = Plan.read(
+            Project(root, packaged=root / PACKAGED),
+            environment.platform,
+            environment.software,
+            environment.testbed,
+            str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
+            root / CALIBRATIONS,
+            KeptPrograms(root / PROGRAMS),
+        )
+    except ConfigError as error:
+        raise ConfigError(str(error).replace(f"{root}/", ""), folder / INPUTS) from None
     catalogue = plan.catalogue
     captures = {word: root / _kept_file(word, path) for word, path in catalogue.captures.items()}
     programs = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.programs.items()}
     return replace(plan, catalogue=replace(catalogue, captures=captures, programs=programs))
+
+
+def unpacked_inputs(folder: Path) -> Path:
+    """Return a folder with the inputs of the run in *folder* as files, until this process ends. Raises ConfigError."""
+    root = Path(tempfile.mkdtemp(dir=_scratch().name))
+    for name, content in read_inputs(folder).items():
+        path = root / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"has an input '{shortened(name)}' that is no file: {error}", folder / INPUTS) from None
+    return root
+
+
+@cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="lineproof-inputs-")
 
 
 def word_not_sent(catalogue: Catalogue, sentence: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -40,12 +39,6 @@ def loadtest_data(
         },
         "stats": seconds,
     }
-
-
-def loadtest_json(result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False) -> str:
-    """:func:`loadtest_data` as the text of a file."""
-    data = loadtest_data(result, traffic, bidirectional, simulated)
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def _ports(steps: Sequence[RampStep]) -> dict[int, int]:

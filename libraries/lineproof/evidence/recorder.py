@@ -28,7 +28,6 @@ from ..session.router_watch import Reading
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .records import (
-    FILE_ENDING,
     INTERRUPTED,
     SIMULATED_BECAUSE,
     UNJUDGED,
@@ -39,7 +38,6 @@ from .records import (
     RequirementRecord,
     TrialRecord,
     UnderLoadRecord,
-    dumps,
 )
 from .run import RunFolder
 from .run_files import RECORDS
@@ -54,8 +52,6 @@ ABOUT = "about"
 
 SLA, EXECUTOR = "sla", "executor"
 """Keys in the environment record's extra data: where the SLA is (words, addresses); what started the run."""
-
-_MARGIN_FILE = FILE_ENDING.removeprefix("-")
 
 
 class Recorder:
@@ -135,6 +131,7 @@ class Recorder:
     def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
         """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
         self._number = self.folder.next_requirement()
+        self.folder.mark_telemetry()
         self._started, self._began = time.time(), time.monotonic()
         self._test, self._about = test, about
         self._trials, self._carried = {}, 0
@@ -215,30 +212,26 @@ class Recorder:
         self.folder.add(ReadingRecord(run, simulated, self._number, len(self._trials) - self._carried, reading))
 
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
-        """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
-        for command, text in telemetry.raw.items():
-            self.folder.add_telemetry(self._number, f"{name} {command}", text)
+        """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``) until a PASS."""
+        self.folder.add_telemetry(self._number, name, telemetry.raw)
 
     def highest_passed(self, requirement: Requirement) -> float | None:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic_key(requirement))
 
     def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> str:
-        """Keep what the router reported *name* (``under load``): a record, the router's own output, a flame graph.
+        """Keep what the router reported *name* (``under load``): a record, and its own output until a PASS.
 
-        Returns the flame graph, "" without one.
+        Returns the flame graph of the stacks in it, "" without one.
         """
         run, simulated = self.folder.run_id, self.environment.simulated
+        self.folder.add(UnderLoadRecord(run, simulated, self._number, requirement.sentence, found))
+        texts = dict(found.raw)
         graph = under_load_flame_graph(found, f"The router {name}: {requirement.sentence}", simulated)
-        kept = self.keep_file(f"{name} flame graph.svg", graph) if graph else None
-        file = kept.relative_to(self.folder.path).as_posix() if kept else ""
-        record = UnderLoadRecord(run, simulated, self._number, requirement.sentence, found, file)
-        self.keep_file(f"{name}.json", dumps(record.to_json()))
-        for command, text in found.raw.items():
-            self.folder.add_telemetry(self._number, f"{name} {command}", text)
-        if kept and found.sampled:
-            folded = "".join(f"{stack} {samples}\n" for stack, samples in sorted(found.sampled.stacks.items()))
-            self.folder.add_telemetry(self._number, f"{name} folded stacks", folded)
+        if graph and found.sampled:
+            stacks = sorted(found.sampled.stacks.items())
+            texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
+        self.folder.add_telemetry(self._number, name, texts)
         return graph
 
     @property
@@ -246,15 +239,12 @@ class Recorder:
         """The number of the current sentence within the run; 0 before the first."""
         return self._number
 
-    def keep_file(self, name: str, text: str, number: int | None = None) -> Path:
-        """Keep a picture, a table or figures as ``characterisation/003-NAME``; *number* None: the current one."""
-        return self.folder.add_result(self._number if number is None else number, name, text)
-
     def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
         """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""
         record = MarginRecord(
             run=self.folder.run_id,
             simulated=self.environment.simulated,
+            number=self._number,
             requirement=requirement,
             test=self._test,
             sentence=sentence,
@@ -264,7 +254,7 @@ class Recorder:
             reason=found.reason,
             seconds=found.seconds,
         )
-        self.keep_file(_MARGIN_FILE, dumps(record.to_json()), self._number)
+        self.folder.add(record)
         return record
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
@@ -317,6 +307,8 @@ class Recorder:
             },
         )
         self.folder.add(record)
+        if verdict.ruling is Ruling.PASS:
+            self.folder.drop_telemetry()
         return record
 
     def _known_afterwards(self, trials: Sequence[Trial]) -> tuple[KnownAfterwards, ...]:
@@ -337,7 +329,7 @@ class Recorder:
             self.step_downs[trial.number] = record.step_down
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
-        """Note the end and write the manifest; returns its SHA-256. Harmless when repeated.
+        """Note the end and write the manifest; returns the sum of the records. Harmless when repeated.
 
         *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
         set-up failed.

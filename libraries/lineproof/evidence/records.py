@@ -277,10 +277,6 @@ def dumps(data: Mapping[str, Any]) -> str:
         raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
 
 
-FILE_ENDING = "-margin.json"
-"""Of ``characterisation/003-margin.json``; the number is that of the search's own trials."""
-
-
 @dataclass(frozen=True)
 class MarginRecord(Record):
     """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
@@ -288,6 +284,7 @@ class MarginRecord(Record):
     ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
     asked for was carried. ``finished``: they are as close as asked; if not, ``reason`` says what ended the search.
     ``seconds`` of traffic.
+    ``number``: that of the search's own trials.
     """
 
     run: Id
@@ -300,6 +297,7 @@ class MarginRecord(Record):
     finished: bool
     reason: str
     seconds: NotNegative
+    number: Count = 0
     schema: Literal["lineproof.margin/1"] = "lineproof.margin/1"
 
     def __str__(self) -> str:
@@ -371,7 +369,7 @@ class ReadingRecord(Record):
 class UnderLoadRecord(Record):
     """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
 
-    ``flame_graph``: the picture's file in the run's folder, or "". The router's raw output is in ``telemetry/``.
+    The router's raw output is in ``telemetry.jsonl``, until a PASS.
     """
 
     run: Id
@@ -379,7 +377,6 @@ class UnderLoadRecord(Record):
     requirement: Count
     sentence: str
     report: UnderLoad
-    flame_graph: str
     schema: Literal["lineproof.under_load/2"] = "lineproof.under_load/2"
 
 
@@ -404,38 +401,53 @@ class CharacterisationRecord(Record):
     started: float
     ended: float
     result: Any
+    loadtest: Mapping[str, Any] | None = None
     schema: Literal["lineproof.characterisation/1"] = "lineproof.characterisation/1"
 
 
 @dataclass(frozen=True)
-class FileRecord(Record):
-    """A file of the run's folder that is about to be written, by its path in it; the last line of a name counts."""
+class InputRecord(Record):
+    """A file that defines the run, or the streams that were sent, by its path; ``base64``: it is no UTF-8 text."""
 
     run: Id
     name: str
-    bytes: Count
-    content_sha256: Digest
-    schema: Literal["lineproof.file/1"] = "lineproof.file/1"
+    text: str | None = None
+    base64: str | None = None
+    schema: Literal["lineproof.input/1"] = "lineproof.input/1"
+
+
+@dataclass(frozen=True)
+class TelemetryRecord(Record):
+    """What the router, or a process of the testbed, said at a ``moment``: ``texts`` by command or process.
+
+    ``requirement``: the number of a sentence that did not pass; 0: of the whole run.
+    """
+
+    run: Id
+    requirement: Count
+    moment: str
+    texts: Mapping[str, str]
+    schema: Literal["lineproof.telemetry/1"] = "lineproof.telemetry/1"
 
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """``manifest.json``: the sums of the run's ``files`` by their paths, but its own, and what can be made again."""
+    """``manifest.json``: the sums of a run's own ``files``, and of what was ``derived`` from them, by path."""
 
     run: Id
-    algorithm: Literal["sha256"]
     files: Mapping[str, Digest]
+    derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON data."""
         # pydantic writes no key with half a character, as of a name that is not UTF-8
-        return {**super().to_json(), "files": dict(self.files)}
+        return {**super().to_json(), "files": dict(self.files), "derived": dict(self.derived)}
 
 
 KINDS: tuple[type[Record], ...] = (
     *(TrialRecord, ReadingRecord, RequirementRecord, EnvironmentRecord, MeasurementRecord),
-    *(MarginRecord, CharacterisationRecord, UnderLoadRecord, FileRecord, Manifest),
+    *(MarginRecord, CharacterisationRecord, UnderLoadRecord, InputRecord, TelemetryRecord, Manifest),
 )
 """All records of a run's folder."""
 

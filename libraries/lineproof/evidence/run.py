@@ -1,77 +1,88 @@
-"""The folder of one run: records appended as they happen, SHA-256 sums at the end.
+"""The folder of one run: records appended as they happen, one manifest of sums at the end.
 
 A line is on the disk when the call that wrote it returns, so a crash or a power cut loses nothing already measured.
-Every line is chained to the one before (:mod:`.chain`), and ``files.jsonl`` has the sum of every other file before it
-takes its name: a folder that was never closed only lacks its manifest, and can be checked as well.
+Every line is chained to the one before (:mod:`.chain`), and the environment has its own sum: a folder that was never
+closed only lacks its manifest, and can be checked as well.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
-import gzip
 import hashlib
 import json
+import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..config import read_yaml
+from ..config import parse_yaml
 from ..core.registry import is_installed
-from ..errors import ConfigError, TestbedError, system_words
-from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
+from ..errors import ConfigError, TestbedError, in_words, system_words
+from ..files import append_line, not_written, put_in_place, read_file, sync_folder, write_beside, write_whole
 from ..simulation.habits import simulation_signs
+from ..visible import shortened
 from .chain import first_link, sealed
-from .integrity import Integrity, check_integrity, sums_content
+from .integrity import Integrity, check_integrity, read_manifest
 from .records import (
-    FILE_ENDING,
     SIMULATED_BECAUSE,
+    CharacterisationRecord,
     EnvironmentRecord,
-    FileRecord,
+    InputRecord,
     Manifest,
     MarginRecord,
     MeasurementRecord,
     ReadingRecord,
     Record,
     RequirementRecord,
+    TelemetryRecord,
     TrialRecord,
-    json_bytes,
+    UnderLoadRecord,
 )
 from .run_files import (
     CHAINED,
-    CHARACTERISATION,
     ENVIRONMENT_FILE,
-    FILES,
     INPUTS,
     MANIFEST_FILE,
     MEASUREMENTS,
+    PAGE,
     READINGS,
     RECORDS,
     REQUIREMENTS,
-    STREAMS,
-    SUMS,
+    RESULTS,
     TELEMETRY,
     TRIALS,
+    derived_sums,
     partial,
-    sha256_of,
-    summed_files,
+    sum_of_records,
+    sums_of,
 )
 from .started_as import elsewhere
 
-R = TypeVar("R", bound=Record)
-
-LINES: Mapping[str, type[Record]] = {
-    TRIALS: TrialRecord,
-    READINGS: ReadingRecord,
-    REQUIREMENTS: RequirementRecord,
-    FILES: FileRecord,
-    MEASUREMENTS: MeasurementRecord,
+LINES: Mapping[str, tuple[type[Record], ...]] = {
+    TRIALS: (TrialRecord,),
+    READINGS: (ReadingRecord,),
+    REQUIREMENTS: (RequirementRecord,),
+    RESULTS: (CharacterisationRecord, MarginRecord, UnderLoadRecord),
+    INPUTS: (InputRecord,),
+    TELEMETRY: (TelemetryRecord,),
+    MEASUREMENTS: (MeasurementRecord,),
+    ENVIRONMENT_FILE: (EnvironmentRecord,),
+    MANIFEST_FILE: (Manifest,),
 }
-"""File of records -> their kind."""
+"""File of a run -> the kinds of its lines."""
+
+STREAMS = "streams"
+"""Of the names of inputs, the folder of what the generator was told to send."""
+_INPUT_NAME = re.compile(rf"(?:variables|packaged|calibrations|files|programs|{STREAMS})(?:/[^/\0]{{1,255}}){{1,8}}")
+
+_LARGEST_TESTBED = 1 << 20
+"""Bytes."""
 
 
 def new_run_id(now: datetime) -> str:
@@ -102,6 +113,8 @@ class RunFolder:
         self._requirements = 0
         self._chains = dict.fromkeys(CHAINED, _Chain(first_link(run_id)))
         self._begun: dict[str, tuple[bytes, _Chain]] = {}
+        self._telemetry_mark = self._chains[TELEMETRY]
+        self._inputs: set[str] = set()
 
     @classmethod
     def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS, instead: str = "") -> RunFolder:
@@ -111,16 +124,18 @@ class RunFolder:
         """
         number, path = 1, results / run_id
         try:
+            results.mkdir(parents=True, exist_ok=True)
             while True:
+                # Allure may have made the first one already
+                with contextlib.suppress(FileExistsError):
+                    path.mkdir()
                 try:
-                    (path / TELEMETRY).mkdir(parents=True)
+                    (path / files[0]).touch(exist_ok=False)
                     break
                 except FileExistsError:
-                    if not path.exists():  # it is the folder of results that is none
-                        raise
                     number += 1
                     path = results / f"{run_id}-{number}"
-            for file in files:
+            for file in files[1:]:
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
                 sync_folder(folder)
@@ -143,77 +158,83 @@ class RunFolder:
 
     def add(self, record: Record) -> None:
         """Append *record* to the file of its kind. Raises TestbedError if it cannot be written."""
-        self._append(next(file for file, kind in LINES.items() if type(record) is kind), record.to_json())
+        self._append(next(name for name, kinds in LINES.items() if type(record) in kinds), record.to_json())
 
     def add_input(self, name: str, content: bytes) -> None:
-        """Keep a file that defines the run, as ``inputs/NAME``; *name* may have folders. Raises TestbedError."""
-        self._replace(f"{INPUTS}/{name}", content)
+        """Keep a file that defines the run, once, under *name*, which may have folders. Raises TestbedError."""
+        if name not in self._inputs:
+            text = coded = None
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                coded = base64.b64encode(content).decode()
+            self.add(InputRecord(self.run_id, name, text, coded))
+            self._inputs.add(name)
 
     def add_streams(self, streams: Mapping[str, object]) -> str:
-        """Keep what a generator was told to send, once; returns the file's name. Raises TestbedError."""
+        """Keep what a generator was told to send, once; returns its name among the inputs. Raises TestbedError."""
         content = json.dumps(streams, sort_keys=True).encode()
-        name = f"{STREAMS}/{hashlib.sha256(content).hexdigest()[:16]}.json.gz"
-        if not (self.path / name).exists():
-            self._replace(name, gzip.compress(content, mtime=0))
+        name = f"{STREAMS}/{hashlib.sha256(content).hexdigest()[:16]}.json"
+        self.add_input(name, content)
         return name
 
     def copy_missing(self, other: Path) -> None:
-        """Copy inputs and streams that the run in *other* has and this one lacks. Raises TestbedError."""
-        for path in sorted(item for folder in (INPUTS, STREAMS) for item in (other / folder).rglob("*")):
-            name = path.relative_to(other).as_posix()
-            if path.is_file() and not (self.path / name).exists():
-                self._replace(name, path.read_bytes())
+        """Copy the inputs that the run in *other* has and this one lacks. Raises ConfigError, TestbedError."""
+        for name, content in read_inputs(other).items():
+            self.add_input(name, content)
 
     def write_environment(self, record: EnvironmentRecord) -> None:
-        """Write or replace ``environment.json``."""
-        self._replace(ENVIRONMENT_FILE, json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
+        """Write or replace ``environment.json``. Raises TestbedError."""
+        path = self.path / ENVIRONMENT_FILE
+        write_whole(path, single_line(record), self._instead, fresh=partial(path))
 
-    def add_telemetry(self, requirement: int, name: str, text: str) -> Path:
-        """Keep the router's output, as ``telemetry/003-show-runtime.txt``; a second text of a name gets a number."""
-        stem = f"{requirement:03d}-{_slug(name) or 'text'}"
-        taken = {path.stem for path in (self.path / TELEMETRY).glob("*")}
-        free, count = stem, 1
-        while free in taken:
-            count += 1
-            free = f"{stem}-{count}"
-        self._replace(f"{TELEMETRY}/{free}.txt", text)
-        return self.path / TELEMETRY / f"{free}.txt"
+    def add_telemetry(self, requirement: int, moment: str, texts: Mapping[str, str]) -> None:
+        """Keep what the router or a process said at a *moment*: *texts* by command. Raises TestbedError."""
+        if texts:
+            self.add(TelemetryRecord(self.run_id, requirement, moment, dict(texts)))
 
-    def add_result(self, requirement: int, name: str, text: str) -> Path:
-        """Keep a characterisation's result, as ``characterisation/003-search.json``; *name* with its ending."""
-        stem, _, ending = name.rpartition(".")
-        file = f"{CHARACTERISATION}/{requirement:03d}-{_slug(stem) or 'result'}.{ending}"
-        self._replace(file, text)
-        return self.path / file
+    def mark_telemetry(self) -> None:
+        """Note where the telemetry of a sentence begins, for :meth:`drop_telemetry`."""
+        self._telemetry_mark = self._after_interrupt(TELEMETRY)
+
+    def drop_telemetry(self) -> None:
+        """Take back the telemetry since the mark: a run that is killed before this keeps it. Raises TestbedError."""
+        self._begun.pop(TELEMETRY, None)
+        self._chains[TELEMETRY] = self._telemetry_mark
+        self._cut(self.path / TELEMETRY, self._telemetry_mark.size)
 
     def close(self, environment: EnvironmentRecord | None = None) -> str:
-        """Write *environment*, if there is one, then the manifest of all files; returns its SHA-256.
+        """Write *environment*, if there is one, then the manifest; returns the sum of the run's records.
 
         Harmless when repeated: the same files give the same text. After further records, close again. Raises
         TestbedError.
         """
-        manifest, sums = self.path / MANIFEST_FILE, self.path / SUMS
+        manifest = self.path / MANIFEST_FILE
         # while it is there, the run is being closed: without it and without a manifest, the manifest was removed
         write_beside(partial(manifest), manifest, b"", self._instead)
         if environment is not None:
             self.write_environment(environment)
-        listed = {name: sha256_of(self.path / name) for name in summed_files(self.path)}
-        data = Manifest(self.run_id, "sha256", listed).to_json()
-        content = json_bytes(json.dumps(data, indent=2, ensure_ascii=False))
-        write_beside(partial(manifest), manifest, content, self._instead)
-        digest = hashlib.sha256(content).hexdigest()
-        write_beside(partial(sums), sums, sums_content(listed, digest), self._instead)
-        put_in_place(partial(sums), sums, self._instead)
+        sums = sums_of(self.path)
+        write_beside(partial(manifest), manifest, single_line(Manifest(self.run_id, sums)), self._instead)
         put_in_place(partial(manifest), manifest, self._instead)
-        return digest
+        return sum_of_records(sums)
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
         """Append a line. An interrupt may come at any moment: what was written then is seen at the next line."""
-        chain = self._after_interrupt(name)
+        chain, path = self._after_interrupt(name), self.path / name
         line, link = sealed(data, chain.link)
+        if name == TELEMETRY:
+            self._cut(path, chain.size)  # an interrupt may have come before it was taken back
         self._begun[name] = line, _Chain(link, chain.size + len(line))
-        append_line(self.path / name, line, self._instead)
+        append_line(path, line, self._instead)
         self._after_interrupt(name)
+
+    def _cut(self, path: Path, size: int) -> None:
+        try:
+            if path.exists() and path.stat().st_size > size:
+                os.truncate(path, size)
+        except OSError as error:
+            raise not_written(path, error, self._instead) from error
 
     def _after_interrupt(self, name: str) -> _Chain:
         """Where the file ends: after the line that was begun last, if that is in it."""
@@ -225,19 +246,21 @@ class RunFolder:
                     self._chains[name] = chain
         return self._chains[name]
 
-    def _replace(self, name: str, text: str | bytes) -> None:
-        path, content = self.path / name, json_bytes(text) if isinstance(text, str) else text
-        fresh, before = partial(path), self._after_interrupt(FILES)
-        record = FileRecord(self.run_id, name, len(content), hashlib.sha256(content).hexdigest())
-        try:
-            write_beside(fresh, path, content, self._instead)
-            self.add(record)
-            put_in_place(fresh, path, self._instead)
-        except BaseException:  # an interrupt, too: the list of files and the folder must agree
-            if self._after_interrupt(FILES) != before and fresh.exists():
-                put_in_place(fresh, path, self._instead)
-            fresh.unlink(missing_ok=True)
-            raise
+
+def single_line(record: EnvironmentRecord | Manifest) -> bytes:
+    """Return *record* as the one line of its file, with its own sum."""
+    return sealed(record.to_json(), first_link(record.run))[0]
+
+
+def seal_derived(folder: Path) -> None:
+    """Add the sums of what the execution derived in *folder*, of its first run, if that was closed, to its manifest.
+
+    Raises ConfigError, TestbedError.
+    """
+    path = folder / MANIFEST_FILE
+    if path.is_file() and (found := read_manifest(path)):
+        # what a kill leaves of it is named as what is derived, which is no part of the run
+        write_whole(path, single_line(replace(found, derived=derived_sums(folder))), fresh=partial(folder / PAGE))
 
 
 @dataclass(frozen=True)
@@ -282,7 +305,7 @@ class RecordedRun:
             any(record.simulated or record.clock_speed != 1 for record in timed)
             or any(record.simulated for record in self.requirements)
             or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
-            or any(map(_is_simulated, self.path.glob(f"{INPUTS}/*/testbeds/*.yaml")))
+            or any(_is_simulated(name, content) for name, content in read_inputs(self.path).items())
         )
 
 
@@ -296,10 +319,12 @@ def _by_number(records: Sequence[N]) -> dict[int, list[N]]:
     return found
 
 
-def _is_simulated(testbed: Path) -> bool:
-    """Return whether the file *testbed* says that it is of ``kind: simulated``."""
+def _is_simulated(name: str, content: bytes) -> bool:
+    """Return whether the input *name* is a testbed's file that says ``kind: simulated``."""
+    if "/testbeds/" not in name or len(content) > _LARGEST_TESTBED:
+        return False
     with contextlib.suppress(ConfigError):
-        data, _ = read_yaml(testbed)
+        data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
         return isinstance(data, dict) and data.get("kind") == "simulated"
     return False
 
@@ -317,9 +342,9 @@ def recorded_run(found: Integrity) -> RecordedRun:
     """The run that was *found*, as :func:`read_run`."""
     found.refuse_altered()
     folder = found.path
-    trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord)
-    readings = _records(folder / READINGS, found.lines[READINGS], ReadingRecord)
-    requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS], RequirementRecord)
+    trials = _records(folder / TRIALS, found.lines[TRIALS])
+    readings = _records(folder / READINGS, found.lines[READINGS])
+    requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS])
     environment, notes = None, found.notes
     path = folder / ENVIRONMENT_FILE
     if path.exists():
@@ -336,28 +361,53 @@ def recorded_run(found: Integrity) -> RecordedRun:
     )
     measurements = None
     if (folder / MEASUREMENTS).is_file():
-        measurements = _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord)
-    margins = dict(_margins(folder))
+        measurements = _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS])
+    results = _records(folder / RESULTS, found.lines[RESULTS])
+    margins = {item.number: item for item in results if isinstance(item, MarginRecord)}
     return RecordedRun(folder, trials, requirements, environment, notes, readings, margins, measurements)
 
 
-def _margins(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
-    for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
+def methods_of(folder: Path) -> tuple[str, ...]:
+    """The methods of the characterisations of the run in *folder*, which :func:`read_run` has read."""
+    lines = read_lines(folder / RESULTS)
+    return tuple(item.method for item in _records(folder / RESULTS, lines) if isinstance(item, CharacterisationRecord))
+
+
+def read_inputs(folder: Path) -> dict[str, bytes]:
+    """The files that define the run in *folder*, and what was sent, by name. Raises ConfigError."""
+    path, found = folder / INPUTS, {}
+    records: tuple[InputRecord, ...] = _records(path, read_lines(path))
+    for record in records:
+        name = record.name
         try:
-            yield int(path.name.partition("-")[0]), MarginRecord.from_json(read_file(path))
+            if not _INPUT_NAME.fullmatch(name) or {".", ".."} & {*name.split("/")}:
+                raise ValueError("it is no path within the inputs")
+            if (record.text is None) == (record.base64 is None):
+                raise ValueError("expected either text or base64")
+            text, coded = record.text, record.base64 or ""
+            found[name] = base64.b64decode(coded, validate=True) if text is None else text.encode()
         except ValueError as error:
-            raise ConfigError(f"is no record of a margin: {error}", path) from None
+            words = f"has an input '{shortened(name)}' that cannot be read: {in_words(error)}"
+            raise ConfigError(words, path) from None
+    return found
 
 
-def _records(path: Path, lines: Sequence[bytes], kind: type[R]) -> tuple[R, ...]:
+def read_lines(path: Path) -> list[bytes]:
+    """The whole lines of *path*; none without it. Raises ConfigError."""
+    return read_file(path).split(b"\n")[:-1] if path.is_file() else []
+
+
+def kind_of(line: bytes, name: str) -> type[Record]:
+    """Return the kind that *line* of the file *name* must be: the one whose schema it begins with, or the first one."""
+    kinds = LINES[name]
+    return next((kind for kind in kinds if line.startswith(f'{{"schema": "{kind.schema}"'.encode())), kinds[0])
+
+
+def _records(path: Path, lines: Sequence[bytes]) -> tuple[Any, ...]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(kind.from_json(line))
+            found.append(kind_of(line, path.name).from_json(line))
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:80]

@@ -4,40 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import ConfigError
 
 TRIALS = "trials.jsonl"
-REQUIREMENTS = "requirements.jsonl"
 READINGS = "readings.jsonl"
-FILES = "files.jsonl"
-"""The run's other files with their sums, in the order in which they were written."""
-RECORDS = (TRIALS, READINGS, REQUIREMENTS, FILES)
-"""Files of one record in each line, chained."""
+REQUIREMENTS = "requirements.jsonl"
+RESULTS = "results.jsonl"
+INPUTS = "inputs.jsonl"
+TELEMETRY = "telemetry.jsonl"
+RECORDS = (TRIALS, READINGS, REQUIREMENTS, RESULTS, INPUTS, TELEMETRY)
+"""Files of one record in each line, chained. Every run has all of them from its beginning."""
 
 MEASUREMENTS = "measurements.jsonl"
 """Those of a study; other runs have none."""
 CHAINED = (*RECORDS, MEASUREMENTS)
 
-INPUTS = "inputs"
-STREAMS = "streams"
 ENVIRONMENT_FILE = "environment.json"
-TELEMETRY = "telemetry"
-CHARACTERISATION = "characterisation"
+"""One line with its own sum, like a first line of :data:`CHAINED`; it is replaced as a whole."""
 MANIFEST_FILE = "manifest.json"
-SUMS = "SHA256SUMS"
+"""The same, with the sums of all others."""
+OWN_FILES = (*CHAINED, ENVIRONMENT_FILE, MANIFEST_FILE)
+"""All that belongs to a run. It has no folders."""
+
+ALLURE = "allure"
 PAGE = "summary.html"
-SUMMARIES = ("summary.txt", PAGE, "summary.csv", "summary.md")
 """In the folder of the execution's first run: the table of the sentences of all its runs."""
-
-STUDY_FORMS = ("study.txt", "study.html", "study.csv", "study.md")
+STUDY_PAGE = "study.html"
 """The results of a study."""
-
-DERIVED_SUMS = "derived.sha256"
-"""Beside the summaries: the sums of them and of Allure's results, after the last suite."""
-
 
 SIGNATURE = f"{MANIFEST_FILE}.minisig"
 """The signature over the manifest, where minisign looks for it."""
@@ -51,43 +47,47 @@ def partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-_DERIVED_FILES = (*SUMMARIES, *STUDY_FORMS, DERIVED_SUMS, SIGNATURE, *SHEETS, *DRAFTS)
-DERIVED = frozenset({"allure", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
-"""What can be made again from the records; it is not in the manifest."""
+BEING_WRITTEN = tuple(partial(Path(name)).name for name in (ENVIRONMENT_FILE, MANIFEST_FILE))
+"""What a run that was killed may leave beside its files."""
+
+_DERIVED_FILES = (PAGE, STUDY_PAGE, SIGNATURE, *SHEETS, *DRAFTS)
+DERIVED = frozenset({ALLURE, *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
+"""What can be made again from the records; nothing is judged by it."""
 
 
-def is_partial(name: str) -> bool:
-    """Return whether a file of this *name*, its folders before it, is one of :func:`partial`."""
-    last = name.rpartition("/")[2]
-    return last.startswith(".") and last.endswith(".part")
+def entries(folder: Path) -> dict[str, bool]:
+    """Return each name in *folder* that is not derived, and whether it is a regular file.
 
-
-def entries(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Each file of *folder* that belongs to the run, by its name with ``/``, and whether it is a regular file.
-
-    No link is followed: neither a link nor a device is a file of a run. Raises ConfigError if a folder cannot be read.
+    No link is followed: neither a link nor a device is a file of a run. Raises ConfigError if it cannot be read.
     """
-    todo = [""]
-    while todo:
-        inside = todo.pop()
-        try:
-            with os.scandir(folder / inside) as found:
-                for entry in found:
-                    name = f"{inside}{entry.name}"
-                    if name in DERIVED:
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(f"{name}/")
-                    else:
-                        yield name, entry.is_file(follow_symlinks=False)
-        except OSError as error:
-            raise ConfigError(f"cannot be read: {error.strerror}", folder / inside) from None
+    try:
+        with os.scandir(folder) as found:
+            return {item.name: item.is_file(follow_symlinks=False) for item in found if item.name not in DERIVED}
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", folder) from None
 
 
-def summed_files(folder: Path) -> tuple[str, ...]:
-    """The names of the files that the manifest lists: all of the run but the manifest and its sum."""
-    own = {MANIFEST_FILE, SUMS, partial(Path(MANIFEST_FILE)).name, partial(Path(SUMS)).name}
-    return tuple(sorted(name for name, regular in entries(folder) if regular and name not in own))
+def sums_of(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each of the run's own files but the manifest, by name in order."""
+    present = entries(folder)
+    return {name: sha256_of(folder / name) for name in sorted(OWN_FILES) if name != MANIFEST_FILE and present.get(name)}
+
+
+def sum_of_records(sums: Mapping[str, str]) -> str:
+    """Return one sum over all *sums* of a run's files, which names the run.
+
+    It is what ``sha256sum environment.json *.jsonl | sha256sum`` prints in the run's folder.
+    """
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def derived_sums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of the summary's page and of each of Allure's results in *folder*, by path."""
+    allure = folder / ALLURE
+    paths = [folder / PAGE, *(() if allure.is_symlink() else sorted(allure.glob("*")))]
+    regular = [path for path in paths if path.is_file() and not path.is_symlink()]
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in regular}
 
 
 def sha256_of(path: Path) -> str:

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,11 @@ from pydantic import ValidationError
 
 from ..core.goal import Goal
 from ..core.registry import is_installed
-from ..files import read_file
 from ..units import counted
 from .rates import percent
-from .records import UNJUDGED, VERDICTS, CharacterisationRecord, EnvironmentRecord, MeasurementRecord
-from .run import RecordedRun, read_run
-from .run_files import CHARACTERISATION as RESULTS
-from .run_files import STUDY_FORMS
+from .records import UNJUDGED, VERDICTS, EnvironmentRecord, MeasurementRecord
+from .run import RecordedRun, methods_of, read_run
+from .run_files import RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .started_as import StartedAs
 
@@ -42,7 +39,7 @@ DESCRIPTION = "description"
 
 @dataclass(frozen=True)
 class StudySummary:
-    """What a study's run measured. ``gaps``: measurements without a value; ``text``: the tables of its folder."""
+    """What a study's run measured. ``gaps``: measurements without a value; ``text``: where its tables are."""
 
     measurements: int
     gaps: int
@@ -126,28 +123,16 @@ def summary_of(run: RecordedRun) -> RunSummary:
     # the trials of a study are of its measurements, and have no verdicts
     incomplete = _incomplete(environment, {} if study else unfinished_sentences(run))
     unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
-    results = () if rows or study else tuple(_characterised(folder))
-    facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS}/)"} if results else {})
+    results = () if rows or study else methods_of(folder)
+    facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS})"} if results else {})
     started = StartedAs.of(environment.extra) if environment else None
     resume = started.going_on(folder) if started else ""
     return RunSummary(folder, suite, run.simulated, facts, rows, tuple(incomplete), study, unjudged, results, resume)
 
 
-def _characterised(folder: Path) -> Iterator[str]:
-    for path in sorted((folder / RESULTS).glob("*.json")):
-        try:
-            data = json.loads(read_file(path))
-        except ValueError:
-            # who asks for its contents, as verify, is told of it
-            continue
-        if isinstance(data, dict) and data.get("schema") == CharacterisationRecord.schema:
-            yield str(data["method"])
-
-
 def _study(folder: Path, records: Sequence[MeasurementRecord]) -> StudySummary:
-    tables = folder / STUDY_FORMS[0]
-    text = read_file(tables).decode(errors="replace") if tables.is_file() else ""
-    text = text or f"Its tables: lineproof study report {folder.name}\n"
+    page = f"{folder / STUDY_PAGE}, or " if (folder / STUDY_PAGE).is_file() else ""
+    text = f"Its tables: {page}lineproof study report {folder.name}\n"
     return StudySummary(len(records), sum(record.value is None for record in records), text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -26,14 +26,11 @@ from .document import (
     Part,
     Section,
     Table,
-    as_csv,
-    as_markdown,
     as_page,
-    as_text,
     data_cells,
     verdict_cell,
 )
-from .run_files import PAGE, REQUIREMENTS, SUMMARIES, partial
+from .run_files import PAGE, REQUIREMENTS, partial
 from .sentence_rows import SentenceRow
 from .summary import (
     ExecutionSummary,
@@ -99,12 +96,6 @@ def _row(run: RunSummary, row: SentenceRow) -> dict[Column, Cell]:
     return data_cells({"run": record.run, "suite": run.suite}) | people | data_cells(data)
 
 
-FORMS: Mapping[str, Callable[[Document], str]] = dict(
-    zip(SUMMARIES, (as_text, as_page, as_csv, as_markdown), strict=True)
-)
-"""By the file's name in the run's folder."""
-
-
 def execution_runs(execution: Path) -> Iterator[Path]:
     """The folders of an execution's runs: *execution*, then ``…-2`` and so on."""
     for number in count(1):
@@ -126,11 +117,9 @@ def execution_summary(execution: Path, known: Mapping[Path, RunSummary]) -> Exec
     return ExecutionSummary(tuple(runs), tuple(unread), next_command(runs), page)
 
 
-def write_forms(folder: Path, found: ExecutionSummary) -> None:
-    """Write every form into *folder*. Raises TestbedError."""
-    document = summary(found)
-    for name, form in FORMS.items():
-        write_whole(folder / name, form(document), fresh=partial(folder / name))
+def write_page(folder: Path, found: ExecutionSummary) -> None:
+    """Write the page into *folder*. Raises TestbedError."""
+    write_whole(folder / PAGE, as_page(summary(found)), fresh=partial(folder / PAGE))
 
 
 @contextlib.contextmanager

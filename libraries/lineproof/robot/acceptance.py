@@ -342,10 +342,9 @@ class AcceptanceKeywords(Component):
             folder = recorder.folder.path
             # a teardown that fails turns every PASS of the suite red, and the verdicts are on the disk
             try:
-                for name, text in testbed.logs.items() if testbed is not None else ():
-                    recorder.folder.add_telemetry(0, f"{name} log", text)
-                manifest = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
-                logger.info(f"SHA-256 of {folder}/manifest.json: {manifest}", also_console=True)
+                recorder.folder.add_telemetry(0, "logs", testbed.logs if testbed is not None else {})
+                records = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
+                logger.info(f"SHA-256 of the records in {folder}: {records}", also_console=True)
             except (LineproofError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
             self._judging = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import sys
 import time
@@ -24,8 +23,8 @@ from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure, pictures, result_forms
-from ..evidence.document import Document, as_page
-from ..evidence.loadtest import loadtest_json
+from ..evidence.document import Document
+from ..evidence.loadtest import loadtest_data
 from ..evidence.records import CharacterisationRecord, MarginRecord
 from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
@@ -50,8 +49,7 @@ class CharacterisationKeywords(Component):
     """Searches, ramps, RFC 2544's tests, and throughput against flows and frame sizes.
 
     *traffic* is traffic and direction as in a sentence. Nothing here fails because a router is slow. Problems of the
-    testbed fail with ``INCONCLUSIVE:``, after results so far were kept: trials in the run's records, figures and
-    pictures in its folder ``characterisation``.
+    testbed fail with ``INCONCLUSIVE:``, after results so far were kept in the run's records.
     """
 
     @keyword(tags=["characterise"])
@@ -118,14 +116,10 @@ class CharacterisationKeywords(Component):
         with CharacterisationWork(self.shared, "ramp", traffic) as work:
             result = work.characteriser.ramp(traffic, steps, *times, behind)
             known, simulated = work.characteriser.traffic(traffic), work.session.simulated
-            # the program that draws it names the curve by the file
-            name = f"{work.session.plan.platform.platform} {known.profile.name}"
-            work.keep_file(
-                f"{name}-loadtest.json", loadtest_json(result, known.profile, known.bidirectional, simulated)
-            )
+            drawn = loadtest_data(result, known.profile, known.bidirectional, simulated)
             document = result_forms.ramp_document(result, work.title, simulated)
             picture = pictures.ramp_plot(result, work.title, simulated)
-            work.keep(result, [result], document, picture, [result.ended])
+            work.keep(result, [result], document, picture, [result.ended], drawn)
         return result
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
@@ -375,19 +369,26 @@ class CharacterisationWork:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
     def keep(
-        self, result: object, parts: Sequence[object], document: Document, picture: str | None, endings: Sequence[str]
+        self,
+        result: object,
+        parts: Sequence[object],
+        document: Document,
+        picture: str | None,
+        endings: Sequence[str],
+        loadtest: Mapping[str, object] | None = None,
     ) -> None:
-        """Write the figures, the table and the picture, and show them. *parts*: the results in words."""
+        """Keep the figures, and show them with the table and the picture.
+
+        *parts*: the results in words; *loadtest*: the same for trex-loadtest-viz.
+        """
         problem = self.characteriser.router_problem()
         early = list(dict.fromkeys(item for item in [*endings, problem] if item))
         inconclusive = [item for item in early if item.startswith("inconclusive: ") or item == problem]
         self._failure = "; ".join(item.removeprefix("inconclusive: ") for item in inconclusive)
         found, deviations = findings_text(parts), deviations_of(parts)
         findings = "\n".join([found, *(f"Deviation: {item}." for item in deviations)])
-        self.keep_file(f"{self.method}.json", self._record(result, findings))
-        self.keep_file(f"{self.method}.html", as_page(document))
+        self.recorder.folder.add(self._record(result, findings, loadtest))
         if picture is not None:
-            self.keep_file(f"{self.method}.svg", picture)
             allure.attach_svg(self.title, picture)
             logger.info(svg_image(self.title, picture), html=True)
         show_document(f"{self.title} (table)", document)
@@ -400,12 +401,8 @@ class CharacterisationWork:
         BuiltIn().set_test_message(f"{self.title}: {message}", append=True, separator="\n")
         allure.attach_text("Findings", findings)
 
-    def keep_file(self, name: str, text: str) -> None:
-        """Keep *text* in the run's folder, under the number of the first traffic of this work."""
-        self.recorder.keep_file(name, text, self._first or None)
-
-    def _record(self, result: Any, findings: str) -> str:
-        record = CharacterisationRecord(
+    def _record(self, result: Any, findings: str, loadtest: Mapping[str, object] | None) -> CharacterisationRecord:
+        return CharacterisationRecord(
             run=self.recorder.folder.run_id,
             simulated=self.session.simulated,
             number=self._first,
@@ -418,8 +415,8 @@ class CharacterisationWork:
             started=self._started,
             ended=time.time(),
             result=json_data(result),
+            loadtest=loadtest,
         )
-        return json.dumps(record.to_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

@@ -16,11 +16,10 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import LineproofError, in_words
 from ..evidence.document import as_text
-from ..evidence.run import new_run_id
+from ..evidence.run import new_run_id, seal_derived
 from ..evidence.started_as import ROBOT, VARIABLE, StartedAs
 from ..evidence.summary import RunSummary
-from ..evidence.summary_forms import execution_summary, one_at_a_time, summary, write_forms
-from ..evidence.verification import seal_derived
+from ..evidence.summary_forms import execution_summary, one_at_a_time, summary, write_page
 from ..files import write_whole
 from .run_variables import NAMES, options
 from .suite_sentences import plain
@@ -72,7 +71,7 @@ def _agreed(path: Path, proposal: str) -> str:
 def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool) -> str:
     """The last words on the console: each sentence of *execution*, its folders and its page.
 
-    Leaves the same as files. Empty if nothing was left. *known*: the runs of this process, which is the only one
+    Leaves the same as a page. Empty if nothing was left. *known*: the runs of this process, which is the only one
     of the execution (*alone*), or one of pabot's.
     """
     with one_at_a_time(execution):
@@ -81,7 +80,7 @@ def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool
             lonely = any((execution / "allure").glob("*-result.json"))
             return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
         try:
-            write_forms(execution, found)
+            write_page(execution, found)
             if alone:  # else others go on writing what is derived
                 seal_derived(execution)
         except (LineproofError, OSError) as error:  # the records make them again

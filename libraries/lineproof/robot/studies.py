@@ -17,7 +17,7 @@ from ..evidence.baselines import find_one_run
 from ..studies.carrying import Carried
 from ..studies.forms import UNLIMITED, figure, headline, notes
 from ..studies.history import read_results, repeats_of_run
-from ..studies.page import page, write_results
+from ..studies.page import page, write_page
 from ..studies.preparing import prepare_study
 from ..studies.results import Cell, Compared, StudyResults
 from ..studies.runner import StudyRun
@@ -63,7 +63,7 @@ class StudyKeywords(Component):
         started = started_as(self.shared.suite)
         run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name, started)
         self._found = found = read_results(run.run())
-        shown = write_results(found)
+        shown = write_page(found)
         allure.attach_html(found.study.title, page(found))
         for words in (headline(found), *notes(found)):
             logger.info(words)

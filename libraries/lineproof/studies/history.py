@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..evidence.inputs import unpacked_inputs
 from ..evidence.records import MeasurementRecord
 from ..evidence.run import read_run
-from ..evidence.run_files import INPUTS
 from ..units import counted
 from .results import StudyResults, results_of
 from .study import Published, Study, load_study, visits_of
@@ -86,7 +86,7 @@ def _items(extra: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
 
 def study_of_run(folder: Path) -> Study:
     """The study that the run in *folder* has kept. Raises ConfigError."""
-    found = sorted((folder / INPUTS).glob("*/studies/*.yaml"))
+    found = sorted(unpacked_inputs(folder).glob("*/studies/*.yaml"))
     if not found:
         raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", folder)
     return load_study(found[0])

@@ -1,10 +1,9 @@
-"""A study as one page of HTML with pictures that needs nothing else, and the files of its forms."""
+"""A study as one page of HTML with pictures that needs nothing else, and whether a run still has that."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
@@ -13,23 +12,19 @@ from ..evidence.environment import code_digest
 from ..evidence.integrity import Alteration
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import read_run
-from ..evidence.run_files import MEASUREMENTS, STUDY_FORMS, partial
+from ..evidence.run_files import MEASUREMENTS, STUDY_PAGE, partial
 from ..evidence.signoff.html_parts import picture, text
 from ..evidence.tables import SIMULATED
-from ..evidence.verification import has_sum, seal_forms
-from ..files import write_whole
+from ..files import read_file, write_whole
 from .fitness import senders_of
 from .forms import (
     HEADS,
     cell_words,
-    csv_text,
     headline,
-    markdown,
     notes,
     sender_heads,
     sender_words,
 )
-from .forms import text as plain_text
 from .history import read_results
 from .pictures import pictures_of, sender_pictures
 from .preparing import CODE
@@ -134,64 +129,44 @@ def _section(found: StudyResults, row: str, cells: list[Cell], number: int) -> s
     )
 
 
-FORMS = dict(zip(STUDY_FORMS, (plain_text, page, csv_text, markdown), strict=True))
-"""Each file of a run's folder, and what makes it."""
-
-
-def write_results(found: StudyResults) -> Path:
-    """Write every form into the run's folder, and their sums; returns the page. Raises TestbedError."""
-    for name, form in FORMS.items():
-        write_whole(found.folder / name, form(found), fresh=partial(found.folder / name))
-    seal_forms(found.folder)
-    return found.folder / "study.html"
+def write_page(found: StudyResults) -> Path:
+    """Write the page into the run's folder; returns it. Raises TestbedError."""
+    path = found.folder / STUDY_PAGE
+    write_whole(path, page(found), fresh=partial(path))
+    return path
 
 
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 
-LARGEST_FORM = 64 * 2**20
+LARGEST_PAGE = 64 * 2**20
 """Bytes. The page of a study of 100 blocks has less than one of these MB."""
 
 
-def check_forms(folder: Path) -> tuple[tuple[Alteration, ...], tuple[str, ...]]:
-    """Make each form in *folder* again from the records: which are not what these come to, and notes.
+def check_page(folder: Path) -> tuple[tuple[Alteration, ...], tuple[str, ...]]:
+    """Make the page in *folder* again from the records: whether it is not what these come to, and notes.
 
-    The records must be as the run left them. Another Lineproof may write other words: what it made and nobody changed
-    since, by its sums, is a note. Raises ConfigError if a form cannot be read.
+    The records must be as the run left them. Another Lineproof may write other words, which is a note. Raises
+    ConfigError if the page cannot be read.
     """
-    present = [name for name in STUDY_FORMS if (folder / name).is_symlink() or (folder / name).exists()]
-    if not present:
+    path = folder / STUDY_PAGE
+    if not path.exists() and not path.is_symlink():
         return (), ()
     if not (folder / MEASUREMENTS).is_file():
-        return tuple(Alteration(name, "was added: the run is no study's") for name in present), ()
+        return (Alteration(STUDY_PAGE, "was added: the run is no study's"),), ()
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_PAGE:
+        return (Alteration(STUDY_PAGE, "is no file that a study's run leaves"),), ()
     try:
         found, environment = read_results(folder), read_run(folder).environment
     except ConfigError as error:
-        return (), (f"{' and '.join(present)}: not compared with the records: {error}",)
-    differing = tuple(_differing(found, present))
+        return (), (f"{STUDY_PAGE}: not compared with the records: {error}",)
+    if _same(read_file(path).decode(errors="replace"), page(found)):
+        return (), ()
+    again = f"'lineproof study report {folder.name}' makes it again"
+    other = Alteration(STUDY_PAGE, f"is not what the records come to; {again}")
     known = environment.extra.get(FINGERPRINTS) if environment else None
-    made_by = known.get(CODE) if isinstance(known, dict) else None
-    if made_by == code_digest():
-        return differing, ()
-    # a Lineproof that says which it was has also left sums, by which what somebody else changed is known
-    wrong = tuple(item for item in differing if made_by is not None and not has_sum(folder, item.file))
-    others = (f"{item}; another Lineproof made the run, with other words" for item in differing if item not in wrong)
-    return wrong, tuple(others)
-
-
-def _differing(found: StudyResults, names: list[str]) -> Iterator[Alteration]:
-    for name in names:
-        path = found.folder / name
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_FORM:
-            yield Alteration(name, "is no file that a study's run leaves")
-            continue
-        try:
-            kept = path.read_bytes().decode(errors="replace")
-        except OSError as error:
-            raise ConfigError(f"cannot be read: {error.strerror}", path) from None
-        if not _same(kept, FORMS[name](found)):
-            yield Alteration(
-                name, f"is not what the records come to; 'lineproof study report {found.folder.name}' makes it again"
-            )
+    if isinstance(known, dict) and known.get(CODE) == code_digest():
+        return (other,), ()
+    return (), (f"{other}; another Lineproof made the run, with other words",)
 
 
 def _same(one: str, other: str) -> bool:

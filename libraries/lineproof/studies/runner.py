@@ -327,8 +327,7 @@ class StudyRun:
         session, self._session, self._applied, self._key = self._session, None, "", ()
         if session is not None:
             session.close()
-            for name, text in session.testbed.logs.items():
-                self._recorder.folder.add_telemetry(0, f"{name} log", text)
+            self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
 
 
 def _with_time_left(prepared: PreparedStudy, visits: tuple[Visit, ...]) -> Iterator[tuple[Visit, str]]:

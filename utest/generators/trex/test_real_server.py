@@ -118,7 +118,7 @@ def test_a_suite_runs_on_a_real_server(tmp_path: Path) -> None:
     found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns-trex", *tests, limit=300)
     assert found.status == 0, found.console
     (folder,) = (tmp_path / "results").iterdir()
-    assert "TRex v" in (folder / "telemetry" / "000-trex-log.txt").read_text()
+    assert "TRex v" in (folder / "telemetry.jsonl").read_text()
     versions = json.loads((folder / "environment.json").read_text())["versions"]
     assert versions["generator.server"].startswith("v")
     assert robot_run.processes_of(tmp_path) == []

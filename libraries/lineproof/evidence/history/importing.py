@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from ...stats.intervals import Interval, mean_interval
 from ..integrity import Integrity, check_integrity
 from ..records import TrialRecord
 from ..run import RecordedRun, recorded_run
-from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, REQUIREMENTS, TRIALS
+from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, REQUIREMENTS, TRIALS
 from ..sentence_rows import SentenceRow, sentence_rows
 from .address import StoreAddress
 from .store import Added, HistoryStore
@@ -65,7 +64,7 @@ def import_one(store: HistoryStore, path: Path, replace: bool) -> Imported:
         with _no_collection():
             found = check_integrity(path)
             found.refuse_altered()
-            if found.manifest is not None and (known := store.has(found.manifest)):
+            if found.manifest is not None and (known := store.has(found.sum_of_records)):
                 same = Added.SAME.value  # the sums are right, so that reading it would give what is there
                 return Imported(str(path), known["run"], same, simulated=bool(known["simulated"]))
             run = stored_run(found)
@@ -143,7 +142,7 @@ def _run_row(found: Integrity, run: RecordedRun) -> dict[str, Any]:
         folder=str(found.path.resolve()),
         simulated=run.simulated,
         closed=found.manifest is not None,
-        sha256=found.manifest or _sum_of_records(found),
+        sha256=found.sum_of_records,
         records=sum(map(len, found.lines.values())),
         started=known.started if known else min(moments, default=None),
         ended=known.ended if known and known.ended is not None else max(ends, default=None),
@@ -155,12 +154,6 @@ def _run_row(found: Integrity, run: RecordedRun) -> dict[str, Any]:
         goal=next((item.goal for item in run.requirements), ""),
         lineproof=f"{code.get('version', '')} {commit}".strip(),
     )
-
-
-def _sum_of_records(found: Integrity) -> str:
-    """Of a run without a manifest: of all records, by the chain that ends in the last line of each file."""
-    ends = (lines[-1] if (lines := found.lines[name]) else b"" for name in RECORDS)
-    return hashlib.sha256(b"\n".join(ends)).hexdigest()
 
 
 def _sentence_row(row: SentenceRow) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class HistoryStore:
     def add(self, found: StoredRun, replace: bool = False) -> Added:
         """Add a run in one transaction; the same one again changes nothing, a later state of it takes its place.
 
-        *replace*: also take it where the store has a closed run of that name with another manifest, which is refused
+        *replace*: also take it where the store has a closed run of that name with other records, which is refused
         otherwise (ConfigError): a closed run does not change.
         """
         with self._writing() as connection:
@@ -75,9 +75,9 @@ class HistoryStore:
                 self._add_rows(connection, known["id"], found)
         return result
 
-    def has(self, manifest: str) -> Mapping[str, Any] | None:
-        """The row of the closed run with this SHA-256 of its manifest, which names the run; None: it is not here."""
-        found = self.query("SELECT * FROM runs WHERE closed AND sha256 = :manifest", manifest=manifest)
+    def has(self, records: str) -> Mapping[str, Any] | None:
+        """The row of the closed run with this sum of its *records*, which names the run; None: it is not here."""
+        found = self.query("SELECT * FROM runs WHERE closed AND sha256 = :records", records=records)
         return found[0] if found else None
 
     def _decide(self, known: Mapping[str, Any], found: StoredRun, replace: bool) -> Added:
@@ -87,7 +87,7 @@ class HistoryStore:
             return Added.REPLACED
         if known["closed"] and found.run["closed"]:
             raise ConfigError(
-                f"differs from the run {known['run']} that the store has (manifest {known['sha256'][:12]}…, from"
+                f"differs from the run {known['run']} that the store has (records {known['sha256'][:12]}…, from"
                 f" {known['folder']}); a closed run does not change. Find out which one is right; --replace takes this",
                 found.run["folder"],
             )
