@@ -13,9 +13,9 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from ..visible import one_line, visible
+from ..visible import one_line, shortened, visible
 
 Mark = Literal["", "good", "bad", "unsure", "faint"]
 """How a cell or row looks. It says nothing that its words do not say too."""
@@ -43,13 +43,15 @@ class Cell:
 class Column:
     """A column: its name, its unit ("": none), and whether its cells begin at one place (numbers end at one).
 
-    ``key``: its name in CSV and JSON ("": the name).
+    ``key``: its name in CSV and JSON ("": the name). ``only``: who sees it, if not everybody: ``page`` all but a
+    terminal; ``people`` all but CSV and JSON; ``data`` CSV and JSON, where a cell without a value is empty.
     """
 
     name: str
     unit: str = ""
     left: bool = False
     key: str = ""
+    only: Literal["", "page", "people", "data"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows below their columns. In a terminal the first column takes the width that is left."""
+    """Rows below their columns. In a terminal the first column takes the width that is left.
+
+    ``key``: the name under which JSON has the rows of all tables with this key ("": in its section).
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Row]
+    key: str = ""
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[Column, Cell | str]], key: str = "") -> Self:
+        """Return a table of *rows*, each a cell by its column. A row may lack columns of another."""
+        columns = tuple(dict.fromkeys(column for row in rows for column in row))
+        return cls(columns, [Row([row.get(column, "") for column in columns]) for row in rows], key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,13 @@ class Facts:
     """Names and what they are, one in each line."""
 
     rows: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Sentences, each in a line of its own."""
+
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +124,15 @@ class Folded:
     title: str
     parts: Sequence[Part]
 
+    @classmethod
+    def of(cls, message: str, *more: str) -> Self:
+        """Return the first line of *message*, with its other lines and *more* below it."""
+        title, *lines = message.splitlines() or [""]
+        items = [line.strip() for line in (*lines, *more) if line]
+        return cls(title, [Items(items)] if items else [])
 
-Part = Table | Facts | Note | Code | Figure | Folded
+
+Part = Table | Facts | Items | Note | Code | Figure | Folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,34 +161,61 @@ class Document:
         return (part for section in self.sections for part in section.parts if isinstance(part, Table))
 
 
+_VERDICTS: Mapping[str, Mark] = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "unsure"}
+
+
+def verdict_cell(verdict: str) -> Cell:
+    """Return *verdict* as a cell that looks like it."""
+    return Cell(verdict, mark=_VERDICTS.get(verdict, ""))
+
+
+def data_cells(values: Mapping[str, object]) -> dict[Column, Cell]:
+    """Return *values* by their names as cells that only CSV and JSON have."""
+    return {Column(name, only="data"): Cell("", value) for name, value in values.items()}
+
+
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
 def as_text(document: Document, width: int = WIDTH) -> str:
-    """Return *document* for a terminal of *width* columns. Only what is copied may be longer."""
+    """Return *document* for a terminal of *width* columns. Only what is copied, and one word, may be longer."""
     lines = _wrapped(document.title, width) if document.title else []
     lines += [SIMULATED] if document.simulated else []
     for section in document.sections:
         lines += ["", *(_wrapped(section.title, width) if section.title else [])]
-        lines += [line for part in section.parts for line in _text_of(part, width)]
+        lines += _text_of_parts(section.parts, width)
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _text_of_parts(parts: Sequence[Part], width: int) -> list[str]:
+    lines: list[str] = []
+    was_table = False
+    for part in parts:
+        if shown := _text_of(part, width):
+            is_table = isinstance(part, Table)
+            lines += ["", *shown] if lines and (is_table or was_table) else shown
+            was_table = is_table
+    return lines
 
 
 def _text_of(part: Part, width: int) -> list[str]:
     match part:
         case Note(text):
             return _wrapped(text, width)
+        case Items(texts):
+            return [line for text in texts for line in _wrapped(text, width, "- ")]
         case Facts(rows):
-            longest = max(map(len, rows), default=0)
-            return [line for name, words in rows.items() for line in _wrapped(words, width, f"{name:<{longest}}  ")]
+            longest = max((len(one_line(name)) for name in rows), default=0)
+            shown = ((f"{one_line(name):<{longest}}  ", words) for name, words in rows.items())
+            return [line for name, words in shown for line in _wrapped(words, width, name)]
         case Code(text):
             return visible(text).rstrip("\n").split("\n")
         case Figure(_, alt):
             return [f"[{one_line(alt)}]"]
         case Folded(title, parts):
-            return [*_wrapped(title, width), *(f"  {line}" for each in parts for line in _text_of(each, width - 2))]
+            return [*_wrapped(title, width), *(f"  {line}" for line in _text_of_parts(parts, width - 2))]
         case Table():
-            return ["", *_text_table(part, width), ""]
+            return _text_table(part, width)
 
 
 _LEAST_FIRST, _MOST_CELL, _LEAST_CELL, _GAP = 28, 24, 4, "  "
@@ -170,10 +223,13 @@ _LEAST_FIRST, _MOST_CELL, _LEAST_CELL, _GAP = 28, 24, 4, "  "
 
 
 def _text_table(table: Table, width: int) -> list[str]:
-    heads = [column.name for column in table.columns]
-    cells = [heads, *([one_line(_cell(cell).text) for cell in row.cells] for row in table.rows)]
-    mono = [any(_cell(row.cells[at]).mono for row in table.rows) for at in range(len(heads))]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(heads))]
+    columns, rows = _seen(table, "", "people")
+    if not columns:
+        return []
+    heads = [_line(column.name) for column in columns]
+    cells = [heads, *([_line(cell.text) for cell in row] for _, row in rows)]
+    mono = [any(row[at].mono for _, row in rows) for at in range(len(heads))]
+    widths = [max(1, *(len(row[at]) for row in cells)) for at in range(len(heads))]
     widths = [most if is_mono else min(_MOST_CELL, most) for most, is_mono in zip(widths, mono, strict=True)]
     shrinkable = [at for at in range(1, len(heads)) if not mono[at]]
     while (rest := width - sum(widths[1:]) - len(_GAP) * (len(widths) - 1)) < _LEAST_FIRST:
@@ -181,7 +237,7 @@ def _text_table(table: Table, width: int) -> list[str]:
         if widths[widest] <= _LEAST_CELL:
             break
         widths[widest] -= 1
-    widths[0] = min(max(rest, _LEAST_CELL), max(len(row[0]) for row in cells))
+    widths[0] = min(max(rest, _LEAST_CELL), max(1, *(len(row[0]) for row in cells)))
     lines = []
     for number, row in enumerate(cells):
         wrapped = [textwrap.wrap(cell, most) or [""] for cell, most in zip(row, widths, strict=True)]
@@ -193,11 +249,28 @@ def _text_table(table: Table, width: int) -> list[str]:
 
 
 def _wrapped(words: str, width: int, first: str = "") -> list[str]:
-    return textwrap.wrap(one_line(words), width, initial_indent=first, subsequent_indent=" " * len(first)) or [first]
+    # a path or an option in two lines could not be copied
+    whole = textwrap.TextWrapper(width, first, " " * len(first), break_long_words=False, break_on_hyphens=False)
+    return whole.wrap(one_line(words)) or [first]
+
+
+_LONGEST = 1000
+"""Characters of a cell that people are shown."""
+
+
+def _line(words: object) -> str:
+    return shortened(one_line(words), _LONGEST)
 
 
 def _cell(cell: Cell | str) -> Cell:
     return Cell(cell) if isinstance(cell, str) else cell
+
+
+def _seen(table: Table, *only: str) -> tuple[list[Column], list[tuple[Mark, list[Cell]]]]:
+    """Return the columns that are for one of *only*, and of each row its mark and their cells."""
+    places = [place for place, column in enumerate(table.columns) if column.only in only]
+    rows = [(row.mark, [_cell(row.cells[place]) for place in places]) for row in table.rows]
+    return [table.columns[place] for place in places], rows
 
 
 # -- HTML --------------------------------------------------------------------------------------------------------------
@@ -209,6 +282,8 @@ STYLE = """
 .lineproof h2 { font-size: 14.5px; margin: 12px 0 4px; }
 .lineproof p { margin: 0 0 10px; color: #5a6673; }
 .lineproof p.strong { font-weight: 700; color: #1d2733; }
+.lineproof pre { margin: 0 0 10px; overflow-x: auto; }
+.lineproof ul { margin: 0 0 10px; padding-left: 20px; }
 .lineproof .simulated { display: inline-block; margin: 0 0 8px; padding: 2px 8px; border-radius: 4px; font-weight: 600;
                         color: #8a2b00; background: #ffe9d9; }
 .lineproof .wide { overflow-x: auto; }
@@ -248,37 +323,38 @@ def _html_of(part: Part) -> str:
     match part:
         case Note(text, strong):
             return f'<p class="strong">{_html(text)}</p>' if strong else f"<p>{_html(text)}</p>"
+        case Items(texts):
+            return f"<ul>{''.join(f'<li>{_html(text)}</li>' for text in texts)}</ul>" if texts else ""
         case Facts(rows):
             columns = (Column("", left=True), Column("", left=True))
-            return _html_table("", columns, [Row(pair) for pair in rows.items()])
+            return _html_table("", Table(columns, [Row(pair) for pair in rows.items()]))
         case Code(text):
             return f"<pre>{escape(visible(text))}</pre>"
         case Figure(svg, _):
             return svg
         case Folded(title, parts):
             return f"<details><summary>{_html(title)}</summary>{''.join(map(_html_of, parts))}</details>"
-        case Table(columns, rows):
+        case Table():
             heads = "".join(
                 f"<th{_classes('left' * column.left)}>{_html(column.name)}"
                 f"{f'<small>{_html(column.unit)}</small>' if column.unit else ''}</th>"
-                for column in columns
+                for column in _seen(part, *_PAGE)[0]
             )
-            return _html_table(f"<thead><tr>{heads}</tr></thead>\n", columns, rows)
+            return _html_table(f"<thead><tr>{heads}</tr></thead>\n", part)
 
 
-def _html_table(head: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    body = "".join(
-        f"<tr{_classes(row.mark)}>"
-        + "".join(_html_cell(_cell(cell), column) for cell, column in zip(row.cells, columns, strict=True))
-        + "</tr>\n"
-        for row in rows
-    )
-    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
+_PAGE = ("", "people", "page")
+
+
+def _html_table(head: str, table: Table) -> str:
+    columns, rows = _seen(table, *_PAGE)
+    body = "".join(f"<tr{_classes(mark)}>{''.join(map(_html_cell, cells, columns))}</tr>\n" for mark, cells in rows)
+    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>' if columns and (rows or head) else ""
 
 
 def _html_cell(cell: Cell, column: Column) -> str:
-    words = f"<code>{_html(cell.text)}</code>" if cell.mono else _html(cell.text)
-    return f"<td{_classes('left' * column.left, cell.mark)}>{words}</td>"
+    shown = escape(_line(cell.text))
+    return f"<td{_classes('left' * column.left, cell.mark)}>{f'<code>{shown}</code>' if cell.mono else shown}</td>"
 
 
 def _classes(*names: str) -> str:
@@ -299,38 +375,47 @@ def as_markdown(document: Document) -> str:
     lines += [f"**{SIMULATED}**", ""] if document.simulated else []
     for section in document.sections:
         lines += [f"### {markdown_text(section.title)}", ""] if section.title else []
-        lines += [line for part in section.parts for line in (*_markdown_of(part), "")]
+        lines += _markdown_of_parts(section.parts)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _markdown_of_parts(parts: Sequence[Part]) -> list[str]:
+    return [line for part in parts if (shown := list(_markdown_of(part))) for line in (*shown, "")]
 
 
 def _markdown_of(part: Part) -> Iterator[str]:
     match part:
         case Note(text, strong):
             yield f"**{markdown_text(text)}**" if strong else markdown_text(text)
+        case Items(texts):
+            yield from (f"- {markdown_text(text)}" for text in texts)
         case Facts(rows):
             yield from (f"- {markdown_text(name)}: {markdown_text(words)}" for name, words in rows.items())
         case Code(text):
-            yield from (f"    {line}".rstrip() for line in visible(text).rstrip("\n").split("\n"))
+            # longer than any in the text; lines that are indented would belong to a list before them
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            yield from (fence, *visible(text).rstrip("\n").split("\n"), fence)
         case Figure(_, alt):
             yield f"*{markdown_text(alt)}*"
         case Folded(title, parts):
-            yield from (markdown_text(title), "")
-            for each in parts:
-                yield from _markdown_of(each)
-        case Table(columns, rows):
+            yield from (f"**{markdown_text(title)}**", "", *_markdown_of_parts(parts)[:-1])
+        case Table():
+            columns, shown = _seen(part, *_PAGE)
             heads = [markdown_text(f"{column.name}{f' [{column.unit}]' * bool(column.unit)}") for column in columns]
-            shown = ([_markdown_cell(_cell(cell)) for cell in row.cells] for row in rows)
-            yield from (f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *shown))
+            lines = (heads, ["---"] * len(heads), *(map(_markdown_cell, cells) for _, cells in shown))
+            yield from (f"| {' | '.join(cells)} |" for cells in lines if columns)
 
 
 def _markdown_cell(cell: Cell) -> str:
     if cell.mono:
-        return f"`{one_line(cell.text).replace('`', ' ').replace('|', ' ')}`" if cell.text else ""
-    shown = markdown_text(cell.text)
+        return f"`{_line(cell.text).replace('`', ' ').replace('|', ' ')}`" if cell.text else ""
+    shown = markdown_text(_line(cell.text))
     return f"**{shown}**" if cell.mark in ("bad", "unsure") and shown else shown
 
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~$])")
+_BLOCK = re.compile(r"^(\d+(?=[.)](?: |$))|(?=[-+=]))")
+"""Before what would begin a list, or underline a title."""
 
 
 def markdown_text(words: object) -> str:
@@ -339,7 +424,7 @@ def markdown_text(words: object) -> str:
     shown = _MARKUP.sub(r"\\\1", one_line(words).replace("&", "&amp;"))
     for link, inert in (("@", "&#64;"), ("://", ":&#47;/"), ("www.", "www&#46;")):
         shown = shown.replace(link, inert)
-    return shown if shown[:1] not in ("-", "+", "=") else f"\\{shown}"  # would begin a list or a line
+    return _BLOCK.sub(r"\1\\", shown)
 
 
 # -- CSV and JSON ------------------------------------------------------------------------------------------------------
@@ -350,20 +435,22 @@ def as_csv(document: Document) -> str:
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    first = next(document.tables)
+    tables = [(_keys(table), table) for table in document.tables]
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([column.key or column.name for column in first.columns])
-    for table in document.tables:
-        if table.columns == first.columns:
-            writer.writerows([_csv_cell(_value(cell)) for cell in row.cells] for row in table.rows)
+    for number, (keys, table) in enumerate(tables):
+        if not number:
+            writer.writerow(map(csv_cell, keys))
+        if keys == tables[0][0]:
+            writer.writerows(map(csv_cell, row) for row in _values(table))
     return out.getvalue()
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
 
 
-def _csv_cell(value: object) -> object:
+def csv_cell(value: object) -> object:
+    """Return *value* in one line; a text that a spreadsheet would take for a formula begins with an apostrophe."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -373,19 +460,32 @@ def _csv_cell(value: object) -> object:
 
 
 def as_json(document: Document) -> str:
-    """Return title, sections and ``data`` for programs: of a table its rows by column, of a picture its words."""
-    sections = [{"title": each.title, "parts": [_plain(part) for part in each.parts]} for each in document.sections]
-    head = {"title": document.title, "simulated": document.simulated, **document.data}
-    return json.dumps({**head, "sections": sections}, indent=2, ensure_ascii=False)
+    """Return title, ``data``, the rows of tables by their key, and sections, for programs: of a picture its words.
+
+    A table without a key is in its section: its rows, by column.
+    """
+    rows: dict[str, list[object]] = {}
+    for table in document.tables:
+        if table.key:
+            rows.setdefault(table.key, []).extend(_rows(table))
+    sections = [
+        {"title": each.title, "parts": [_plain(part) for part in each.parts if not getattr(part, "key", "")]}
+        for each in document.sections
+    ]
+    head = {"title": document.title, "simulated": document.simulated, **document.data, **rows}
+    shown = json.dumps({**head, "sections": sections}, indent=2, ensure_ascii=False)
+    # outside of its texts JSON has printable characters only
+    return re.sub("[^\n -~]", lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], shown)
 
 
 def _plain(part: Part) -> object:
     match part:
-        case Table(columns, rows):
-            keys = [column.key or column.name for column in columns]
-            return [dict(zip(keys, map(_value, row.cells), strict=True)) for row in rows]
+        case Table():
+            return _rows(part)
         case Facts(rows):
             return dict(rows)
+        case Items(texts):
+            return list(texts)
         case Figure(_, alt):
             return alt
         case Folded(title, parts):
@@ -394,6 +494,23 @@ def _plain(part: Part) -> object:
             return text
 
 
-def _value(cell: Cell | str) -> object:
-    known = _cell(cell)
-    return known.text if known.value is None else known.value
+_DATA = ("", "page", "data")
+
+
+def _rows(table: Table) -> list[dict[str, object]]:
+    return [dict(zip(_keys(table), row, strict=True)) for row in _values(table)]
+
+
+def _keys(table: Table) -> list[str]:
+    return [column.key or column.name for column in _seen(table, *_DATA)[0]]
+
+
+def _values(table: Table) -> list[list[object]]:
+    columns, rows = _seen(table, *_DATA)
+    return [
+        [
+            cell.text if cell.value is None and column.only != "data" else cell.value
+            for column, cell in zip(columns, cells, strict=True)
+        ]
+        for _, cells in rows
+    ]
