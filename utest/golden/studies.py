@@ -14,7 +14,8 @@ from pathlib import Path
 import yaml
 
 from golden.runs import scratch
-from lineproof.studies.forms import csv_text
+from lineproof.evidence.document import as_csv
+from lineproof.studies.forms import document
 from lineproof.studies.history import read_results
 from support.command_line import PROGRAM, environment
 from support.paths import ROOT, VARIABLES
@@ -58,7 +59,8 @@ def run_of(name: str) -> Path:
 
 def rows(run: Path) -> str:
     """Return the table of a study's run, without its id."""
-    text = csv_text(read_results(run)).replace(f",{run.name},", ",").replace(",run,", ",", 1)
+    text = as_csv(document(read_results(run))).replace("\r\n", "\n")
+    text = text.replace(f",{run.name},", ",").replace(",run,", ",", 1)
     lines = text.splitlines(keepends=True)
     return "".join(_rounded(line, 2 if any(unit in line for unit in READ_WHILE_SENDING) else 4) for line in lines)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +13,9 @@ from typing import Any
 import pytest
 
 from lineproof.core.bounds import Bounds
+from lineproof.evidence.document import Cell
 from lineproof.studies.fitness import Fitness, fit, senders_of
-from lineproof.studies.forms import csv_text, markdown, sender_heads, sender_words, text
+from lineproof.studies.forms import document
 from lineproof.studies.measuring import (
     CORE_SHARE,
     DIRECTIONS,
@@ -30,11 +29,10 @@ from lineproof.studies.measuring import (
     STEAL,
     _figures,
 )
-from lineproof.studies.page import page
 from lineproof.studies.results import StudyResults, results_of
 from lineproof.studies.study import AT_LEAST, Study, StudyRow, visits_of
 from lineproof.units import line_rate_pps
-from support.study_builders import measurements
+from support.study_builders import csv_rows, measurements, text
 
 MOST = 0.084
 """The share of studies that may prove one: 5 % is promised, and 300 studies show it to 1.3 %, 60 to 2.8 %."""
@@ -173,7 +171,7 @@ def test_without_a_spread_no_difference_within_the_resolution_is_proven(two: flo
     compared = found.cells["one flow", "two"].compared
     assert compared is not None and compared.proven is differs
     assert "± 0" not in text(found)
-    assert not any(row["p"] for row in csv.DictReader(io.StringIO(csv_text(found))))
+    assert not any(row["p"] for row in csv_rows(found))
 
 
 RAMPED = SAME.model_copy(
@@ -210,7 +208,7 @@ def test_the_interval_has_the_step_of_a_ramp_in_it() -> None:
     found = results_of(RAMPED, measurements(RAMPED, values))
     compared = found.cells["one flow", "two"].compared
     assert compared is not None and str(compared) == "-1.67 % ± 1.3 %" and compared.absolute == "-10 ± 8"
-    (row,) = (row for row in csv.DictReader(io.StringIO(csv_text(found))) if row["variant"] == "two")
+    (row,) = (row for row in csv_rows(found) if row["variant"] == "two")
     assert float(row["change_half_width_percent"]) == pytest.approx(1.34, abs=0.01)
     assert "step of a ramp" in " ".join(text(found).split())
 
@@ -241,13 +239,13 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
     assert (cell.compared is not None) is limited is not cell.unlimited
     assert cell.at_least is ("two" in bounds)
     shown = " ".join(text(found).split())
-    assert "its own limit is somewhere above" in shown and (limited or "not compared: some values" in shown)
+    assert "its own limit is somewhere above" in shown
     if limited:
         sign = "≥" if two > 50 else "≤"
         assert cell.compared is not None and str(cell.compared).startswith(f"{sign} {'+' if two > 50 else '-'}")
-        rows = {row["variant"]: row["change_bound"] for row in csv.DictReader(io.StringIO(csv_text(found)))}
+        rows = {row["variant"]: row["change_bound"] for row in csv_rows(found)}
         assert rows == {"one": "", "two": sign, "three": ""}
-    flags = {row["variant"]: row["at_least"] for row in csv.DictReader(io.StringIO(csv_text(found)))}
+    flags = {row["variant"]: row["at_least"] for row in csv_rows(found)}
     assert flags == {name: str(name in bounds).lower() for name in SEARCHED.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)
 
@@ -346,10 +344,9 @@ def test_all_rates_of_the_table_are_of_the_worse_direction(directions: float, wa
     found = results_of(study, measurements(study, {"own": [2e3] * 5}, "64b", figures=figures))
     (sender,) = senders_of(found)
     assert (sender.offered, sender.l1_bps, sender.l2_bps) == (1e6, 1e6 * 84 * 8, 1e6 * 64 * 8)
-    heads = dict(zip(sender_heads([sender]), sender_words(sender), strict=True))
-    assert heads[f"kframes/s{way}"] == "1000" and heads[f"Gbit/s (L1){way}"] == "0.672"
-    for shown in (text(found), markdown(found), page(found)):
-        assert ("each" in shown) is bool(way)
+    *_, table = document(found).tables
+    shown = dict(zip((column.name for column in table.columns), table.rows[0].cells, strict=True))
+    assert shown[f"kframes/s{way}"] == Cell("1000") and shown[f"Gbit/s (L1){way}"] == Cell("0.672")
 
 
 @pytest.mark.parametrize(("here", "share"), [(True, 1.0), (False, 0.25)])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.studies.forms import headline, text
+from lineproof.studies.forms import headline
 from lineproof.studies.measuring import was_all_offered
 from lineproof.studies.results import Pair, closeness_words, compare_with, results_of
 from lineproof.studies.study import Published, Study, StudyRow, StudyTolerance
-from support.study_builders import SMALL, measurements, study_of
+from support.study_builders import SMALL, measurements, study_of, text
 
 A_A = Study.model_validate(
     {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,15 +19,14 @@ from lineproof.evidence.run_files import CHAINED
 from lineproof.session.session import Session
 from lineproof.studies import runner
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
-from lineproof.studies.forms import markdown, text
 from lineproof.studies.history import BLOCKS, GAPS_REPEATED, JUDGED, read_results
-from lineproof.studies.page import check_page, page, write_page
+from lineproof.studies.page import check_page, write_page
 from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.results import StudyResults
 from lineproof.studies.runner import StudyRun
 from lineproof.studies.study import visits_of
 from support.evidence_builders import RUN
-from support.study_builders import SMALL, measurements, study_project
+from support.study_builders import SMALL, measurements, study_project, text
 
 VERSIONS = {"generator.server": "v3.08", "router.version": "v26.10", "router.rx placement": "one queue"}
 NAME = "netgate6100, vpp"
@@ -193,7 +191,7 @@ def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path
     assert first["measurement"] == "block 1, last: vpp, one flow" and "the link" in first["reason"]
     assert first["run"] == second["run"] == RUN
     says = f"2 gaps of run {RUN} measured again"
-    assert any(says in words for words in run.foreword()) and says in page(closed(run))
+    assert any(says in words for words in run.foreword()) and says in text(closed(run))
 
 
 def test_another_tolerance_is_said_for_good(tmp_path: Path, prepared: PreparedStudy) -> None:
@@ -212,9 +210,8 @@ def test_another_tolerance_is_said_for_good(tmp_path: Path, prepared: PreparedSt
     figures = "WARNING: the published figures were changed after 4 measurements."
     assert again.foreword()[-2:] == (words, figures)
     found = closed(again)
-    for shown in (text(found), markdown(found), page(found)):
-        folded = " ".join(html.unescape(shown).replace("\\", "").split())
-        assert words in folded and figures in folded
+    folded = " ".join(text(found).split())
+    assert words in folded and figures in folded
 
 
 def test_other_titles_and_explanations_say_nothing(tmp_path: Path, prepared: PreparedStudy) -> None:

@@ -16,14 +16,13 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
-from lineproof.studies.forms import text
 from lineproof.studies.preparing import check_study, prepare_study
 from lineproof.studies.results import results_of
 from lineproof.studies.study import Step, Study, left_of, load_study, mean_places, read_study, visits_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, study_of, study_project
+from support.study_builders import SMALL, study_of, study_project, text
 
 STUDY = """\
 study: small

@@ -143,5 +143,6 @@ def page(run: Path, **options: Any) -> str:
 
 def told(html: str) -> str:
     """Return what a reader sees of *html*, without pictures."""
-    body = re.sub(r"<(small|br|td|li|p|h\d)", r" <\1", html.split("</head>")[1])
+    body = re.sub(r"(?s)<(style|svg).*?</\1>", "", html.split("</head>")[1])
+    body = re.sub(r"<(td|th|p|pre|h\d)", r" <\1", body)
     return " ".join(re.sub(r"<[^>]*>", "", body).replace("&#x27;", "'").split())

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lineproof.evidence.document import as_csv, as_text
 from lineproof.evidence.records import MeasurementRecord
 from lineproof.project import Project
+from lineproof.studies.forms import COLUMNS, document
+from lineproof.studies.results import StudyResults
 from lineproof.studies.study import Study, load_study, visits_of
 
 SMALL = """\
@@ -76,3 +81,13 @@ def measurements(
             }
             found.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
     return found
+
+
+def text(found: StudyResults) -> str:
+    """Return the results for a terminal."""
+    return as_text(document(found), COLUMNS)
+
+
+def csv_rows(found: StudyResults) -> list[dict[str, str]]:
+    """Return the results as a program reads them."""
+    return list(csv.DictReader(io.StringIO(as_csv(document(found)))))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..evidence.document import Code, Document, Section, as_csv, as_json, as_text
 from ..evidence.history.address import StoreAddress, store_address
 from ..files import write_whole
 from ..project import Project
@@ -94,35 +96,24 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
 
 def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.trend_forms import (
-        Selection,
-        comma_separated,
-        document,
-        series_of,
-        since_when,
-        text,
-        trend_svg,
-    )
+    from ..evidence.history.trend_forms import Selection, series_of, since_when, trend_svg, trends
 
     since = None if arguments.since is None else since_when(arguments.since)
     choice = Selection(arguments.platform, arguments.software, arguments.testbed, arguments.sentence, since)
     found = series_of(choice.rows(HistoryStore.open(address)))
     if not found:
         raise ConfigError("the store has no sentence of these; 'lineproof history list' shows its runs", address.shown)
-    for path, form in ((arguments.csv, comma_separated), (arguments.svg, trend_svg)):
-        if path is not None:
-            write_whole(path, form(found))
-    if arguments.json:
-        print_json(document(found))
-    else:
-        print(text(found))
+    shown = trends(found)
+    if arguments.csv is not None:
+        write_whole(arguments.csv, as_csv(shown))
+    if arguments.svg is not None:
+        write_whole(arguments.svg, trend_svg(found))
+    print(as_json(shown) if arguments.json else as_text(shown), end="")
     return 0
 
 
 def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.tables import release_in_short
-    from ..evidence.history.trend_forms import day
 
     rows = HistoryStore.open(address).query(
         "SELECT run, started, testbed, platform, software, release, goal, simulated, closed, sha256, folder,"
@@ -130,17 +121,21 @@ def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
         " (SELECT COUNT(*) FROM trials WHERE trials.run_id = runs.id) AS trials"
         " FROM runs ORDER BY started, run"
     )
-    if arguments.json:
-        logical: list[dict[str, Any]] = [
-            {**row, "simulated": bool(row["simulated"]), "closed": bool(row["closed"])} for row in rows
-        ]
-        print_json({"store": address.shown, "runs": logical})
-        return 0
-    for row in rows:
-        marks = [word for word, said in (("SIMULATED", row["simulated"]), ("incomplete", not row["closed"])) if said]
-        known = ", ".join(filter(None, (row["platform"], row["testbed"], release_in_short(row["release"]))))
-        when = "no date   " if row["started"] is None else day(row["started"])
-        counts = f"{counted(row['sentences'], 'sentence')}, {counted(row['trials'], 'trial')}"
-        print(visible("  ".join([when, row["run"], known, counts, *marks])))
-    print(f"{counted(len(rows), 'run')} in {address.shown}")
+    title = f"{counted(len(rows), 'run')} in {address.shown}"
+    # SQLite has no truth values
+    data = [{**row, "simulated": bool(row["simulated"]), "closed": bool(row["closed"])} for row in rows]
+    lines = [Code("\n".join(map(_run_line, rows)))] if rows else []
+    shown = Document(title, [Section("", lines)], data={"store": address.shown, "runs": data})
+    print(as_json(shown) if arguments.json else as_text(shown), end="")
     return 0
+
+
+def _run_line(run: Mapping[str, Any]) -> str:
+    from ..evidence.history.tables import release_in_short
+    from ..evidence.history.trend_forms import day
+
+    marks = [word for word, said in (("SIMULATED", run["simulated"]), ("incomplete", not run["closed"])) if said]
+    known = ", ".join(filter(None, (run["platform"], run["testbed"], release_in_short(run["release"]))))
+    when = "no date   " if run["started"] is None else day(run["started"])
+    counts = f"{counted(run['sentences'], 'sentence')}, {counted(run['trials'], 'trial')}"
+    return "  ".join([when, run["run"], known, counts, *marks])

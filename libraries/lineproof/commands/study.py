@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
 from ..project import Project, listed
-from ..studies.study import load_study, visits_of
+from ..studies.study import Study, load_study, visits_of
 from ..units import counted
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
@@ -62,16 +63,19 @@ def _list(project: Project) -> int:
             found.append(load_study(path))
         except ConfigError as error:
             wrong.append(error)
-    print("Studies of routers, each by 'lineproof study run NAME':")
-    width = max((len(study.study) for study in found), default=0)
-    for study in found:
-        count = sum(len(visit.rows) for visit in visits_of(study))
-        sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (count, "measurement")
-        size = ", ".join(counted(number, noun) for number, noun in sizes)
-        print(f"  {study.study:<{width}}  {study.title} ({size})")
+    studies = Facts({study.study: f"{study.title} ({_size(study)})" for study in found})
+    print(
+        as_text(Document("Studies of routers, each by 'lineproof study run NAME':", [Section("", [studies])])), end=""
+    )
     for problem in wrong:
         print(problem, file=sys.stderr)
     return 2 if wrong else 0
+
+
+def _size(study: Study) -> str:
+    count = sum(len(visit.rows) for visit in visits_of(study))
+    sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (count, "measurement")
+    return ", ".join(counted(number, noun) for number, noun in sizes)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -116,12 +120,19 @@ def _report(name: str, form: str) -> int:
 
 
 def _show(found: StudyResults, form: str = "text") -> int:
-    from ..studies.forms import csv_text, headline, markdown, text
+    from ..studies.forms import COLUMNS, document, headline
     from ..studies.page import page, write_page
 
-    path = write_page(found)
-    forms = {"html": page, "csv": csv_text, "markdown": markdown}
-    print(forms[form](found) if form in forms else f"{text(found)}\n{headline(found)}\n{path}\n", end="")
+    path, shown = write_page(found), document(found)
+    match form:
+        case "html":
+            print(page(found), end="")
+        case "csv":
+            print(as_csv(shown), end="")
+        case "markdown":
+            print(as_markdown(shown), end="")
+        case _:
+            print(f"{as_text(shown, COLUMNS)}\n{headline(found)}\n{path}")
     return 0 if found.close_enough and found.complete and not found.failures else 1
 
 

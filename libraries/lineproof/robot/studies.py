@@ -19,7 +19,7 @@ from ..studies.forms import UNLIMITED, figure, headline, notes
 from ..studies.history import read_results, repeats_of_run
 from ..studies.page import page, write_page
 from ..studies.preparing import prepare_study
-from ..studies.results import Cell, Compared, StudyResults
+from ..studies.results import Compared, StudyCell, StudyResults
 from ..studies.runner import StudyRun
 from ..units import counted
 from ..visible import shortened
@@ -198,7 +198,7 @@ class StudyKeywords(Component):
     def _mark(self) -> str:
         return "SIMULATED: " if self._results.simulated else ""
 
-    def _cell(self, row: str, variant: str) -> Cell:
+    def _cell(self, row: str, variant: str) -> StudyCell:
         found = self._results
         if (row, variant) not in found.cells:
             known = ", ".join(f"'{name}' of '{other}'" for name, other in found.cells)
@@ -206,11 +206,11 @@ class StudyKeywords(Component):
         return found.cells[row, variant]
 
 
-def _few(cell: Cell) -> str:
+def _few(cell: StudyCell) -> str:
     return f": {cell.few}" if cell.few else ""
 
 
-def _outside_words(cell: Cell) -> str:
+def _outside_words(cell: StudyCell) -> str:
     own, published = cell.summary, cell.published_summary
     words = (
         "not measured" + _few(cell) if own is None or not cell.measured else cell.bound_signs[1] + figure(own.median)

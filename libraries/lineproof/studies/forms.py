@@ -1,43 +1,140 @@
-"""The results of a study as text, Markdown and CSV. All are made of the records, and can be made again."""
+"""The results of a study as a document. It is made of the records, and can be made again."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from ..evidence.tables import SIMULATED
-from ..evidence.text_tables import WIDTH, Range, csv_table, markdown_table, markdown_text, range_bars
+from ..evidence.document import (
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Items,
+    Mark,
+    Note,
+    Section,
+    Table,
+    data_cells,
+)
 from ..stats import Summary
 from ..units import counted
-from ..visible import visible
 from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
-from .results import CONFIDENCE, Cell, StudyResults, closeness_words
+from .results import CONFIDENCE, StudyCell, StudyResults, closeness_words
 from .study import DIFFERENCES, RATES, Study, mean_places
 
-HEADS = ("variant", "n", "min", "median", "max", "against baseline", "published", "inside")
 NOTHING = "–"
 UNLIMITED = "not compared: some values are only what was offered"
 
 COLUMNS = 118
-"""Of the text for a terminal."""
+"""Of the text for a terminal: its tables have many columns."""
 
-_GAP = "  "
-_MOST = {0: 28, 5: 28, 6: 14}
-_MOST_SENDER = {0: 20, 1: 20, 3: 10, 4: 11, 5: 11, 7: 13}
-"""Characters of columns whose words are folded, by their place."""
+LINE_RATE = "Line rate"
+"""The part about generators."""
 
-_LEAST_BAR = 8
 
-_CSV_HEADS = (
-    *("study", "run", "simulated", "row", "unit", "variant", "parameter", "n", "min", "median", "max", "mean"),
-    *("stddev", "change_percent", "change_half_width_percent", "p", "proven", "published", "allowed", "inside"),
-    *("published_change_percent", "published_proven", "explanation", "gaps"),
-    *("l1_gbps", "l2_gbps", "received_percent", "cpu_seconds_per_mframe"),
-    *(f"fit_{link / 1e9:g}g" for link in LINES.values()),
-    *("at_least", "change_bound"),
-)
+def document(found: StudyResults, pictures: Mapping[str, Sequence[Figure]] | None = None) -> Document:
+    """Return the results with *pictures* by their row, those of generators by LINE_RATE."""
+    study, drawn, senders = found.study, pictures or {}, senders_of(found)
+    facts = f"Study {study.study}, run {found.run}, testbed {found.testbed}; {study.repeats} blocks, seed {study.seed}."
+    about = [study.about, f"Published figures: {study.source}." if study.source else "", facts]
+    sections = [
+        Section("", [Note(f"{headline(found)}.", strong=True), *map(Note, filter(None, about))]),
+        Section("Variants", [Facts({name: _variant(found, name) for name in study.variants})]),
+    ]
+    for row, cells in found.rows():
+        what = [Note(words)] if (words := study.measures[row].about) else []
+        table = Table.of([_row(found, cell, senders) for cell in cells])
+        sections.append(Section(f"{row} [{cells[0].unit}]", [*what, table, *drawn.get(row, ())]))
+    if senders:
+        table = Table.of([_sender_row(sender, senders) for sender in senders])
+        sections.append(Section(LINE_RATE, [table, *drawn.get(LINE_RATE, ())]))
+    if said := notes(found):
+        sections.append(Section("What must be known of these figures", [Items(said)]))
+    return Document(study.title, sections, found.simulated)
+
+
+def _variant(found: StudyResults, name: str) -> str:
+    """Return what a variant is measured on, without a router the testbed, and what it is."""
+    study, own = found.study, found.study.variants[name]
+    box = (own.testbed or found.testbed,) if study.bypass else (study.platform_of(name), own.software or "first")
+    return ", ".join(filter(None, (*box, own.about)))
+
+
+def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:
+    """Return what people read of *cell*, then plain numbers."""
+    own, published, compared = cell.summary, cell.published_summary, cell.compared
+    least, middle, most = size_words(cell, own) if own else [NOTHING] * 3
+    told = NOTHING if published is None else figure(published.median)
+    if published is not None and published.n > 1:
+        told += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
+    inside: dict[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
+    words, mark = inside[cell.inside]
+    people = {
+        Column("variant", left=True, only="people"): Cell(cell.variant),
+        Column("n", only="people"): Cell(str(len(cell.values))),
+        Column("min", only="people"): Cell(least),
+        Column("median", only="people"): Cell(middle),
+        Column("max", only="people"): Cell(most),
+        Column("against baseline", left=True, only="people"): Cell(_against(cell, found.study)),
+        Column("published", only="people"): Cell(told),
+        Column("inside", only="people"): Cell(words, mark=mark),
+    }
+    sender = next((each for each in senders if (each.row, each.variant) == (cell.row, cell.variant)), None)
+    fits = {Fitness.FIT: True, Fitness.UNFIT: False, Fitness.OPEN: None}
+    change = cell.published_compared
+    data = {
+        "study": found.study.study,
+        "run": found.run,
+        "simulated": found.simulated,
+        "row": cell.row,
+        "unit": cell.unit,
+        "variant": cell.variant,
+        "parameter": found.study.variants[cell.variant].value,
+        "n": len(cell.values),
+        "min": own and own.minimum,
+        "median": own and own.median,
+        "max": own and own.maximum,
+        "mean": own and own.mean,
+        "stddev": own and own.stddev,
+        "change_percent": compared and compared.comparison.relative_percent,
+        "change_half_width_percent": compared and compared.half_width_percent,
+        # without a spread there is no probability
+        "p": compared.p if compared and compared.resolution is None else None,
+        "proven": compared and compared.proven,
+        "published": published and published.median,
+        "allowed": published and cell.allowed,
+        "inside": cell.inside,
+        "published_change_percent": change and change.comparison.relative_percent,
+        "published_proven": change and change.proven,
+        "explanation": cell.explanation,
+        "gaps": "; ".join(dict.fromkeys(cell.gaps)),
+        "l1_gbps": sender and sender.l1_bps / 1e9,
+        "l2_gbps": sender and sender.l2_bps / 1e9,
+        "received_percent": sender and 100 * sender.received,
+        "cpu_seconds_per_mframe": sender and sender.cpu,
+        **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name].verdict] for name, link in LINES.items()},
+        "at_least": cell.at_least,
+        "change_bound": compared and compared.bound.strip(),
+    }
+    return people | data_cells(data)
+
+
+def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:
+    """Return a line of the table of generators; all rates are of the worse direction."""
+    way = " each way" if any(each.directions > 1 for each in senders) else ""
+    return {
+        Column("row", left=True): Cell(sender.row),
+        Column("generator", left=True): Cell(sender.variant),
+        Column("n"): Cell(str(sender.n)),
+        Column(f"kframes/s{way}"): Cell(figure(sender.offered / 1e3)),
+        Column(f"Gbit/s (L1){way}"): Cell(figure(sender.l1_bps / 1e9)),
+        Column(f"Gbit/s (L2){way}"): Cell(figure(sender.l2_bps / 1e9)),
+        Column("received"): Cell(f"{100 * sender.received:.4g} %"),
+        Column("CPU s per million frames"): Cell(NOTHING if sender.cpu is None else figure(sender.cpu)),
+        **{Column(line): Cell(each.verdict.value) for line, each in sender.fits.items()},
+    }
 
 
 def figure(value: float) -> str:
@@ -46,51 +143,14 @@ def figure(value: float) -> str:
     return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
 
 
-def size_words(cell: Cell, found: Summary) -> tuple[str, str, str]:
+def size_words(cell: StudyCell, found: Summary) -> tuple[str, str, str]:
     """The least, the median and the largest value of *cell*, *found* of them, with ``≥`` where they are no limits."""
     figures = found.minimum, found.median, found.maximum
     least, median, most = (f"{sign}{figure(x)}" for sign, x in zip(cell.bound_signs, figures, strict=True))
     return least, median, most
 
 
-def cell_words(cell: Cell, study: Study) -> tuple[str, ...]:
-    """A cell as a line of the table of its row, under HEADS."""
-    found, published = cell.summary, cell.published_summary
-    sizes = [NOTHING] * 3
-    if found is not None:
-        sizes = list(size_words(cell, found))
-    said = NOTHING
-    if published is not None:
-        said = figure(published.median)
-        if published.n > 1:
-            said += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
-    inside = {None: NOTHING, True: "yes", False: "NO"}[cell.inside]
-    return cell.variant, str(len(cell.values)), *sizes, _against(cell, study), said, inside
-
-
-def sender_heads(senders: Sequence[SenderFigures]) -> tuple[str, ...]:
-    """Of the table of a study of generators, whose rates are of the worse direction."""
-    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
-    rates = ("kframes/s", "Gbit/s (L1)", "Gbit/s (L2)")
-    return "row", "generator", "n", *(f"{rate}{way}" for rate in rates), "received", "CPU s per million frames", *LINES
-
-
-def sender_words(sender: SenderFigures) -> tuple[str, ...]:
-    """A line of the table of generators, under its heads."""
-    return (
-        sender.row,
-        sender.variant,
-        str(sender.n),
-        figure(sender.offered / 1e3),
-        figure(sender.l1_bps / 1e9),
-        figure(sender.l2_bps / 1e9),
-        f"{100 * sender.received:.4g} %",
-        NOTHING if sender.cpu is None else figure(sender.cpu),
-        *(each.verdict.value for each in sender.fits.values()),
-    )
-
-
-def _against(cell: Cell, study: Study) -> str:
+def _against(cell: StudyCell, study: Study) -> str:
     baseline = study.baseline_of(cell.variant)
     if baseline is None:
         words = "baseline" if cell.variant in study.baselines else NOTHING
@@ -171,111 +231,3 @@ def _tolerances(found: StudyResults) -> list[str]:
         rows.setdefault(words, []).append(row)
     places = {words: f", of {', '.join(names)}" if len(rows) > 1 else "" for words, names in rows.items()}
     return [f"Inside{place}: within {words}." for words, place in places.items()]
-
-
-def text(found: StudyResults) -> str:
-    """For a terminal: a table and bars for each row, in COLUMNS."""
-    lines = [SIMULATED] if found.simulated else []
-    lines += _folded(f"{found.study.title} ({found.study.study}), run {found.run}") + _folded(headline(found))
-    for row, cells in found.rows():
-        lines += ["", f"{row} [{cells[0].unit}]"]
-        table = [tuple(map(visible, words)) for words in (HEADS, *(cell_words(cell, found.study) for cell in cells))]
-        shown = _columns(table, _MOST, (0, 5))
-        used = max(len(line) for folded in shown for line in folded)
-        room = COLUMNS - used - len(_GAP)
-        bars = ["", *_bars(cells, min(WIDTH, room))] if room >= _LEAST_BAR else [""] * len(table)
-        for folded, bar in zip(shown, bars, strict=True):
-            lines += [f"{folded[0]:{used}}{_GAP}{bar}".rstrip(), *folded[1:]]
-    if senders := senders_of(found):
-        table = [sender_heads(senders), *(tuple(map(visible, sender_words(sender))) for sender in senders)]
-        lines += ["", *(line for folded in _columns(table, _MOST_SENDER, (0, 1)) for line in folded)]
-    return "\n".join([*lines, "", *(line for note in notes(found) for line in _folded(note))]) + "\n"
-
-
-def _folded(words: str) -> list[str]:
-    return textwrap.wrap(visible(words), COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _columns(table: Sequence[tuple[str, ...]], most: Mapping[int, int], left: tuple[int, ...]) -> list[list[str]]:
-    """Each line of *table* as lines of its folded cells; columns of *left* begin, the others end at one place.
-
-    *most*: characters of a column; a word that is longer makes it wider.
-    """
-
-    def folded(word: str, place: int) -> list[str]:
-        return textwrap.wrap(word, most.get(place, COLUMNS), break_long_words=False) or [""]
-
-    cells = [[folded(word, place) for place, word in enumerate(line)] for line in table]
-    widths = [max(len(part) for cell in column for part in cell) for column in zip(*cells, strict=True)]
-
-    def joined(parts: Sequence[str]) -> str:
-        placed = (f"{part:{'<' if place in left else '>'}{widths[place]}}" for place, part in enumerate(parts))
-        return _GAP.join(placed).rstrip()
-
-    return [[joined(parts) for parts in zip_longest(*line, fillvalue="")] for line in cells]
-
-
-def _bars(cells: list[Cell], width: int) -> list[str]:
-    known = [(cell, cell.summary) for cell in cells if cell.summary is not None]
-    ranges = [Range(found.minimum, found.median, None if cell.bounds else found.maximum) for cell, found in known]
-    drawn = iter(range_bars(ranges, width) if known else [])
-    return [next(drawn) if cell.summary is not None else "" for cell in cells]
-
-
-def markdown(found: StudyResults) -> str:
-    """For a merge request or a page of documents: the tables."""
-    title = f"{'SIMULATED: ' if found.simulated else ''}{found.study.title}"
-    lines = [f"# {markdown_text(title)}", "", f"{markdown_text(headline(found))}. Run {markdown_text(found.run)}."]
-    for row, cells in found.rows():
-        lines += ["", f"### {markdown_text(row)} [{markdown_text(cells[0].unit)}]", ""]
-        shown = [[markdown_text(word) for word in cell_words(cell, found.study)] for cell in cells]
-        lines += markdown_table(HEADS, shown)
-    if senders := senders_of(found):
-        shown = [[markdown_text(word) for word in sender_words(sender)] for sender in senders]
-        lines += ["", "### Line rate", "", *markdown_table(sender_heads(senders), shown)]
-    return "\n".join([*lines, "", *(f"- {markdown_text(note)}" for note in notes(found))]) + "\n"
-
-
-def csv_text(found: StudyResults) -> str:
-    """One line for each row and variant, with plain numbers."""
-    return csv_table(_CSV_HEADS, _csv_rows(found), "\n")
-
-
-def _csv_rows(found: StudyResults) -> Iterator[tuple[object, ...]]:
-    senders = {(sender.row, sender.variant): sender for sender in senders_of(found)}
-    for cell in found.cells.values():
-        own, published = cell.summary, cell.published_summary
-        yield (
-            *(found.study.study, found.run, found.simulated, cell.row, cell.unit, cell.variant),
-            found.study.variants[cell.variant].value,
-            len(cell.values),
-            *((own.minimum, own.median, own.maximum, own.mean, own.stddev) if own else [None] * 5),
-            *_changes(cell),
-            published.median if published else None,
-            cell.allowed if published else None,
-            cell.inside,
-            cell.published_compared.comparison.relative_percent if cell.published_compared else None,
-            cell.published_compared.proven if cell.published_compared else None,
-            cell.explanation,
-            "; ".join(dict.fromkeys(cell.gaps)),
-            *_sent(senders.get((cell.row, cell.variant))),
-            cell.at_least,
-            cell.compared.bound.strip() if cell.compared else None,
-        )
-
-
-def _sent(sender: SenderFigures | None) -> tuple[object, ...]:
-    if sender is None:
-        return (None,) * (4 + len(LINES))
-    known = {Fitness.FIT: True, Fitness.UNFIT: False, Fitness.OPEN: None}
-    fits = (known[each.verdict] for each in sender.fits.values())
-    return sender.l1_bps / 1e9, sender.l2_bps / 1e9, 100 * sender.received, sender.cpu, *fits
-
-
-def _changes(cell: Cell) -> tuple[object, ...]:
-    if cell.compared is None:
-        return None, None, None, None
-    found = cell.compared.comparison
-    # without a spread there is no probability
-    p = cell.compared.p if cell.compared.resolution is None else None
-    return found.relative_percent, cell.compared.half_width_percent, p, cell.compared.proven

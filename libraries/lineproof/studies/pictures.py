@@ -11,7 +11,7 @@ from ..evidence.chart import AREAS, SIGNS, Bar, BarGroup, Curve, Panel, Part, Si
 from ..units import line_rate_pps
 from .fitness import LINES, SenderFigures
 from .forms import figure, size_words
-from .results import Cell, StudyResults
+from .results import StudyCell, StudyResults
 from .study import AT_LEAST, Study
 
 _DASHES = "5 4"
@@ -21,7 +21,7 @@ _SAMPLES = 100
 """Points of a reference, which is no straight line on a logarithmic axis."""
 
 
-def pictures_of(found: StudyResults, row: str, cells: Sequence[Cell]) -> list[tuple[str, str]]:
+def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[tuple[str, str]]:
     """Return the pictures of *row*, each with its title: bars, and a ramp or a curve over the parameter."""
     drawn = [(f"{row}: {cells[0].unit}", _bars(row, cells, found.simulated))] if _values(cells) else []
     if any(record.curve for record in found.records if record.row == row):
@@ -31,12 +31,12 @@ def pictures_of(found: StudyResults, row: str, cells: Sequence[Cell]) -> list[tu
     return drawn
 
 
-def _values(cells: Sequence[Cell]) -> list[float]:
+def _values(cells: Sequence[StudyCell]) -> list[float]:
     known = [value for cell in cells for value in (*cell.values, *cell.published)]
     return [value for value in known if math.isfinite(value)]
 
 
-def _bars(row: str, cells: Sequence[Cell], simulated: bool) -> str:
+def _bars(row: str, cells: Sequence[StudyCell], simulated: bool) -> str:
     """Return for each variant a bar up to its median, a line from least to largest value, and the published ones."""
     columns = []
     for cell in cells:
@@ -54,7 +54,7 @@ def _bars(row: str, cells: Sequence[Cell], simulated: bool) -> str:
     return chart.bars(f"{row} [{cells[0].unit}]", columns, value, is_level=True, simulated=simulated)
 
 
-def _ramp(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
+def _ramp(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return what each variant sent on, over what it was offered, in its first ramp."""
     records = {record.variant: record for record in reversed(found.records) if record.row == row and record.curve}
     unit, most = cells[0].unit, max(offered for record in records.values() for offered, _ in record.curve)
@@ -69,25 +69,25 @@ def _ramp(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
     return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
 
 
-def _points(found: StudyResults, cells: Sequence[Cell]) -> list[tuple[float, Cell]]:
+def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float, StudyCell]]:
     """Return the cells that have a place on the parameter's axis, and a value, in its order."""
     places = [(found.study.variants[cell.variant].value, cell) for cell in cells if cell.values]
     return sorted(((value, cell) for value, cell in places if value is not None), key=lambda item: item[0])
 
 
-def _lines(study: Study, points: Sequence[tuple[float, Cell]]) -> dict[str, list[tuple[float, Cell]]]:
+def _lines(study: Study, points: Sequence[tuple[float, StudyCell]]) -> dict[str, list[tuple[float, StudyCell]]]:
     """Return the points of each line by its baseline: variants that are compared with the same one, and that one.
 
     A variant that is compared with nothing is on the line "" with others of its kind.
     """
-    lines: dict[str, list[tuple[float, Cell]]] = {}
+    lines: dict[str, list[tuple[float, StudyCell]]] = {}
     for value, cell in points:
         own = cell.variant if cell.variant in study.baselines else ""
         lines.setdefault(study.baseline_of(cell.variant) or own, []).append((value, cell))
     return lines
 
 
-def _over_parameter(found: StudyResults, row: str, cells: Sequence[Cell]) -> str:
+def _over_parameter(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return the medians over the parameter, from least to largest, with the published ones and a linear reference.
 
     There is a line for each baseline, so that several routers in one study are not joined to one.
@@ -120,7 +120,7 @@ def _over_parameter(found: StudyResults, row: str, cells: Sequence[Cell]) -> str
     return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
 
 
-def _linear(points: Sequence[tuple[float, Cell]]) -> list[tuple[float, float]]:
+def _linear(points: Sequence[tuple[float, StudyCell]]) -> list[tuple[float, float]]:
     """Return a figure that grows in proportion to the parameter, from the smallest value above 0; many points."""
     known = [(value, cell.summary.median) for value, cell in points if value > 0 and cell.summary is not None]
     if len(known) < 2:

@@ -20,7 +20,7 @@ MOST_OUTSIDE = 0.05
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """One row on one variant, in the row's unit. ``gaps``: why measurements have no value. ``line``: the line rate.
 
     ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
@@ -109,7 +109,7 @@ class StudyResults:
     simulated: bool
     testbed: str
     records: tuple[MeasurementRecord, ...]
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], StudyCell]
     drifts: Mapping[str, Compared]
     planned: int
     machine: str = ""
@@ -118,12 +118,12 @@ class StudyResults:
     """What must be known of how the run came about, in sentences."""
 
     @property
-    def published(self) -> tuple[Cell, ...]:
+    def published(self) -> tuple[StudyCell, ...]:
         """Return those with a published figure."""
         return tuple(cell for cell in self.cells.values() if cell.published)
 
     @property
-    def outside(self) -> tuple[Cell, ...]:
+    def outside(self) -> tuple[StudyCell, ...]:
         """Return those whose published figure is not met."""
         return tuple(cell for cell in self.published if not cell.inside)
 
@@ -136,16 +136,16 @@ class StudyResults:
             if cell.measured and cell.summary is not None and cell.published_summary is not None
         )
 
-    def _is_rate(self, cell: Cell) -> bool:
+    def _is_rate(self, cell: StudyCell) -> bool:
         return self.study.measures[cell.row].kind in RATES
 
     @property
-    def gaps(self) -> tuple[Cell, ...]:
+    def gaps(self) -> tuple[StudyCell, ...]:
         """Return those without any value, or with too few."""
         return tuple(cell for cell in self.cells.values() if not cell.measured)
 
     @property
-    def failures(self) -> tuple[Cell, ...]:
+    def failures(self) -> tuple[StudyCell, ...]:
         """Return those of the gaps that should have a value."""
         return tuple(cell for cell in self.gaps if not cell.excused)
 
@@ -159,9 +159,9 @@ class StudyResults:
         """Return whether no more than MOST_OUTSIDE of the published figures are outside."""
         return len(self.outside) <= MOST_OUTSIDE * len(self.published)
 
-    def rows(self) -> list[tuple[str, list[Cell]]]:
+    def rows(self) -> list[tuple[str, list[StudyCell]]]:
         """The cells of each row."""
-        found: dict[str, list[Cell]] = {}
+        found: dict[str, list[StudyCell]] = {}
         for (row, _), cell in self.cells.items():
             found.setdefault(row, []).append(cell)
         return list(found.items())
@@ -178,7 +178,7 @@ def results_of(
     machine: str = "",
 ) -> StudyResults:
     """Return what *records* of *study* come to. *planned*: how many there should be. *machine*: see StudyResults."""
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], StudyCell] = {}
     drifts: dict[str, Compared] = {}
     for row in study.measures:
         mine = [record for record in records if record.row == row]
@@ -222,13 +222,13 @@ def results_of(
     return StudyResults(study, run, folder, simulated, testbed, tuple(records), cells, drifts, planned, machine)
 
 
-def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -> Cell:
+def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -> StudyCell:
     """Return what the records of one row and variant come to by themselves."""
     line = next((record.line for record in own if record.line is not None), None)
     gaps = [record for record in own if record.value is None]
     published = _runs(study.published_figure(row, name))
     known = [(record.value, record.figures.get(AT_LEAST) == 1.0) for record in own if record.value is not None]
-    return Cell(
+    return StudyCell(
         row,
         name,
         study.unit_of(row),
@@ -246,7 +246,7 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
     )
 
 
-def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> bool:
+def _unlimited(cell: StudyCell, base: StudyCell | None, found: Compared | None) -> bool:
     """Return whether *found* says nothing, because a router's limit is somewhere above some of its values.
 
     Such values are too small. They can hide a difference, and make one; they cannot make one of the other sign.
@@ -256,7 +256,7 @@ def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> bool:
     return not found.proven or bool((cell if found.comparison.difference < 0 else base).bounds)
 
 
-def _bound(cell: Cell, base: Cell | None, found: Compared) -> str:
+def _bound(cell: StudyCell, base: StudyCell | None, found: Compared) -> str:
     """Which sign stands before a difference that can but grow; "": it is what it is."""
     if not (cell.bounds or (base is not None and base.bounds)):
         return ""

@@ -1,4 +1,4 @@
-"""Trends as text, as CSV, as data for programs and as a picture."""
+"""Trends as a document and as a picture."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from ...errors import ConfigError
 from ...stats import Comparison
 from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY, change_points
 from ...units import counted
-from ...visible import one_line, shortened, visible
+from ...visible import one_line, shortened
 from .. import chart
 from ..chart import SIGNS, Axis, Curve, LimitLine, Panel, Sign
+from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table
 from ..svg import OUTLINED
-from ..tables import SIMULATED as SIMULATED_WORDS
-from ..text_tables import csv_table
 from .store import HistoryStore
 from .tables import SERIES, new_in_release
 
@@ -134,7 +133,7 @@ class Series:
     @property
     def label(self) -> str:
         """``SIMULATED …``; empty: measured on a real router."""
-        return SIMULATED_WORDS if self.key["simulated"] else ""
+        return SIMULATED if self.key["simulated"] else ""
 
     @cached_property
     def judged(self) -> tuple[TrendPoint, ...]:
@@ -202,34 +201,31 @@ RULE = (
 )
 """How changes are found, in a line."""
 
-COLUMNS = (
-    *SERIES,
-    *("unit", "threshold", "run", "time", "release", "verdict", "kind", "value", "low", "high", "observations"),
-    *("change_percent", "change_half_width_percent", "closed"),
-)
-"""Of the CSV, in order."""
+
+def trends(found: Sequence[Series]) -> Document:
+    """Return a section for each series: its latest figure, its releases, its changes; its points for CSV and JSON.
+
+    Figures are in the series' unit, times in UTC.
+    """
+    rule = {"penalty": PENALTY, "least_segment": LEAST_SEGMENT, "least_noise": LEAST_NOISE, "confidence": 0.95}
+    changes = [_change_data(series, change) for series in found for change in series.changes]
+    sections = [Section(f"{series.name}: {series.key['sentence']}", _parts(series)) for series in found]
+    sections.append(Section("", [Note(RULE), *map(_points, found)]))
+    simulated = all(series.key["simulated"] for series in found)
+    return Document("", sections, simulated, {"rule": rule, "changes": changes})
 
 
-def text(found: Sequence[Series]) -> str:
-    """A block for each series: its latest figure, its releases, its changes."""
-    lines: list[str] = []
-    for series in found:
-        lines += _block(series)
-    return "\n".join([*lines, RULE])
-
-
-def _block(series: Series) -> list[str]:
+def _parts(series: Series) -> list[Part]:
     first, last = series.points[0], series.points[-1]
-    title = f"{series.name}: {series.key['sentence']}"
     span = day(first.started) if first is last else f"{day(first.started)} to {day(last.started)}"
-    known = [f"  {counted(len(series.points), 'run')}, {span}; latest {_figure(series, last)}"]
-    known += [f"  {day(point.started)}  new release: {words or 'not known'}" for point, words in series.releases]
-    known += [f"  {day(change.after.started)}  {change_words(series, change)}" for change in series.changes]
+    told = [f"{counted(len(series.points), 'run')}, {span}; latest {_figure(series, last)}"]
+    told += [f"{day(point.started)} new release: {words or 'not known'}" for point, words in series.releases]
+    told += [f"{day(change.after.started)} {change_words(series, change)}" for change in series.changes]
     if not series.changes:
         enough = len(series.judged) >= 2 * LEAST_SEGMENT
-        known.append("  no change found" if enough else f"  too few runs for changes: {2 * LEAST_SEGMENT} are needed")
-    label = [f"  {series.label}"] if series.label else []
-    return [visible(line) for line in (title, *label, *known)] + [""]
+        told.append("no change found" if enough else f"too few runs for changes: {2 * LEAST_SEGMENT} are needed")
+    label = [Note(series.label, strong=True)] if series.label else []
+    return [*label, Items(told)]
 
 
 def change_words(series: Series, change: LevelChange) -> str:
@@ -252,57 +248,39 @@ def _figure(series: Series, point: TrendPoint) -> str:
     return f"{words}, {point.verdict}{'' if point.closed else ', incomplete: the run was never closed'}"
 
 
-def comma_separated(found: Sequence[Series]) -> str:
-    """RFC 4180, a line for each run of each series; figures in the column ``unit``, times in UTC.
-
-    A text that a spreadsheet would take for a formula begins with an apostrophe.
-    """
-    return csv_table(COLUMNS, ([row.get(name) for name in COLUMNS] for row in _csv_rows(found)))
-
-
-def _csv_rows(found: Sequence[Series]) -> Iterator[dict[str, Any]]:
-    for series in found:
-        changes = {id(change.after): change for change in series.changes}
-        for point in series.points:
-            row = {**_point_data(point), **series.key, "unit": series.unit, "threshold": series.threshold}
-            if change := changes.get(id(point)):
-                row |= {
-                    "change_percent": change.size.relative_percent,
-                    "change_half_width_percent": change.size.relative_half_width_percent,
-                }
-            yield row
+_POINT = (
+    *SERIES,
+    *("unit", "threshold", "run", "time", "release", "verdict", "kind", "value", "low", "high", "observations"),
+    *("change_percent", "change_half_width_percent", "closed"),
+)
+"""Columns of the points, in order."""
 
 
-def _point_data(point: TrendPoint) -> dict[str, Any]:
-    names = ("run", "release", "verdict", "kind", "value", "low", "high", "observations", "closed")
-    return {"time": moment(point.started), **{name: getattr(point, name) for name in names}}
+def _points(series: Series) -> Table:
+    sizes = {id(change.after): change.size for change in series.changes}
+    rows = []
+    for point in series.points:
+        size = sizes.get(id(point))
+        values = (
+            *(*(series.key[name] for name in SERIES), series.unit, series.threshold),
+            *(point.run, moment(point.started), point.release, point.verdict, point.kind),
+            *(point.value, point.low, point.high, point.observations),
+            *((size.relative_percent, size.relative_half_width_percent) if size else (None, None)),
+            point.closed,
+        )
+        rows.append(Row([Cell("", value) for value in values]))
+    return Table([Column(name, only="data") for name in _POINT], rows, key="points")
 
 
-def document(found: Sequence[Series]) -> dict[str, Any]:
-    """The trends as data for ``--json``."""
+def _change_data(series: Series, change: LevelChange) -> dict[str, object]:
     return {
-        "rule": {"penalty": PENALTY, "least_segment": LEAST_SEGMENT, "least_noise": LEAST_NOISE, "confidence": 0.95},
-        "series": [
-            {
-                **{name: series.key[name] for name in SERIES},
-                "unit": series.unit,
-                "threshold": series.threshold,
-                "points": [_point_data(point) for point in series.points],
-                "releases": [{"run": point.run, "release": point.release} for point, _ in series.releases],
-                "changes": [
-                    {
-                        "run": change.after.run,
-                        "worse": change.worse,
-                        "before": change.size.reference.mean,
-                        "after": change.size.candidate.mean,
-                        "percent": change.size.relative_percent,
-                        "half_width_percent": change.size.relative_half_width_percent,
-                    }
-                    for change in series.changes
-                ],
-            }
-            for series in found
-        ],
+        **{name: series.key[name] for name in SERIES},
+        "run": change.after.run,
+        "worse": change.worse,
+        "before": change.size.reference.mean,
+        "after": change.size.candidate.mean,
+        "percent": change.size.relative_percent,
+        "half_width_percent": change.size.relative_half_width_percent,
     }
 
 

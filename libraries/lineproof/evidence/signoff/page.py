@@ -1,15 +1,12 @@
-"""The sheet as one HTML page without scripts and external resources, all text escaped, and as PDF.
-
-Of many promises the sheet itself has short rows, so that it stays a few pages: everything else about them is in the
-appendix.
-"""
+"""The sheet as a document: a page to print on A4, black on white, and the same as PDF."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ...core.verdict import odds_text
@@ -17,15 +14,33 @@ from ...errors import TestbedError
 from ...files import read_file
 from ...system.installed import remedy
 from ...units import counted, si
+from ..document import (
+    Cell,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Items,
+    Note,
+    Part,
+    Row,
+    Section,
+    Table,
+    as_page,
+    verdict_cell,
+)
+from ..forms import known_rows
 from ..pictures import sheet_plot
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..sentence_rows import SentenceRow
 from ..summary import NOT_READ, confidence_words, interval_text, margin_text, measured_text
-from ..tables import known_rows
-from .html_parts import BLANK, FONTS, STYLE, facts_table, moment, or_blank, picture, table, text, text_or_none
-from .sheet import KEPT, Party, Sheet
+from .sheet import KEPT, Sheet
 from .testbed_drawing import testbed_drawing
+
+BLANK = "_" * 20
+"""A place to write by hand."""
 
 ANSWERS = {
     "supplier": "the router and its settings: for every promise that was not kept (FAIL)",
@@ -36,61 +51,50 @@ ANSWERS = {
 """Party -> what it answers for."""
 
 
-def html_sheet(sheet: Sheet) -> str:
-    """The whole page."""
-    title = f"Acceptance sheet {sheet.environment.run}"
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{text(title)}</title>"
-        f'<meta name="dcterms.created" content="{sheet.made:%Y-%m-%dT%H:%M:%SZ}">'
-        f"<style>{STYLE}</style></head>\n<body>{''.join(_parts(sheet))}</body></html>\n"
+def sheet_document(sheet: Sheet) -> Document:
+    """Return what the sheet says."""
+    told = sheet.about.device
+    device = " ".join(filter(None, (told.manufacturer, told.model)))
+    device = device or sheet.summary.facts.get("router", sheet.environment.platform)
+    sections = (
+        _head(sheet),
+        _parties(sheet),
+        _promises(sheet),
+        *_reasons(sheet),
+        _device(sheet),
+        _method(sheet),
+        _evidence(sheet),
+        _signatures(sheet),
+        _plots(sheet),
+        Section("Appendix B: words", [Facts(dict(glossary([row.record for row in sheet.rows])))]),
+        *_versions(sheet),
     )
+    title = f"{'DRAFT: ' if sheet.draft else ''}Acceptance sheet: {device}"
+    return Document(title, sections, sheet.run.simulated)
 
 
-def _parts(sheet: Sheet) -> Iterator[str]:
-    if sheet.watermark:
-        yield f'<div class="watermark">{"<br>".join(sheet.watermark)}</div>'
-    marked = "".join(f"{word} · " for word in sheet.watermark)
-    yield f'<div class="foot">{marked}run {text(sheet.environment.run)} · manifest {sheet.manifest or "none"}</div>'
-    yield from _head(sheet)
-    yield from _parties(sheet)
-    yield from promises(sheet)
-    yield from reasons(sheet)
-    yield from _device(sheet)
-    yield from _method(sheet)
-    yield from _evidence(sheet)
-    yield from _signatures(sheet)
-    yield '<div class="appendix"></div>'
-    yield from _plots(sheet)
-    yield from _words(sheet)
-    yield from _versions(sheet)
-    yield from appendix(sheet)
-
-
-def _head(sheet: Sheet) -> Iterator[str]:
+def _head(sheet: Sheet) -> Section:
     told, environment = sheet.about, sheet.environment
-    device = " ".join(filter(None, (told.device.manufacturer, told.device.model)))
-    yield f"<h1>Acceptance sheet: {text(device or sheet.summary.facts.get('router', environment.platform))}</h1>"
-    yield (
-        "<p>What the router was promised to do, what was measured, and who answers for what. Times are UTC, dates"
-        " year-month-day. Words are explained in appendix B.</p>"
-    )
+    parts: list[Part] = [
+        Note(
+            "What the router was promised to do, what was measured, and who answers for what. Times are UTC, dates"
+            " year-month-day. Words are explained in appendix B."
+        )
+    ]
     if sheet.watermark:
-        known = "SIMULATED: nothing on it is a measurement of a router. " if sheet.run.simulated else ""
-        reasons = "".join(f"<li>{text(reason)}</li>" for reason in sheet.reasons)
-        cannot = f"This run cannot be signed off:<ul>{reasons}</ul>" if reasons else ""
-        yield f'<div class="reasons">DRAFT, not to be signed. {known}{cannot}</div>'
-    yield f'<div class="result">Result: {text(result_words(sheet))}.</div>'
+        known = " SIMULATED: nothing on it is a measurement of a router." if sheet.run.simulated else ""
+        parts.append(Note(f"DRAFT, not to be signed.{known}", strong=True))
+    if sheet.reasons:
+        parts += [Note("This run cannot be signed off:", strong=True), Items(sheet.reasons)]
     measured = f"{moment(environment.started)} to {moment(environment.ended) if environment.ended else 'not ended'}"
-    yield table(
-        [
-            ("Contract", or_blank(told.contract)),
-            ("Measured", text(measured)),
-            ("Place", or_blank(told.testbed.place)),
-            ("Sheet made", f"{sheet.made:%Y-%m-%d %H:%M}"),
-            *([("Remarks", text(told.remarks))] if told.remarks else []),
-        ]
-    )
+    facts = {
+        "Contract": told.contract or BLANK,
+        "Measured": measured,
+        "Place": told.testbed.place or BLANK,
+        "Sheet made": f"{sheet.made:%Y-%m-%d %H:%M}",
+    }
+    remarks = {"Remarks": told.remarks} if told.remarks else {}
+    return Section("", [*parts, Note(f"Result: {result_words(sheet)}.", strong=True), Facts(facts | remarks)])
 
 
 def result_words(sheet: Sheet) -> str:
@@ -98,7 +102,7 @@ def result_words(sheet: Sheet) -> str:
     rows = sheet.rows
     if not rows:
         return "no promise was judged"
-    kept = sum(row.record.verdict == "PASS" for row in rows)
+    kept = sum(row.record.verdict == KEPT for row in rows)
     marked = "".join(f"{word}: " for word in sheet.watermark)
     of = f"{kept} of " if kept < len(rows) else "" if sheet.summary.incomplete else "all "
     parts = [f"{marked}{of}{counted(len(rows), 'promise')} kept"]
@@ -111,136 +115,221 @@ def result_words(sheet: Sheet) -> str:
     return "; ".join([*parts, *sheet.summary.incomplete])
 
 
-def _parties(sheet: Sheet) -> Iterator[str]:
-    parties = {name: party for name, party in sheet.about.parties if party is not None}
-    yield "<h2>Who answers for what</h2>"
-    rows = []
-    for name, party in parties.items():
-        who = "<br>".join(filter(None, map(text_or_none, (party.name, party.address, party.contact)))) or BLANK
-        rows.append((f"<b>{name.capitalize()}</b>", who, text(ANSWERS[name])))
+def _parties(sheet: Sheet) -> Section:
+    rows = [
+        (name.capitalize(), ", ".join(filter(None, (party.name, party.address, party.contact))) or BLANK, ANSWERS[name])
+        for name, party in sheet.parties.items()
+    ]
     waived: dict[str, list[str]] = {}
     for row, waiver in sheet.used_waivers:
         waived.setdefault(waiver.author, []).append(str(sheet.number(row)))
-    for author, numbers in waived.items():
-        rows.append(("<b>Who waives</b>", text(author), f"the waiver of promise {', '.join(numbers)}"))
-    yield table(rows, ("party", "who", "answers for"), (34, 62))
+    rows += [("Who waives", name, f"the waiver of promise {', '.join(numbers)}") for name, numbers in waived.items()]
+    return Section("Who answers for what", [_table(("party", "who", "answers for"), rows)])
 
 
-def _device(sheet: Sheet) -> Iterator[str]:
+def _promises(sheet: Sheet) -> Section:
+    first = Note("A promise of the contract that is not listed here was not measured in this run.")
+    if not sheet.rows:
+        return Section(_PROMISES, [first, Note("No sentence was judged.")])
+    heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
+    return Section(_PROMISES, [first, _table(heads, [_promise(sheet, row) for row in sheet.rows])])
+
+
+_PROMISES = "What was promised, and what was measured"
+
+
+def _promise(sheet: Sheet, row: SentenceRow) -> tuple[Cell | str, ...]:
+    record, waiver = row.record, sheet.waiver(row)
+    trials = f"{counted(len(row.sample), 'trial')}{f', {row.set_aside} set aside' if row.set_aside else ''}"
+    verdict = f"{record.verdict}{f', waived by {waiver.author} until {waiver.expires}' if waiver else ''}"
+    return (
+        str(sheet.number(row)),
+        f"{record.sentence}: {in_plain_words(record)}",
+        f"{measured_text(row)}; {trials}",
+        interval_text(row),
+        margin_text(row),
+        replace(verdict_cell(record.verdict), text=verdict),
+    )
+
+
+def _reasons(sheet: Sheet) -> Iterator[Section]:
+    """Yield why promises were not kept, the waivers, and every try."""
+    unkept = [row for row in sheet.rows if row.record.verdict != KEPT]
+    if unkept:
+        yield Section("Why", [part for row in unkept for part in _why(sheet.number(row), row.record.message)])
+    if sheet.used_waivers:
+        words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
+        waivers = [
+            (
+                *(str(sheet.number(row)), row.record.sentence, row.record.verdict),
+                *(waiver.author, waiver.reason, str(waiver.expires)),
+            )
+            for row, waiver in sheet.used_waivers
+        ]
+        heads = ("no.", "promise", "verdict", "author", "reason", "valid until")
+        yield Section("Waivers", [Note(words), _table(heads, waivers)])
+    if others := [str(sheet.number(row)) for row in unkept if sheet.waiver(row) is None]:
+        yield Section("", [Note(f"Not kept and not waived: promise {', '.join(others)}.", strong=True)])
+    # what other runs had judged before on the same router, in the same folder of results
+    tries = [
+        (str(sheet.number(row)), item.run, moment(item.ended), item.verdict, odds_text(item.odds))
+        for row in sheet.rows
+        if len(row.record.tries) > 1
+        for item in row.record.tries
+    ]
+    if tries:
+        words = "Each run began at 1; evidence for the router, and against it (1 to …)."
+        yield Section("Every try", [Note(words), _table(("no.", "run", "ended", "verdict", "evidence"), tries)])
+
+
+def _why(number: int, message: str) -> Iterator[Part]:
+    first, *details = message.splitlines() or [""]
+    yield Note(f"Promise {number}: {first}", strong=True)
+    if details:
+        yield Items([line.strip() for line in details])
+
+
+def _device(sheet: Sheet) -> Section:
     told, facts = sheet.about.device, sheet.summary.facts
     read = facts.get("firmware", NOT_READ)
-    yield "<h2>Router and testbed</h2>"
-    yield table(
-        [
-            ("Manufacturer, model", f"{or_blank(told.manufacturer)} {or_blank(told.model)}", "nameplate"),
-            ("Serial number, hardware", f"{or_blank(told.serial)} {or_blank(told.hardware)}", "nameplate"),
-            (
-                "Firmware",
-                text(read) if read != "not read" else BLANK,
-                "read from the router" if read != "not read" else "",
-            ),
-            *([("Firmware as told", text(told.firmware), "told by the parties")] if told.firmware else []),
-            ("Platform", text(facts.get("router", "")), "platform file of the run"),
-            ("Software", text(facts.get("software", "")), "read from the router"),
-        ],
-        ("", "what", "known from"),
-        (40, 0, 44),
-    )
-    yield f'<div class="keep">{picture("testbed", testbed_drawing(sheet))}</div>'
-
-
-def _method(sheet: Sheet) -> Iterator[str]:
-    yield "<h2>How it was measured</h2>"
-    yield (
-        "<p>The generator sends frames through the router at the load that a promise names, and counts what comes back"
-        " at the other port, frame by frame, for the time of a trial. Trials are repeated until the goal's rule"
-        " decides. What the testbed did wrong widens a trial's figure, and each trial counts at both ends: for a PASS"
-        " at the worse one, for a FAIL at the better one. Means are without trials of which any number of frames may be"
-        " the testbed's: they are set aside."
-        " Terms are those of RFC 1242, RFC 2285, RFC 2544 and RFC 9971; the whole method is Lineproof's page"
-        " 'methodology', of the version in appendix C.</p>"
-    )
-    yield f"<p><b>Goal</b> {text(sheet.summary.facts.get('goal', ''))}</p>"
-    declared = list(dict.fromkeys(words for row in sheet.rows for words in row.record.deviations))
-    listed = [*declared, *sheet.about.deviations]
-    items = "".join(f"<li>{text(words)}</li>" for words in listed)
-    yield f"<p><b>Deviations</b>{' from the method' if listed else ': none was declared'}</p>"
-    yield f"<ul>{items}</ul>" if listed else ""
-
-
-def _evidence(sheet: Sheet) -> Iterator[str]:
-    key = sheet.key
-    yield "<h2>Evidence</h2>"
-    signed = f'key {key.id}, public key <span class="mono">{key.text}</span>' if key else "none"
-    manifest = sheet.manifest or "none: the run was never closed"
-    yield table(
-        [
-            ("Run", text(sheet.environment.run)),
-            (f"SHA-256 of {MANIFEST_FILE}", f'<span class="mono">{manifest}</span>'),
-            ("Judged again", text(sheet.again)),
-            ("Electronic signature", signed),
-        ]
-    )
-    check = f"lineproof verify RUN --public-key {key.text}" if key else "lineproof verify RUN"
-    yield (
-        f"<p>{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:"
-        f' <span class="mono">{text(check)}</span>'
-    )
-    if key:
-        command = f"minisign -V -m RUN/{MANIFEST_FILE} -P {key.text}"
-        yield (
-            f', or without Lineproof: <span class="mono">{text(command)}</span>. The signature is in {SIGNATURE}.'
-            " Compare the public key with one that its owner gave you: a sheet alone does not prove whose it is"
-        )
-    yield ".</p>"
-
-
-def _signatures(sheet: Sheet) -> Iterator[str]:
-    parties: dict[str, Party] = {name: party for name, party in sheet.about.parties if party is not None}
-    cells = [
-        f"<td><b>{name.capitalize()}</b>: {text_or_none(party.name) or ''}<br>name {or_blank(party.signatory)}"
-        f"<br>place, date {BLANK}<br>signature<br><br>{BLANK}</td>"
-        for name, party in parties.items()
+    rows = [
+        ("Manufacturer, model", f"{told.manufacturer or BLANK} {told.model or BLANK}", "nameplate"),
+        ("Serial number, hardware", f"{told.serial or BLANK} {told.hardware or BLANK}", "nameplate"),
+        ("Firmware", BLANK, "") if read == NOT_READ else ("Firmware", read, "read from the router"),
+        *([("Firmware as told", told.firmware, "told by the parties")] if told.firmware else []),
+        ("Platform", facts.get("router", ""), "platform file of the run"),
+        ("Software", facts.get("software", ""), "read from the router"),
     ]
-    rows = "".join(f"<tr>{''.join(cells[at : at + 4])}</tr>" for at in range(0, len(cells), 4))
-    words = (
-        "Not to be signed: a draft."
-        if sheet.draft
-        else "Signed for what each party answers for, as above; the appendix is part of it."
+    drawing = Figure(testbed_drawing(sheet), "testbed")
+    return Section("Router and testbed", [_table(("", "what", "known from"), rows), drawing])
+
+
+def _method(sheet: Sheet) -> Section:
+    declared = [*dict.fromkeys(words for row in sheet.rows for words in row.record.deviations), *sheet.about.deviations]
+    return Section(
+        "How it was measured",
+        [
+            Note(
+                "The generator sends frames through the router at the load that a promise names, and counts what comes"
+                " back at the other port, frame by frame, for the time of a trial. Trials are repeated until the goal's"
+                " rule decides. What the testbed did wrong widens a trial's figure, and each trial counts at both ends:"
+                " for a PASS at the worse one, for a FAIL at the better one. Means are without trials of which any"
+                " number of frames may be the testbed's: they are set aside. Terms are those of RFC 1242, RFC 2285,"
+                " RFC 2544 and RFC 9971; the whole method is Lineproof's page 'methodology', of the version in"
+                " appendix C."
+            ),
+            Note(f"Goal {sheet.summary.facts.get('goal', '')}"),
+            Note(f"Deviations{' from the method' if declared else ': none was declared'}", strong=True),
+            Items(declared),
+        ],
     )
-    places = f'<table class="signatures"><tbody>{rows}</tbody></table>'
-    yield f'<div class="keep"><h2>Signatures</h2><p>{words}</p>{places}</div>'
 
 
-def _plots(sheet: Sheet) -> Iterator[str]:
-    yield "<h2>Appendix A: every trial</h2>"
+def _evidence(sheet: Sheet) -> Section:
+    key = sheet.key
+    facts = {
+        "Run": sheet.environment.run,
+        f"SHA-256 of {MANIFEST_FILE}": sheet.manifest or "none: the run was never closed",
+        "Judged again": sheet.again,
+        "Electronic signature": f"key {key.id}, public key {key.text}" if key else "none",
+    }
+    check = Note(
+        f"{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN"
+        f"{', with Lineproof or without it' if key else ''}:"
+    )
+    if not key:
+        return Section("Evidence", [Facts(facts), check, Code("lineproof verify RUN")])
+    commands = f"lineproof verify RUN --public-key {key.text}\nminisign -V -m RUN/{MANIFEST_FILE} -P {key.text}"
+    compare = Note(
+        f"The signature is in {SIGNATURE}. Compare the public key with one that its owner gave you: a sheet alone does"
+        " not prove whose it is."
+    )
+    return Section("Evidence", [Facts(facts), check, Code(commands), compare])
+
+
+def _signatures(sheet: Sheet) -> Section:
+    words = "Signed for what each party answers for, as above; the appendix is part of it."
+    places = [
+        Code(
+            f"{name.capitalize()}{f': {party.name}' if party.name else ''}\n"
+            f"name         {party.signatory or BLANK}\n\n"
+            f"place, date  {BLANK}\n\n\n"
+            f"signature    {BLANK}\n"
+        )
+        for name, party in sheet.parties.items()
+    ]
+    return Section("Signatures", [Note("Not to be signed: a draft." if sheet.draft else words), *places])
+
+
+def _plots(sheet: Sheet) -> Section:
     shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
-    cells = [f"<td>{picture(row.record.sentence, sheet_plot(row, sheet.number(row)))}</td>" for row in shown]
-    rows = "".join(f"<tr>{''.join(cells[at : at + 2])}</tr>" for at in range(0, len(cells), 2))
-    yield f'<table class="plots"><tbody>{rows}</tbody></table>'
-    if len(shown) < len(sheet.rows):
-        others = [sheet.number(row) for row in sheet.rows if row not in shown]
-        yield f"<p>No trial says something of promise {', '.join(map(str, others))}.</p>"
+    parts: list[Part] = [Figure(sheet_plot(row, sheet.number(row)), row.record.sentence) for row in shown]
+    if others := [str(sheet.number(row)) for row in sheet.rows if row not in shown]:
+        parts.append(Note(f"No trial says something of promise {', '.join(others)}."))
+    return Section("Appendix A: every trial", parts)
 
 
-def _words(sheet: Sheet) -> Iterator[str]:
-    yield "<h2>Appendix B: words</h2>"
-    yield table([(f"<b>{text(word)}</b>", text(words)) for word, words in glossary([row.record for row in sheet.rows])])
-
-
-def _versions(sheet: Sheet) -> Iterator[str]:
+def _versions(sheet: Sheet) -> Iterator[Section]:
     environment = sheet.environment
-    yield "<h2>Appendix C: router, programs, sums</h2>"
+    yield Section("Appendix C: router, programs, sums", ())
     if (facts := environment.router_facts) is not None:
-        yield f"<h3>The router, as it reports itself</h3>{facts_table(known_rows(facts))}"
-    yield f"<h3>Versions, as each reports it</h3>{facts_table(sorted(environment.versions.items()))}"
+        yield Section("The router, as it reports itself", [Facts(dict(known_rows(facts)))])
+    yield Section("Versions, as each reports it", [Facts(dict(sorted(environment.versions.items())))])
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
-    yield facts_table(
-        [("Lineproof", code or "unknown"), *[(name, str(environment.host[name])) for name in environment.host]]
-    )
+    host = {name: str(value) for name, value in environment.host.items()}
+    yield Section("", [Facts({"Lineproof": code or "unknown", **host})])
     fingerprints = environment.extra.get("fingerprints")
     if isinstance(fingerprints, dict) and fingerprints:
-        yield f"<h3>SHA-256 of the files that define the run</h3>{facts_table(sorted(fingerprints.items()))}"
+        sums = {str(name): str(value) for name, value in sorted(fingerprints.items())}
+        yield Section("SHA-256 of the files that define the run", [Facts(sums)])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
+    return Table([Column(head, left=True) for head in heads], [Row(cells) for cells in rows])
+
+
+def moment(seconds: float) -> str:
+    """Unix time as UTC."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return "unknown"
+
+
+# -- page and PDF ------------------------------------------------------------------------------------------------------
+
+_PAPER = """
+@page {{ size: A4; margin: 18mm 15mm; font: 7pt "DejaVu Sans", sans-serif;
+        @bottom-left {{ content: {foot}; width: 150mm; }}
+        @bottom-right {{ content: "page " counter(page) " of " counter(pages); }} }}
+body::before {{ content: {watermark}; white-space: pre; position: fixed; top: 80mm; left: 0; width: 100%; opacity: 0.13;
+               text-align: center; transform: rotate(-35deg); font: 700 64pt/1.3 "DejaVu Sans", sans-serif;
+               pointer-events: none; z-index: 9; }}
+body .lineproof {{ font: 8.6pt/1.38 "DejaVu Sans", sans-serif; max-width: 190mm; margin: auto; }}
+.lineproof * {{ color: #000 !important; background: none !important; }}
+body .lineproof table {{ width: 100%; font-size: 7.6pt; }}
+body .lineproof td {{ white-space: normal; overflow-wrap: anywhere; }}
+body .lineproof td:first-child, body .lineproof thead ~ tbody td:last-child {{ overflow-wrap: normal; }}
+body .lineproof pre {{ white-space: pre-wrap; overflow-wrap: anywhere; font: 8pt "DejaVu Sans Mono", monospace; }}
+.lineproof tr, .lineproof svg, .lineproof pre {{ break-inside: avoid; }}
+.lineproof h2 {{ break-after: avoid; }}
+.lineproof > svg {{ max-width: 49%; height: auto; }}
+.lineproof > svg:first-of-type {{ max-width: 100%; }}
+"""
+"""CSS for paper, in black and white. The first picture is the testbed, the others are a plot of each promise."""
+
+
+def html_sheet(sheet: Sheet) -> str:
+    """Return the sheet as a page that prints on A4, with its run and sum below each page and its marks across it."""
+    marks = [*sheet.watermark, f"run {sheet.environment.run}", f"manifest {sheet.manifest or 'none'}"]
+    style = _PAPER.format(foot=_css_text(" · ".join(marks)), watermark=_css_text("\n".join(sheet.watermark)))
+    made = f'<meta name="dcterms.created" content="{sheet.made:%Y-%m-%dT%H:%M:%SZ}">'
+    return as_page(sheet_document(sheet)).replace("</head>", f"{made}<style>{style}</style></head>", 1)
+
+
+def _css_text(words: str) -> str:
+    """Return *words* as a text of CSS, in which no character has a meaning."""
+    return '"' + re.sub(r"[^ \w]", lambda found: f"\\{ord(found[0]):x} ", words, flags=re.ASCII) + '"'
 
 
 _NEEDS = "the PDF needs the package weasyprint: {remedy}; or leave the PDF out: --html-only"
@@ -258,18 +347,8 @@ def require_weasyprint() -> Any:
 
 
 def pdf_sheet(page: str, sheet: Sheet) -> bytes:
-    """*page*, that of *sheet*, as PDF/A-3b. Nothing is fetched: not from a network, and no file but the fonts."""
+    """*page*, that of *sheet*, as PDF/A-3b with the fonts of the system. Nothing is fetched."""
     weasyprint = require_weasyprint()
-    from weasyprint.text.fonts import FontConfiguration
-
-    fonts = FontConfiguration()
-    faces = [
-        f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-style: {style};'
-        f" src: url({path.as_uri()}); }}"
-        for (family, weight, style), file in FONTS.items()
-        if (path := _font_folder() / file).is_file()
-    ]
-    own = weasyprint.CSS(string="\n".join(faces), font_config=fonts, url_fetcher=_fetcher(weasyprint, "file"))
     manifest = sheet.run.path / MANIFEST_FILE
     attached = [
         weasyprint.Attachment(string=read_file(path), name=path.name, relationship=relationship)
@@ -278,14 +357,9 @@ def pdf_sheet(page: str, sheet: Sheet) -> bytes:
             *((path, "Supplement") for path in sheet.attached),
         )
     ]
-    document = weasyprint.HTML(string=page, url_fetcher=_fetcher(weasyprint, "data"))
-    made: bytes = document.write_pdf(
-        stylesheets=[own],
-        font_config=fonts,
-        attachments=attached,
-        pdf_variant="pdf/a-3b",
-        pdf_tags=True,
-        finisher=_plain_metadata,
+    nothing = weasyprint.urls.URLFetcher(allowed_protocols=(), allow_redirects=False, fail_on_errors=True)
+    made: bytes = weasyprint.HTML(string=page, url_fetcher=nothing).write_pdf(
+        attachments=attached, pdf_variant="pdf/a-3b", pdf_tags=True, finisher=_plain_metadata
     )
     return made
 
@@ -297,159 +371,7 @@ def _plain_metadata(_: Any, pdf: Any) -> None:
             item.compress = False
 
 
-def _font_folder() -> Path:
-    # never imported: it would read settings of the current folder
-    found = importlib.util.find_spec("matplotlib")
-    return Path(found.origin if found and found.origin else "").parent / "mpl-data" / "fonts" / "ttf"
-
-
-def _fetcher(weasyprint: Any, protocol: str) -> Any:
-    """Fetches what has this *protocol*; another one ends the work."""
-    return weasyprint.urls.URLFetcher(allowed_protocols=(protocol,), allow_redirects=False, fail_on_errors=True)
-
-
-IN_FULL = 10
-"""Promises that have full rows on the sheet; of more, short ones."""
-
-MOST_ROWS = 42
-"""Short rows on the sheet: those that were not kept first."""
-
-MOST_REASONS = 5, 3
-"""Of promises that were not kept, and of waivers, on the sheet: beside full rows, and beside short ones."""
-
-APPENDIX = "D"
-
-
-def promises(sheet: Sheet) -> Iterator[str]:
-    """The table on the sheet."""
-    yield "<h2>What was promised, and what was measured</h2>"
-    yield "<p>A promise of the contract that is not listed here was not measured in this run.</p>"
-    if not sheet.rows:
-        yield "<p>No sentence was judged.</p>"
-    elif len(sheet.rows) <= IN_FULL:
-        yield _full_table(sheet)
-    else:
-        shown = _on_the_sheet(sheet)
-        yield _short_table(sheet, shown)
-        left = len(sheet.rows) - len(shown)
-        if left:
-            kept = all(row.record.verdict == KEPT for row in sheet.rows if row not in shown)
-            words = f"{counted(left, 'further promise')}{', all kept' if kept else ''}"
-            yield f"<p><b>{words}: appendix {APPENDIX}.</b></p>"
-        yield f"<p>Appendix {APPENDIX} has what each promise means in plain words, its trials and its interval.</p>"
-
-
-def reasons(sheet: Sheet) -> Iterator[str]:
-    """Why, and the waivers, as far as they are on the sheet."""
-    unkept, waived = _unkept(sheet), sheet.used_waivers
-    most = _most_reasons(sheet)
-    if len(unkept) <= most:
-        yield from _why(sheet)
-    if waived and len(waived) <= most:
-        yield from _waivers(sheet)
-    others = [str(sheet.number(row)) for row in unkept if sheet.waiver(row) is None]
-    if others:
-        yield f"<p><b>Not kept and not waived: promise {', '.join(others)}.</b></p>"
-    parts = ["why"] if len(unkept) > most else []
-    parts += ["the waivers with their reasons"] if len(waived) > most else []
-    if parts:
-        yield f"<p>Of those that were not kept, {' and '.join(parts)}: appendix {APPENDIX}.</p>"
-    yield from _tries(sheet)
-
-
-def _tries(sheet: Sheet) -> Iterator[str]:
-    """Yield every try of what other runs had judged before on the same router, in the same folder of results."""
-    tried = [(row, row.record.tries) for row in sheet.rows if len(row.record.tries) > 1]
-    cells = [
-        (str(sheet.number(row)), text(item.run), moment(item.ended), item.verdict, odds_text(item.odds))
-        for row, tries in tried
-        for item in tries
-    ]
-    if cells:
-        yield "<h3>Every try</h3><p>Each run began at 1; evidence for the router, and against it (1 to …).</p>"
-        yield table(cells, ("no.", "run", "ended", "verdict", "evidence"), (9, 0, 40, 31, 40))
-
-
-def appendix(sheet: Sheet) -> Iterator[str]:
-    """Yield what the sheet itself has no room for; nothing if it has all."""
-    unkept, waived = _unkept(sheet), sheet.used_waivers
-    most = _most_reasons(sheet)
-    if len(sheet.rows) <= IN_FULL and len(unkept) <= most and len(waived) <= most:
-        return
-    yield f"<h2>Appendix {APPENDIX}: every promise</h2>"
-    yield _full_table(sheet)
-    if len(unkept) > most:
-        yield from _why(sheet)
-    if len(waived) > most:
-        yield from _waivers(sheet)
-
-
-def _most_reasons(sheet: Sheet) -> int:
-    return MOST_REASONS[len(sheet.rows) > IN_FULL]
-
-
-def _unkept(sheet: Sheet) -> list[SentenceRow]:
-    return [row for row in sheet.rows if row.record.verdict != KEPT]
-
-
-def _on_the_sheet(sheet: Sheet) -> list[SentenceRow]:
-    first = sorted(sheet.rows, key=lambda row: row.record.verdict == KEPT)[:MOST_ROWS]
-    return sorted(first, key=sheet.number)
-
-
-def _full_table(sheet: Sheet) -> str:
-    heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
-    return table((), heads, (9, 0, 29, 28, 20, 31), "".join(_full_row(sheet, row) for row in sheet.rows))
-
-
-def _full_row(sheet: Sheet, row: SentenceRow) -> str:
-    record = row.record
-    promised = f"<b>{text(record.sentence)}</b><small>{text(in_plain_words(record))}</small>"
-    trials = f"{counted(len(row.sample), 'trial')}{f', {row.set_aside} set aside' if row.set_aside else ''}"
-    measured = f"{text(measured_text(row))}<small>{trials}</small>"
-    waiver, verdict = sheet.waiver(row), _verdict(sheet, row)
-    verdict += f"<small>by {text(waiver.author)} until {waiver.expires}</small>" if waiver else ""
-    return _row(sheet, row, [promised, measured, text(interval_text(row)), text(margin_text(row))], verdict)
-
-
-def _short_table(sheet: Sheet, rows: Sequence[SentenceRow]) -> str:
-    body = ""
-    for row in rows:
-        cells = [text(row.record.sentence), text(measured_text(row)), text(margin_text(row))]
-        body += _row(sheet, row, cells, _verdict(sheet, row))
-    return table((), ("no.", "promised", "measured", "margin", "verdict"), (9, 0, 37, 31, 40), body, "short")
-
-
-def _verdict(sheet: Sheet, row: SentenceRow) -> str:
-    return f"{row.record.verdict}{', waived' if sheet.waiver(row) else ''}"
-
-
-def _row(sheet: Sheet, row: SentenceRow, cells: Sequence[str], verdict: str) -> str:
-    shown = "".join(f"<td>{cell}</td>" for cell in (str(sheet.number(row)), *cells))
-    return f'<tr>{shown}<td class="verdict {row.record.verdict}">{verdict}</td></tr>\n'
-
-
-def _why(sheet: Sheet) -> Iterator[str]:
-    yield "<h3>Why</h3>" if _unkept(sheet) else ""
-    for row in _unkept(sheet):
-        yield f"<p>Promise {sheet.number(row)}: {text(row.record.message)}</p>"
-
-
-def _waivers(sheet: Sheet) -> Iterator[str]:
-    words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
-    yield f'<div class="keep"><h2>Waivers</h2><p>{words}</p></div>'
-    yield table(
-        [
-            (
-                str(sheet.number(row)),
-                *map(text, (row.record.sentence, row.record.verdict, waiver.author, waiver.reason)),
-                str(waiver.expires),
-            )
-            for row, waiver in sheet.used_waivers
-        ],
-        ("no.", "promise", "verdict", "author", "reason", "valid until"),
-        (9, 48, 30, 34, 0, 23),
-    )
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def in_plain_words(record: RequirementRecord) -> str:

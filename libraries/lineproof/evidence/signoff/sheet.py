@@ -76,6 +76,11 @@ class Sheet:
         return tuple((row, waiver) for row in self.rows if (waiver := self.waiver(row)) is not None)
 
     @property
+    def parties(self) -> dict[str, Party]:
+        """Return who signs, by its part in it."""
+        return {name: party for name, party in self.about.parties if party is not None}
+
+    @property
     def verdicts(self) -> str:
         """``8 PASS, 1 FAIL, 0 INCONCLUSIVE``."""
         found = Counter[str](row.record.verdict for row in self.rows)
