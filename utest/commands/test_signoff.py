@@ -150,7 +150,7 @@ def test_a_signed_run_and_everything_that_was_changed_afterwards(
     assert public in shown.out and PASSWORD not in shown.out + shown.err
     assert public in (run / "signoff.html").read_text()
     assert main(["verify", str(run), "--public-key", public]) == 0
-    assert "verdicts:3 PASS, 0 FAIL, 0 INCONCLUSIVE" in capsys.readouterr().out
+    assert "verdicts:3 PASS, 0 FAIL, 0 INCONCLUSIVE" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ConfigError, match=r"manifest\.json\.minisig: is a signature already"):
         main(words)
     assert main([*words, "--output", str(tmp_path / "buyer")]) == 0

@@ -60,8 +60,8 @@ from support.evidence_builders import ENVIRONMENT, Elements, requirement_record
 
 
 def row_of(words: str, **changes: Any) -> SentenceRow:
-    record = replace(requirement_record(test=words, message=words, **changes), sentence=words)
-    return SentenceRow(record, (1.0, 2.0), 0.0)
+    # a sentence that nobody can parse is refused where a record is read
+    return SentenceRow(requirement_record(test=words, message=words, **changes), (1.0, 2.0), 0.0)
 
 
 def run_of(words: str) -> RecordedRun:

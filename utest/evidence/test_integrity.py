@@ -208,6 +208,7 @@ def test_a_manifest_that_was_made_again_does_not_hide_what_the_chain_shows(close
     assert found.startswith("telemetry.jsonl:1 was changed (bytes 1 to ")
 
 
+@pytest.mark.slow
 def test_the_sum_of_the_records_is_what_sha256sum_prints(closed: Path):
     command = "sha256sum environment.json *.jsonl | sha256sum"
     printed = subprocess.run(command, shell=True, cwd=closed, capture_output=True, text=True, check=True)
