@@ -109,7 +109,9 @@ def test_verdicts_are_right_beside_spanning_tree(tmp_path: Path) -> None:
         run_in_router(session, *["ip", "route", "add", "blackhole", "48.0.0.0/12"])
         bad = settled(session, "64b 256-networks bidirectional ≥ 2 kpps each way")
     assert good.ruling is Ruling.PASS, good.message
-    assert all(0 < row.foreign <= 5 for trial in good.trials for row in trial.outcome.directions)
+    # bridges send one in 2 s; a clock may make trials longer
+    most = [(trial.outcome.duration + 4, row.foreign) for trial in good.trials for row in trial.outcome.directions]
+    assert all(0 <= foreign <= seconds for seconds, foreign in most) and any(foreign for _, foreign in most)
     assert bad.ruling is Ruling.FAIL, bad.message
 
 

@@ -55,24 +55,6 @@ def offered_and_forwarded(session: Session, seconds: float = 1.0) -> tuple[int, 
     )
 
 
-def test_a_server_killed_in_a_trial_is_started_again_for_the_next_sentence(session: Session, tmp_path: Path) -> None:
-    offered, forwarded = offered_and_forwarded(session)
-    assert offered == forwarded > 0
-    (server,) = servers(tmp_path)
-    killer = threading.Timer(1.0, lambda: os.kill(server.pid, signal.SIGKILL))
-    killer.start()
-    with pytest.raises(
-        TestbedError, match=r"no longer answers|started again meanwhile|the testbed's server 'trex' was ended"
-    ):
-        offered_and_forwarded(session, 5.0)
-    killer.join()
-    offered, forwarded = offered_and_forwarded(session)
-    assert offered == forwarded > 0
-    assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
-    assert "the testbed's server 'trex' was ended by signal 9" in session.traffic.reconnection.note
-    assert [found.pid for found in servers(tmp_path)] != [server.pid]
-
-
 @pytest.mark.parametrize("fine", [True, False])
 def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fine: bool
@@ -80,7 +62,7 @@ def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
     if not fine:
         monkeypatch.setattr(
             "lineproof.testbed.netns.trex_arguments",
-            lambda *given: [argument for argument in trex_arguments(*given) if argument != "--hdrh"],
+            lambda *given: tuple(argument for argument in trex_arguments(*given) if argument != "--hdrh"),
         )
     with started(tmp_path, WORDS, bypass=True) as session:
         session.generator.connect(generator)
@@ -101,7 +83,7 @@ def test_an_overloaded_cpu_is_a_fault_of_this_trial_only(session: Session) -> No
     tolerance = session.plan.testbed.tolerances()
     for load in (4e6, 2e6):
         beyond = read_trial(1, session.traffic.measure(Load(load), 1.0), tolerance)
-        assert {problem.fault for problem in beyond.problems} >= {Fault.CPU_BOUND, Fault.STRETCHED}
+        assert Fault.CPU_BOUND in {problem.fault for problem in beyond.problems}
         assert all(beyond.lost_frames(row).low == 0 for row in beyond.outcome.directions)
     modest = read_trial(2, session.traffic.measure(Load(2000.0), 1.0), tolerance)
     assert Fault.CPU_BOUND not in {problem.fault for problem in modest.problems}
@@ -124,14 +106,15 @@ def test_a_suite_runs_on_a_real_server(tmp_path: Path) -> None:
     assert robot_run.processes_of(tmp_path) == []
 
 
-def test_a_sentence_without_a_server_is_inconclusive(session: Session, tmp_path: Path) -> None:
-    for _ in range(2):  # the server is started again once
-        offered_and_forwarded(session)
-        (server,) = servers(tmp_path)
-        server.kill()
-        with pytest.raises(TestbedError):
-            offered_and_forwarded(session, 1.0)
-            offered_and_forwarded(session, 1.0)
+def test_after_a_server_was_killed_in_a_trial_sentences_are_inconclusive(session: Session, tmp_path: Path) -> None:
+    offered, forwarded = offered_and_forwarded(session)
+    assert offered == forwarded > 0
+    (server,) = servers(tmp_path)
+    killer = threading.Timer(1.0, lambda: os.kill(server.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(TestbedError):
+        offered_and_forwarded(session, 5.0)
+    killer.join()
     found = owed(session, "64b unidirectional ≥ 5 kpps")
     assert found.ruling is Ruling.INCONCLUSIVE
     assert "'trex' ended" in str(found.reason)
