@@ -331,22 +331,6 @@ def test_a_longer_trial_is_asked_for_less_beyond_the_load() -> None:
     assert all(3 < trial.outcome.duration < 4 for trial in sound.trials)
 
 
-@pytest.mark.parametrize(
-    ("spoilt", "lost", "sentence", "expected"),
-    [
-        (1, 0.0, RATE, PASS),
-        (1, 0.0, f"{RATE.replace('uni', 'bi')} each way", PASS),
-        (1, 0.0, f"{RATE} for 2 min", OPEN),
-        (2, 0.0, RATE, OPEN),
-        (1, 0.08, RATE, FAIL),  # what was seen to be lost in it is lost
-    ],
-)
-def test_one_trial_that_is_not_timed_hides_nothing_of_the_whole(
-    spoilt: int, lost: float, sentence: str, expected: Ruling
-) -> None:
-    assert ruling(then((3, router()), (spoilt, router(lost, clock=0.4)), (1, router())), sentence) is expected
-
-
 @pytest.mark.parametrize("sentence", ["forwards ≥ 5 Mpps at 5 Mpps", "forwards ≥ 100% line rate"])
 def test_a_clock_that_is_not_exact_leaves_no_promised_rate_open(sentence: str) -> None:
     sound = decided(promised(f"64b unidirectional {sentence}"), router(clock=0.001), warm_up=True)

@@ -10,7 +10,7 @@ from .bounds import Bounds
 from .doubts import sent_less, with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
-from .trial import Fault, Load, Measure, Problem, Tolerance, Trial, read_trial
+from .trial import Load, Measure, Tolerance, Trial, read_trial
 
 MOST_UNCERTAIN = 0.003
 """Share of a trial by which its sending time may be uncertain: more load makes up for that much, then longer trials."""
@@ -99,16 +99,15 @@ class Asked:
         return Standing(self._shown[KEEPS], self._shown[MISSES], self._shown[OPEN], last, self._rule)
 
     def _added_up(self, trials: Sequence[Trial]) -> Sequence[Trial]:
-        """Return *trials* without what no router can bring about, once: their first one in which a run was ended, of
-        which nothing was counted, and what one trial may hide because its time of sending is not known.
+        """Return *trials* without the first one in which a run was ended: nothing was counted of it.
 
-        Such a trial missed the limit at its worse end. If a second one is ended, or not timed, all of it may be lost:
-        somebody may choose the bad ones. So it may in a soak, which promises all of the time.
+        It missed, or kept, the limit. If a second one is ended, all of it may be lost: somebody may end the bad ones.
+        So it may in a soak, which promises all of the time.
         """
         if self.promise.soak:
             return trials
         first = next((trial for trial in self.trials if not trial.has_ended), None)
-        return _without_least_timed([trial for trial in trials if trial is not first])
+        return [trial for trial in trials if trial is not first]
 
     @property
     def trials_left(self) -> int:
@@ -122,18 +121,6 @@ class Asked:
         if self._rule is None:
             raise ValueError("no trial was added")
         return Decision(self._rule.ruling, tuple(self.trials), self._rule)
-
-
-def _without_least_timed(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Return *trials*, of each direction without the largest doubt about how long the sending took."""
-    largest: dict[tuple[tuple[int, int], ...], Problem] = {}
-    for problem in (problem for trial in trials for problem in trial.problems if problem.fault is Fault.UNTIMED):
-        if problem.directions not in largest or problem.most_frames > largest[problem.directions].most_frames:
-            largest[problem.directions] = problem
-    left_out = {id(problem) for problem in largest.values()}
-    return [
-        replace(trial, problems=tuple(item for item in trial.problems if id(item) not in left_out)) for trial in trials
-    ]
 
 
 def shown_by(trial: Trial, promise: Promise) -> str:
