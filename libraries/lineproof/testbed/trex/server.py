@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -393,7 +394,7 @@ def _stop_server(server: StartedServer, order: ServerOrder) -> None:
 
 def main() -> int:
     """Hold the one server that standard input describes."""
-    ending = threading.Event()
+    ending, (told, tell) = threading.Event(), os.pipe()
     text = sys.stdin.buffer.readline()
     if not text:
         return 1
@@ -401,11 +402,12 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     for number in (signal.SIGTERM, signal.SIGQUIT):
-        signal.signal(number, lambda *_: ending.set())
+        # a handler may interrupt where the event's lock is held, and would wait for it for ever
+        signal.signal(number, lambda *_: os.write(tell, b"."))
 
     def watch() -> None:
         with suppress(OSError):
-            while os.read(0, 4096):
+            while told not in select.select([0, told], [], [])[0] and os.read(0, 4096):
                 pass
         ending.set()
 
