@@ -243,7 +243,7 @@ def test_a_page_that_says_something_else_is_named(
     assert main(["verify", str(run)]) == 0
     edit(run, before, after)
     assert main(["verify", str(run)]) == 1
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert f"study.html is not what the records come to; 'lineproof study report {run.name}' makes it again" in shown
     write_page(read_results(run))
     assert main(["verify", str(run)]) == 0

@@ -100,12 +100,15 @@ def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
     return _ADAPTERS[kind]
 
 
-def schema(kind: type[Record]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a record, as ``schema(TrialRecord)``.
+LINKS = ("previous", "sha256")
+"""Keys at the end of each line, after those of the record."""
 
-    Lines that are chained have ``previous`` and ``sha256`` besides, in this order, at their end.
-    """
+
+def schema(kind: type[Record]) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a record's line (:mod:`.chain`), as ``schema(TrialRecord)``."""
     found = _adapter(kind).json_schema(mode="serialization")
+    found["properties"] |= {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in LINKS}
+    found["required"] = [*found["required"], *LINKS]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{kind.schema}", **found}
 
 
