@@ -18,7 +18,9 @@ from markdown_it import MarkdownIt
 
 from lineproof.commands.rejudge import another_sla, rejudged
 from lineproof.commands.verify import verified
+from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
+from lineproof.core.trial import Fault, Problem
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
 from lineproof.evidence.comparison_forms import comparison
@@ -43,6 +45,7 @@ from lineproof.evidence.document import (
     data_cells,
     verdict_cell,
 )
+from lineproof.evidence.forms import router_document, trials_document
 from lineproof.evidence.gate import Answer, Gate, GatedSentence
 from lineproof.evidence.gate_forms import gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
@@ -54,7 +57,7 @@ from lineproof.evidence.summary import ExecutionSummary, RunSummary, StudySummar
 from lineproof.evidence.summary_forms import summary
 from lineproof.evidence.verification import VerifiedRun
 from lineproof.visible import one_line
-from support.evidence_builders import ENVIRONMENT, Elements, requirement_record
+from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
 
 # -- every document, with the same words wherever text is somebody else's
 
@@ -123,6 +126,16 @@ def another_suite(words: str) -> Document:
     return another_sla(Path("run"), True, [AnotherVerdict(asked, ruling, words, words) for ruling in Ruling])
 
 
+def a_router(words: str) -> Document:
+    facts = RouterFacts(os=words, kernel=words, cpu=words, other={words: words}, unread={words: words})
+    return router_document(replace(facts, differences=(words,)))
+
+
+def trials_of(words: str) -> Document:
+    spoilt = replace(trial(), problems=(Problem(Fault.GENERATOR, words),))
+    return trials_document([spoilt], NamedTraffic(words, 64.0), LINK, words)
+
+
 DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
@@ -131,6 +144,8 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "verify": a_verification,
     "rejudge": a_rejudged_run,
     "another suite": another_suite,
+    "router": a_router,
+    "trials": trials_of,
 }
 
 HOSTILE = (
