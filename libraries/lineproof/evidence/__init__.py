@@ -1,1 +1,1 @@
-"""What a run leaves behind: records, tables, plots, and Allure results (``docs/evidence.md``)."""
+"""The evidence that a run leaves: records, tables, plots, and Allure results (``docs/evidence.md``)."""

@@ -54,7 +54,7 @@ class AskedSentence:
 
 @dataclass(frozen=True, slots=True)
 class AnotherVerdict:
-    """What a run's trials say of a sentence. ``rests_on``: the recorded sentence whose trials decided; "": none."""
+    """The verdict of a run's trials on a sentence. ``rests_on``: the recorded sentence of those that decided, or ""."""
 
     asked: AskedSentence
     ruling: Ruling

@@ -139,7 +139,7 @@ class Curve:
 
 
 class Panel(NamedTuple):
-    """What is drawn on one pair of axes. ``note``: in the middle, where there is nothing to draw."""
+    """One pair of axes and all that is drawn on it. ``note``: in the middle, where there is nothing to draw."""
 
     title: str
     across: Axis

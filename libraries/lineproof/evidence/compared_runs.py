@@ -34,7 +34,7 @@ MARGIN_REMEDY = "run with -v MARGIN:on"
 
 
 class Proven(Enum):
-    """What is proven of a sentence."""
+    """The answer of a comparison to one sentence."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -55,7 +55,7 @@ class ComparisonRule:
 
 @dataclass(frozen=True)
 class CandidateChange:
-    """Of the candidate to the reference, as a ratio: -0.02 is 2 % less. ``low`` and ``high``: None is not bounded.
+    """The change from reference to candidate, as a ratio: -0.02 is 2 % less. ``low`` and ``high``: None is not bounded.
 
     ``of``: what it is a ratio of. ``confidence`` None: bounds of two searches, which have none; ``estimate`` too.
     """

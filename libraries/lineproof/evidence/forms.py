@@ -1,4 +1,4 @@
-"""What a run's log shows of one sentence and of its router, as documents: trials, ledgers, facts, the load on it."""
+"""The log's documents of one sentence and of its router: trials, ledgers, facts, the load on it."""
 
 from __future__ import annotations
 

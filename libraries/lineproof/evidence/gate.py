@@ -22,7 +22,7 @@ from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 
 
 class Answer(Enum):
-    """Of a sentence, and of all; the value is the exit status."""
+    """The answer to a sentence, and to all; the value is the exit status."""
 
     PASS = 0
     FAIL = 1
@@ -75,7 +75,7 @@ class Gate:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person who releases should know, and decides nothing: throughputs that nobody knows the margin of."""
+        """Notes that decide nothing, for a person who releases: throughputs that nobody knows the margin of."""
         unknown = sum(item.margin_unknown for item in self.sentences)
         if not unknown:
             return ()

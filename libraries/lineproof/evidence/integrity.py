@@ -38,7 +38,7 @@ CHANGED, MISSING, ADDED = "was changed", "is missing", "was added"
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What is not as the run left it: a file of its folder, words, and of a file of records the line, from 1."""
+    """A thing not as the run left it: a file of its folder, words, and of a file of records the line, from 1."""
 
     file: str
     words: str
@@ -55,7 +55,7 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class Integrity:
-    """What was found of the run in ``path``.
+    """The state of the run in ``path``.
 
     ``altered``: everything that was changed, added or removed. ``notes``: what a crash has left, in words. ``lines``:
     those of each file of records, whole ones only. ``sums``: of its files. ``manifest``: None: it was never closed.

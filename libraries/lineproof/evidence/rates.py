@@ -15,7 +15,7 @@ class TrafficFigures(Protocol):
 
     @property
     def name(self) -> str:
-        """As sentences name it."""
+        """The name that sentences use."""
         ...
 
     @property

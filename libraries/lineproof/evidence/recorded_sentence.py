@@ -23,7 +23,7 @@ class _SentProfile(Profile):
 
     @cached_property
     def mean_size(self) -> float:
-        """As recorded."""
+        """The recorded mean size in bytes with FCS."""
         return self.recorded_size
 
 

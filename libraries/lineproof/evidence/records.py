@@ -357,7 +357,7 @@ class MeasurementRecord(Record):
 class ReadingRecord(Record):
     """A reading while requirement number ``requirement`` was judged, after ``after_trial`` of its trials.
 
-    The router's raw output is in ``telemetry/``, not here.
+    The router's raw output is in ``telemetry.jsonl``, until a PASS.
     """
 
     run: Id
@@ -421,7 +421,7 @@ class InputRecord(Record):
 
 @dataclass(frozen=True)
 class TelemetryRecord(Record):
-    """What the router, or a process of the testbed, said at a ``moment``: ``texts`` by command or process.
+    """The output of the router, or of a process of the testbed, at a ``moment``: ``texts`` by command or process.
 
     ``requirement``: the number of a sentence that did not pass; 0: of the whole run.
     """

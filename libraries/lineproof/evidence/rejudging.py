@@ -186,7 +186,7 @@ class RecordedGenerator(GeneratorConnection):
 
     @property
     def versions(self) -> dict[str, str]:
-        """As recorded."""
+        """The recorded versions."""
         found = self.environment.versions.items()
         return {name.removeprefix("generator."): value for name, value in found if name.startswith("generator.")}
 

@@ -28,7 +28,7 @@ class StartedAs:
     results: str = ""
 
     def record(self) -> dict[str, object]:
-        """As the environment's extra data have it."""
+        """Return it as the environment's extra data have it."""
         return {"command": list(self.command), "folder": str(self.folder), "results": self.results}
 
     @classmethod

@@ -39,7 +39,7 @@ DESCRIPTION = "description"
 
 @dataclass(frozen=True)
 class StudySummary:
-    """What a study's run measured. ``gaps``: measurements without a value; ``text``: where its tables are."""
+    """The measurements of a study's run. ``gaps``: measurements without a value; ``text``: where its tables are."""
 
     measurements: int
     gaps: int

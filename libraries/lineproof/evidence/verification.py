@@ -21,7 +21,7 @@ from .signature import PublicKey, Signed, check_signature
 
 @dataclass(frozen=True)
 class VerifiedRun:
-    """What was found of one folder; ``problems``: alterations, and records that do not fit their schemas.
+    """The state of one folder; ``problems``: alterations, and records that do not fit their schemas.
 
     ``signed``: the signature over its manifest, if it has one that can be read.
     """

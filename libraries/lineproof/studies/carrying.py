@@ -30,7 +30,7 @@ _HOST = {"name": "host", "cpu": "CPU", "cpus": "number of CPUs", "kernel": "kern
 
 
 class OtherTestbed(TestbedError):
-    """What is measured now is not what was measured before: nothing may be added to those measurements."""
+    """A study that is not the one measured before: nothing may be added to those measurements."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,10 @@ class Carried:
 
     @classmethod
     def of(cls, folder: Path, prepared: PreparedStudy) -> Carried:
-        """What the run in *folder* measured of *prepared*. Raises ConfigError, TestbedError naming what has changed."""
+        """Return what the run in *folder* measured of *prepared*.
+
+        Raises ConfigError, TestbedError naming what has changed.
+        """
         run = read_run(folder)
         environment = run.environment
         if environment is None:

@@ -1,4 +1,4 @@
-"""Whether a generator is fit for the line rate of 1 and 10 Gbit/s: by the interval of its repeats in a study's records.
+"""The fitness of a generator for the line rate of 1 and 10 Gbit/s: by the interval of its repeats in a study's records.
 
 A sender that other programs, or a hypervisor, kept from its CPU is not judged unfit if it might have been fit with it.
 """
@@ -57,7 +57,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class SenderFigures:
-    """What one variant sent of one row: medians. ``fits``: by line. All rates are of the worse direction."""
+    """The medians of what one variant sent of one row. ``fits``: by line. All rates are of the worse direction."""
 
     row: str
     variant: str

@@ -1,4 +1,4 @@
-"""What must be known of how a run came about: what it has of earlier runs, and what was chosen after these were seen.
+"""The history of a run: what it has of earlier runs, and what was chosen after these were seen.
 
 In sentences, of the environment's extra data and the records.
 """
@@ -42,7 +42,7 @@ def history_of(records: Sequence[MeasurementRecord], extra: Mapping[str, Any]) -
 
 
 def history_words(extra: Mapping[str, Any]) -> tuple[str, ...]:
-    """What *extra* says of other numbers of blocks, tolerances and published figures, and of gaps measured again."""
+    """Return what *extra* says of other numbers of blocks, tolerances, published figures, and gaps measured again."""
     gaps = Counter(str(gap.get("run")) for gap in _items(extra, GAPS_REPEATED))
     return (
         *map(_blocks_words, _items(extra, BLOCKS)),
@@ -64,7 +64,7 @@ def _blocks_words(change: Mapping[str, Any]) -> str:
 
 
 def judged_changes(before: Study, now: Study) -> Iterator[dict[str, object]]:
-    """What of *now* judges figures in another way than *before* did: keys of the tolerance, the published figures."""
+    """Return what of *now* judges figures unlike *before*: keys of the tolerance, the published figures."""
     then, mine = (study.published or Published(rows={}) for study in (before, now))
     old, new = then.tolerance.model_dump(), mine.tolerance.model_dump()
     yield from ({"changed": key, "from": old[key], "to": new[key]} for key in new if old[key] != new[key])

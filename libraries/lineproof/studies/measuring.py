@@ -71,7 +71,7 @@ _FIGURES = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a measurement came to: a ``value``, or None and the ``reason``. ``line``: one direction's line rate.
+    """The result of a measurement: a ``value``, or None and the ``reason``. ``line``: one direction's line rate.
 
     ``curve``: of a ramp, offered and forwarded at each step. All in the row's unit. ``figures``: others, by name.
     ``excused``: a gap that is no failure.
@@ -301,7 +301,7 @@ def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
 
 
 def _value(session: Session, measure: StudyRow, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:
-    """What the verdict says, or the router's counters before and after; rates in frames/s. Raises TestbedError."""
+    """Return the verdict's figure, or that of the router's counters; rates in frames/s. Raises TestbedError."""
     if measure.kind in ("takes_in", "drops_sending"):
         return _counted(session, measure.kind, read) / sum(trial.seconds.high for trial in verdict.trials)
     # the generator's histogram of latencies has two bounds

@@ -1,4 +1,4 @@
-"""What a study needs before anything starts: a plan for each variant, every row checked, and how long it will take."""
+"""The preparation of a study: a plan for each variant, every row checked, and how long it will take."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class PreparedStudy:
         return found
 
     def seconds(self, visits: Sequence[Visit]) -> tuple[float, float]:
-        """Of *visits*, about: seconds of the testbed's traffic, and real ones, its sessions included."""
+        """Return how long *visits* take, about: seconds of the testbed's traffic, and real ones with its sessions."""
         traffic, beside, trials, measurements = 0.0, 0.0, 0, 0
         goal = self.plan.goal
         for visit in visits:
@@ -163,7 +163,7 @@ class PreparedStudy:
         )
 
     def gap_words(self, visits: Sequence[Visit]) -> list[str]:
-        """What of *visits* will be gaps, and why: a line for each reason, with its variants and how many rows."""
+        """Return the gaps of *visits* that will be, and why: a line for each reason, its variants, how many rows."""
         found: dict[str, dict[str, set[str]]] = {}
         for visit in visits:
             for row in visit.rows:

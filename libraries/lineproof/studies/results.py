@@ -1,4 +1,4 @@
-"""What a study found, from its records alone: figures, comparisons with the baseline, and with the published ones."""
+"""The results of a study, from its records alone: figures, beside the baseline and beside the published ones."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ class StudyCell:
 
     @cached_property
     def summary(self) -> Summary | None:
-        """Of the values; None without any."""
+        """The summary of the values; None without any."""
         return Summary.of(self.values) if self.values else None
 
     @cached_property
     def published_summary(self) -> Summary | None:
-        """Of the published figures; None without any."""
+        """The summary of the published figures; None without any."""
         return Summary.of(self.published) if self.published else None
 
     @property
     def measured(self) -> bool:
-        """Whether its values are enough for a figure: of half of the blocks, and of two where more than one was asked.
+        """Return whether its values are enough for a figure: half of the blocks, and two where more were asked for.
 
         What spoilt the others may have changed those that are left.
         """
@@ -84,7 +84,7 @@ class StudyCell:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the medians are close enough; a gap, or too few values, are not. None: nothing is published."""
+        """Return whether the medians are close enough; a gap or too few values are not. None: nothing is published."""
         if self.published_summary is None:
             return None
         if self.summary is None or not self.measured:
@@ -361,7 +361,7 @@ class Compared:
 
     @property
     def half_width(self) -> float:
-        """Of the difference's interval: by the spread of both samples, and the step."""
+        """Half the width of the difference's interval: by the spread of both samples, and the step."""
         return self.comparison.half_width + self.step
 
     @property

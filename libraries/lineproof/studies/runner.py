@@ -99,7 +99,7 @@ class StudyRun:
         return folder
 
     def foreword(self) -> tuple[str, ...]:
-        """What is said before anything starts: how long it takes, what will be gaps, and what no longer holds."""
+        """Return the words before anything starts: how long it takes, what will be gaps, what no longer holds."""
         prepared = self.prepared
         return prepared.budget_words(self.visits), *prepared.gap_words(self.visits), *history_words(self._history)
 

@@ -97,7 +97,7 @@ class StudyTolerance(Config):
 
 
 class StudyRow(Config):
-    """What is measured: one of the kinds, whose value is the traffic in a sentence's words.
+    """A row of a study: one of the kinds, whose value is the traffic in a sentence's words.
 
     ``ramp``: the load at which the router falls behind in a ramp of ``steps``; ``throughput``: the same by a
     search; ``forwards``: the forwarding rate at a load; ``takes_in`` and ``drops_sending``: what the router takes in
@@ -180,7 +180,7 @@ class Variant(Config):
 
 
 class Parameter(Config):
-    """What the variants' ``value`` is. ``reference``: the curve that is drawn beside theirs.
+    """The meaning of the variants' ``value``. ``reference``: the curve that is drawn beside theirs.
 
     ``linear``: through the origin and the smallest value's figure.
     """

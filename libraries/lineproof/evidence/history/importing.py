@@ -28,7 +28,7 @@ from .tables import LARGEST_COUNT, StoredRun, TrialRow, columns, release_of
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of the run at ``path``; ``refused``: why it was not taken, or ""."""
+    """The fate of the run at ``path``; ``refused``: why it was not taken, or ""."""
 
     path: str
     run: str = ""

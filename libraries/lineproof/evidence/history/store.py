@@ -28,7 +28,7 @@ _LOCK = 0x6C696E65  # "line"
 
 
 class Added(Enum):
-    """What became of a run that was to be added."""
+    """The fate of a run that was to be added."""
 
     NEW = "imported"
     SAME = "unchanged"

@@ -168,12 +168,12 @@ def release_of(versions: Mapping[str, str]) -> str:
 
 
 def release_in_short(release: str) -> str:
-    """Of :func:`release_of`'s words the router's own version; where it reports none, their beginning."""
+    """Return the router's own version from :func:`release_of`'s words; where it reports none, their beginning."""
     own = [part.removeprefix("version ") for part in release.split(", ") if part.startswith("version ")]
     return own[0] if own else shortened(release, 60)
 
 
 def new_in_release(before: str, after: str) -> str:
-    """Of the words of *after* those that *before* has not; where it has all of them, all."""
+    """Return the words of *after* that *before* has not; where it has all of them, all."""
     known = before.split(", ")
     return ", ".join(part for part in after.split(", ") if part not in known) or after
