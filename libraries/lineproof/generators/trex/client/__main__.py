@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .library import ClientLibrary
+from .library import REPLY_LIMIT, ClientLibrary
 from .messages import plain_message
 from .running_traffic import (
     COUNT_PERIOD,
@@ -225,7 +225,7 @@ class ClientCommands(RunningTraffic):
         *stream*, of a packet group, is stopped before its first frame. No streams are on the ports afterwards.
         """
         self.prepare({str(port): [stream]})
-        self._library.start({port: 1.0}, -1, [port], at_own_rates=[port])
+        self._library.start({port: 1.0}, -1, [port], REPLY_LIMIT, at_own_rates=[port])
         try:
             found = group_counts(
                 self._library.read_counters([port], [stream["group"]])["groups"], stream["group"], port, port
@@ -259,11 +259,10 @@ class ClientCommands(RunningTraffic):
     def _counters(self, groups: Sequence[int] = ()) -> dict[str, Any]:
         self._check_cancelled()
         library, asked = self._connected(), time.monotonic()
-        fresh = library.read_counters(self._held, groups)
-        self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
-        return self._totals(fresh)
+        return self._totals(library.read_counters(self._held, groups), asked)
 
-    def _totals(self, fresh: Mapping[str, Any]) -> dict[str, Any]:
+    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
+        self._clocks[1:] = [(asked, time.monotonic(), fresh["earliest"], fresh["latest"])]
         missing = [
             f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
         ]

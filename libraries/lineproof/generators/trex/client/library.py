@@ -79,10 +79,16 @@ class ClientLibrary(Protocol):
         ...
 
     def start(
-        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], at_own_rates: Container[int] = ()
+        self,
+        rates: Mapping[int, float],
+        duration: float,
+        ports: Sequence[int],
+        gap: float,
+        at_own_rates: Container[int] = (),
     ) -> tuple[float, Mapping[str, Any]]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters of *ports* then.
 
+        Until the answer comes, the counters are asked for each *gap* s, if several requests can be under way.
         *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
         streams have these rates already. All of it is one message.
         """
@@ -106,6 +112,19 @@ class ClientLibrary(Protocol):
 
     def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
         """Current counters. Fetches the server's events, too. ``groups``: its counts of packet *groups*, if asked."""
+        ...
+
+    def ask_counters(self, ports: Sequence[int]) -> None:
+        """Ask for the counters of *ports*, if possible without waiting for the answer."""
+        ...
+
+    @property
+    def under_way(self) -> int:
+        """Return the number of such requests whose counters were not taken."""
+        ...
+
+    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
+        """The next counters that were asked for, and when by this machine's clock; None: none came within *wait* s."""
         ...
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:

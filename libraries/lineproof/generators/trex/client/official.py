@@ -17,6 +17,7 @@ from typing import Any
 from . import answers
 from .library import REPLY_LIMIT, SILENCE_LIMIT
 from .messages import ServerEvents, plain_message
+from .pipe import Pipe
 from .service import Refusal
 from .shipped import IdleSubscriber, load_library
 from .stl_library import StlLibrary, pps_multiplier, start_parameters
@@ -24,6 +25,9 @@ from .stream_objects import stream_data
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
 """Errors of a busy server: repeat the request, or ask later with the ticket."""
+
+MOST_UNDER_WAY = 16
+"""Requests for counters that a server may have before it: a slow one gets no more."""
 
 
 def _reading(ports: Sequence[int], event_session: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -41,6 +45,7 @@ class OfficialLibrary(StlLibrary):
         super().__init__()
         self._folder = folder
         self._event_session: dict[str, Any] = {}
+        self._pipe: Pipe | None = None
 
     def _import(self) -> SimpleNamespace:
         return load_library(self._folder)
@@ -62,6 +67,7 @@ class OfficialLibrary(StlLibrary):
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
         self._connect_client()
         self._record_answer_time()
+        self._pipe = Pipe(rpc.transport)
         # the server keeps events from now on, for as long as it is asked every 10 s
         self._event_session = {"session_id": client.ctx.session_id, "user": "sub"}
         self._ask("get_async_events", **self._event_session)
@@ -102,6 +108,9 @@ class OfficialLibrary(StlLibrary):
         """Close the sockets only."""
         if self._client is not None:
             self._client.conn.disconnect()
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
@@ -122,9 +131,14 @@ class OfficialLibrary(StlLibrary):
         return dict(self._ask("validate", **self._port_parameters(port))["rate"])
 
     def start(
-        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], at_own_rates: Container[int] = ()
+        self,
+        rates: Mapping[int, float],
+        duration: float,
+        ports: Sequence[int],
+        gap: float,
+        at_own_rates: Container[int] = (),
     ) -> tuple[float, Mapping[str, Any]]:
-        """Start all ports together and read the counters, in one message."""
+        """Start all ports together and read the counters, in one message, and again each *gap* s until its answer."""
         batch = [
             (
                 "start_traffic",
@@ -138,10 +152,12 @@ class OfficialLibrary(StlLibrary):
         limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:
-                found = self._ask_all([*batch, *_reading(ports, self._event_session)])
+                found = self._ask_meanwhile([*batch, *_reading(ports, self._event_session)], ports, gap)
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
+                while self.under_way:
+                    self.counters_come(ports, gap)
                 self.stop_traffic(list(rates))
                 if "owned" in str(refusal) or "acquire" in str(refusal):
                     holders = {port: self._status(port).get("owner") or "nobody" for port in rates}
@@ -186,6 +202,23 @@ class OfficialLibrary(StlLibrary):
         calls = _reading(ports, self._event_session)
         found = self._ask_all([*calls, *more])
         return {**self._counters_read(ports, found[: len(calls)]), "groups": dict(*found[len(calls) :])}
+
+    def ask_counters(self, ports: Sequence[int]) -> None:
+        """Ask for the counters without waiting for the answer."""
+        if self.under_way < MOST_UNDER_WAY:
+            self._send(_reading(ports, self._event_session))
+
+    @property
+    def under_way(self) -> int:
+        """Return the number of requests whose answer has not come."""
+        return self._pipe.under_way if self._pipe else 0
+
+    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
+        """The next counters that were asked for, and when; None: they did not come within *wait* s."""
+        if self._pipe is None or (come := self._pipe.answer(wait)) is None:
+            return None
+        self._record_answer_time()
+        return come[0], self._counters_read(ports, come[1])
 
     def _counters_read(self, ports: Sequence[int], found: Sequence[Any]) -> Mapping[str, Any]:
         earliest, totals, *each, latest, events = found
@@ -270,6 +303,26 @@ class OfficialLibrary(StlLibrary):
         self._record_answer_time()
         found = answer.data()
         return found if len(calls) > 1 else [found]
+
+    def _ask_meanwhile(
+        self, calls: Sequence[tuple[str, dict[str, Any]]], ports: Sequence[int], gap: float
+    ) -> list[Any]:
+        """The answers to *calls* in one message. Until they come, the counters are asked for each *gap* s."""
+        self._send(calls)
+        while self._pipe is not None:
+            if come := self._pipe.answer(gap):
+                self._record_answer_time()
+                return come[1]
+            self.ask_counters(ports)
+        raise Refusal("lost", self.disconnect_cause)
+
+    def _send(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        rpc = self._client.conn.rpc
+        batch = rpc.create_batch()
+        for name, values in calls:
+            batch.add(name, dict(values), rpc.api_h)
+        if self._pipe is not None:
+            self._pipe.ask(batch.batch_list)
 
     def _record_answer_time(self) -> None:
         self.events.last_heard = time.monotonic()

@@ -12,6 +12,7 @@ import os
 import random
 import sys
 import time
+from collections import deque
 from collections.abc import Container, Mapping, MutableMapping, Sequence
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
@@ -62,6 +63,10 @@ class PypiLibrary(StlLibrary):
     """The last barrier that was asked for."""
     _published: Mapping[str, Any] = MappingProxyType({})
     """The counters that came before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._come = deque[tuple[float, Mapping[str, Any]]]()
 
     def _import(self) -> SimpleNamespace:
         return load_library(BASIC_LAYERS)  # streams hold finished frames
@@ -155,7 +160,12 @@ class PypiLibrary(StlLibrary):
         return dict(self._require_success(answer).data()["rate"])
 
     def start(
-        self, rates: Mapping[int, float], duration: float, ports: Sequence[int], at_own_rates: Container[int] = ()
+        self,
+        rates: Mapping[int, float],
+        duration: float,
+        ports: Sequence[int],
+        gap: float,
+        at_own_rates: Container[int] = (),
     ) -> tuple[float, Mapping[str, Any]]:
         """Start all ports together and read the counters, in one message."""
         client, batch = self._client, []
@@ -207,6 +217,19 @@ class PypiLibrary(StlLibrary):
         calls = self._reading()
         found = [one.data for one in self._require_success(self._client._transmit_batch([*calls, *more]))]
         return {**self._counters_read(found), "groups": dict(*found[len(calls) :])}
+
+    def ask_counters(self, ports: Sequence[int]) -> None:
+        """Read the counters: it needs the library's thread, so that one request waits for the last."""
+        self._come.append((time.monotonic(), self.read_counters(ports)))
+
+    @property
+    def under_way(self) -> int:
+        """Return the number of readings that were not taken."""
+        return len(self._come)
+
+    def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
+        """The next counters that were asked for, and when they were; None: there are none."""
+        return self._come.popleft() if self._come else None
 
     def _reading(self) -> list[Any]:
         """The calls by which the server publishes its counters, between two looks at its clock."""

@@ -50,6 +50,9 @@ every 50 ms (``src/stx/common/trex_dp_core.cpp``), or begins after 0.1 s (``SCHD
 MARGIN, MARGIN_SHARE = 0.001, 0.05
 """Seconds of a reading before the first frame and after the last one, and more as a share of the round trip."""
 
+GAP_SHARE = 0.125
+"""Share of the round trip between two requests for the counters near the first and the last frame; at least MARGIN."""
+
 POLL_INTERVAL, END_POLL_INTERVAL = 0.05, 0.005
 """Seconds between two polls for events during a trial, and near its end."""
 
@@ -141,10 +144,10 @@ class RunningTraffic(ABC):
         )
         running.around, running.extended = around, extended
         limit = -1 if duration is None or frames is not None else duration
-        running.first, fresh = self._library.start(sending, limit, self._held, at_own_rates=patterns)
+        running.first, fresh = self._library.start(sending, limit, self._held, self._gap, at_own_rates=patterns)
         running.began = running.load_since = time.monotonic()
         running.ahead = running.first - running.asked
-        self._keep_snapshot(running, self._totals(fresh), running.asked)
+        self._keep_snapshot(running, fresh, running.asked)
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
     def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
@@ -201,6 +204,8 @@ class RunningTraffic(ABC):
             if not finished:
                 self._library.stop_traffic(list(running.sending))
             ended = max(events.ended.values()) if finished else time.monotonic()
+        while self._library.under_way:
+            self._keep_reading(running, POLL_INTERVAL)
         first = self._counters()
         took = (ended - running.load_since) * clock_speed
         self._record_core_load(running, took)
@@ -349,25 +354,30 @@ class RunningTraffic(ABC):
         Meanwhile the counters are read: for the first frame, at SNAPSHOT_SHARES of the time, and for the last frame.
         """
         events, begin = self._library.events, running.snapshots[0]["earliest"] + self._start_delay
-        moments = [begin + share * seconds for share in SNAPSHOT_SHARES]
+        moments, last_asked = [begin + share * seconds for share in SNAPSHOT_SHARES], -math.inf
         while not self._has_ended(running):
             now, late = time.monotonic(), time.monotonic() - running.began - seconds
             if late >= 0.5 * seconds + 5:
                 return
             # by the server's clock: when a request arrives that leaves now, and when the next one shall
-            arrival, way, last = now + running.ahead, self._round_trip, self._next_reading(running, seconds)
-            # none that is still under way when the one leaves that shows the end
+            arrival, way = now + running.ahead, self._round_trip
+            last = self._next_reading(running, seconds, last_asked)
+            # where one waits for the answer to another: none that is under way when the one leaves that shows the end
             left = min([*(moment for moment in moments if moment < last - 1.25 * way), last]) - arrival
             if left <= 0:
-                self._take_snapshot(running)
-                moments = [moment for moment in moments if moment > time.monotonic() + running.ahead]
-            elif left > POLL_TIME * way:
+                self._library.ask_counters(self._held)
+                last_asked, moments = arrival, [moment for moment in moments if moment > arrival]
+            elif left > POLL_TIME * way and not self._library.under_way:
                 self._check_progress(running)
+            # poll an overdue trial less often: the machine is busy
+            wait = min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100))
+            wait = min(wait, max(0.0, now + left - time.monotonic()))
+            if self._library.under_way:
+                self._keep_reading(running, wait)
+                continue
             with events.changed:
                 if not self._has_ended(running):
-                    # poll an overdue trial less often: the machine is busy
-                    wait = min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100))
-                    events.changed.wait(min(wait, max(0.0, now + left - time.monotonic())))
+                    events.changed.wait(wait)
 
     def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
         """The cards' own counters of errors, pause frames and frames to a group, by port; none where there are none."""
@@ -390,21 +400,25 @@ class RunningTraffic(ABC):
                 grown[port] = found
         return grown
 
-    def _take_snapshot(self, running: _Traffic) -> None:
-        asked = time.monotonic()
-        self._keep_snapshot(running, self._counters(), asked)
+    def _keep_reading(self, running: _Traffic, wait: float) -> None:
+        """Keep the next reading that was asked for, if it comes within *wait* s."""
+        self._check_cancelled()
+        if come := self._library.counters_come(self._held, wait):
+            asked, fresh = come
+            self._keep_snapshot(running, fresh, asked)
 
-    @staticmethod
-    def _keep_snapshot(running: _Traffic, counters: Mapping[str, Any], asked: float) -> None:
+    def _keep_snapshot(self, running: _Traffic, fresh: Mapping[str, Any], asked: float) -> None:
+        counters = self._totals(fresh, asked)
         moments = {name: float(counters["global"][name]) for name in MOMENTS}
         running.ahead = min(running.ahead, moments["earliest"] - asked)
         ports = {str(port): [counters[str(port)][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
         running.snapshots.append({**moments, "ports": ports})
 
-    def _next_reading(self, running: _Traffic, seconds: float) -> float:
+    def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
         """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
 
-        The last one is due when the rest of the frames is sent at the same rate as all of them in *seconds*.
+        *asked*: when the last reading arrives that was asked for. The one after the last frame is due when the rest of
+        the frames is sent at the same rate as all of them in *seconds*.
         """
 
         def unsent(reading: Mapping[str, Any], port: int) -> int:
@@ -418,16 +432,18 @@ class RunningTraffic(ABC):
         last, latest = running.snapshots[-1], float(running.snapshots[-1]["latest"])
         none_sent = any(unsent(last, port) == running.frames[port] for port in running.sending)
         started, margin = float(running.snapshots[0]["earliest"]), MARGIN + MARGIN_SHARE * self._round_trip
+        latest = max(latest, asked)
         passed = latest - started
         if none_sent and passed < START_WINDOW:
-            return max(latest + max(MARGIN, passed / 20), started + self._start_delay - margin)
+            return max(latest + max(self._gap, passed / 20), started + self._start_delay - margin)
         if not running.has_sent:
             running.has_sent, self._start_delay = True, max(0.0, due(last) - seconds - started)
         # rounding of durations may cost one frame
         if all(unsent(last, port) <= 1 for port in running.sending):
             return math.inf
         # frames leave in lumps: a reading just before one shows too few
-        return max(min(map(due, running.snapshots[-4:])) + margin, latest + (passed - self._start_delay - seconds) / 4)
+        gap = max(self._gap, (passed - self._start_delay - seconds) / 4)
+        return max(min(map(due, running.snapshots[-4:])) + margin, latest + gap)
 
     # -- clocks --------------------------------------------------------------------------------------------------------
 
@@ -436,6 +452,11 @@ class RunningTraffic(ABC):
         """s of the last request for counters."""
         asked, answered, *_ = self._clocks[-1]
         return answered - asked
+
+    @property
+    def _gap(self) -> float:
+        """Seconds between two requests for the counters near the first and the last frame."""
+        return max(MARGIN, GAP_SHARE * self._round_trip)
 
     def _clocks_went(self) -> list[float]:
         """By how many s the server's clock went on since the first reading, and this machine's at least and at most."""
@@ -453,8 +474,8 @@ class RunningTraffic(ABC):
         """Current totals of every held port, and the server's global readings, among them MOMENTS."""
 
     @abstractmethod
-    def _totals(self, fresh: Mapping[str, Any]) -> dict[str, Any]:
-        """The same of counters that were read already."""
+    def _totals(self, fresh: Mapping[str, Any], asked: float) -> dict[str, Any]:
+        """The same of counters that were *asked* for at that time and have just come."""
 
     @abstractmethod
     def _connected(self) -> Any: ...
