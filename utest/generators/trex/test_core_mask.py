@@ -10,8 +10,8 @@ import pytest
 from lineproof.core.trial import Load
 from lineproof.errors import ConfigError
 from lineproof.generators.base import directions_of
+from lineproof.generators.trex.client.library import ALL_CORES
 from lineproof.generators.trex.client.pypi import PypiLibrary
-from lineproof.generators.trex.client.stl_library import ALL_CORES
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.testbed.files import read_testbed
 from support.catalogue import CATALOGUE

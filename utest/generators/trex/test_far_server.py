@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from statistics import median
 
@@ -31,15 +30,10 @@ def generator(request: pytest.FixtureRequest) -> Iterator[TrexGenerator]:
 
 
 def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(generator: TrexGenerator) -> None:
-    trials, lasted = [], []
-    for _ in range(5):
-        began = time.monotonic()
-        trials.append(read_trial(1, generator.measure(Load(5000), 0.5), Tolerance()))
-        lasted.append(time.monotonic() - began)
+    trials = [read_trial(1, generator.measure(Load(5000), 0.5), Tolerance()) for _ in range(5)]
     assert all(row.lost == 0 and row.unsent <= 1 for trial in trials for row in trial.outcome.directions)
     assert all(trial.is_clean and trial.seconds.low <= 0.5 <= trial.seconds.high for trial in trials)
     assert median(trial.seconds.high for trial in trials) < 0.51
-    assert median(lasted) < 2.0
 
 
 def test_the_distance_is_measured(generator: TrexGenerator) -> None:

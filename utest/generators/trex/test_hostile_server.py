@@ -200,7 +200,7 @@ def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
     """In a process of its own: what is received counts against its limit."""
     code = (
         "import sys, zmq, types\n"
-        "from lineproof.generators.trex.client import stl_library as module\n"
+        "from lineproof.generators.trex.client import sockets as module\n"
         "module.MEMORY_LIMIT = 300 << 20\n"
         "module.bound_libraries()\n"
         "link = module.BoundedContext().socket(zmq.REQ)\n"

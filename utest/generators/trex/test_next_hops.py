@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.generators.streams import Stream
+from lineproof.generators.trex.client.addresses import find_next_hops
 from lineproof.generators.trex.client.service import Refusal
-from lineproof.generators.trex.client.stl_library import find_next_hops
 from lineproof.generators.trex.client.stream_objects import program_data
 from lineproof.generators.trex.next_hops import TRIES, Question, search_limit
 

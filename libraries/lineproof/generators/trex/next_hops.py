@@ -1,6 +1,6 @@
 """Questions for the MAC address of a port's next hop: ARP (RFC 826) and IPv6 neighbour discovery (RFC 4861), as bytes.
 
-Nothing is sent here: the client's process asks (:mod:`.client.stl_library`), the driver needs the limit.
+Nothing is sent here: the client's process asks (:mod:`.client.addresses`), the driver needs the limit.
 """
 
 from __future__ import annotations

@@ -15,12 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import answers
-from .library import REPLY_LIMIT, SILENCE_LIMIT
+from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
 from .pipe import Pipe
 from .service import Refusal
 from .shipped import IdleSubscriber, load_library
-from .stl_library import StlLibrary, pps_multiplier, start_parameters
 from .stream_objects import stream_data
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
@@ -36,7 +35,7 @@ def _reading(ports: Sequence[int], event_session: dict[str, Any]) -> list[tuple[
     return [("ping", {}), ("get_global_stats", {}), *each, ("ping", {}), ("get_async_events", event_session)]
 
 
-class OfficialLibrary(StlLibrary):
+class OfficialLibrary(ClientLibrary):
     """:class:`.library.ClientLibrary` through the client that TRex ships. The library connects, acquires ports, builds
     streams and resolves addresses; requests for traffic and counters go to the server directly."""
 
@@ -53,7 +52,6 @@ class OfficialLibrary(StlLibrary):
     # -- connection and ports ------------------------------------------------------------------------------------------
 
     def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        """Connect; return the versions of server, client and libraries."""
         library = self._loaded
         client = library.STLClient(
             username=username, server=server, sync_port=sync_port, async_port=async_port, sync_timeout=REPLY_LIMIT
@@ -75,13 +73,11 @@ class OfficialLibrary(StlLibrary):
         return self._versions(f"TRex's own, of {self._folder}", f"{api['major']}.{api['minor']}")
 
     def port_facts(self, port: int) -> dict[str, Any]:
-        """Current MAC, speed in bit/s, link, driver and owner of *port*."""
         return answers.port_facts(self._status(port), self._client.ports[port].info)
 
     def acquire(
         self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
     ) -> dict[str, str]:
-        """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
         for number, handler in former.items():
             with self._ignoring_refusals():  # that connection may not hold it any more
                 self._ask("release", handler=handler, port_id=int(number))
@@ -95,7 +91,6 @@ class OfficialLibrary(StlLibrary):
         return {str(port): str(self._client.ports[port].handler) for port in ports}
 
     def release(self, ports: Sequence[int]) -> None:
-        """Release those of *ports* that are still held."""
         for port in ports:
             with self._ignoring_refusals():
                 if port in self._promiscuous:
@@ -105,7 +100,6 @@ class OfficialLibrary(StlLibrary):
             self._client.ports[port].handler = ""
 
     def disconnect(self) -> None:
-        """Close the sockets only."""
         if self._client is not None:
             self._client.conn.disconnect()
         if self._pipe is not None:
@@ -115,7 +109,6 @@ class OfficialLibrary(StlLibrary):
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*; resolve destination addresses."""
         self._find_destinations(items)
         for port in ports:
             self._ask_port("remove_all_streams", port, profile_id="_")
@@ -127,7 +120,6 @@ class OfficialLibrary(StlLibrary):
             self._ask_all(batch)
 
     def rates(self, port: int) -> Mapping[str, Any]:
-        """The streams of *port* in frames/s and bit/s."""
         return dict(self._ask("validate", **self._port_parameters(port))["rate"])
 
     def start(
@@ -138,7 +130,6 @@ class OfficialLibrary(StlLibrary):
         gap: float,
         at_own_rates: Container[int] = (),
     ) -> tuple[float, Mapping[str, Any]]:
-        """Start all ports together and read the counters, in one message, and again each *gap* s until its answer."""
         batch = [
             (
                 "start_traffic",
@@ -156,8 +147,6 @@ class OfficialLibrary(StlLibrary):
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
-                while self.under_way:
-                    self.counters_come(ports, gap)
                 self.stop_traffic(list(rates))
                 if "owned" in str(refusal) or "acquire" in str(refusal):
                     holders = {port: self._status(port).get("owner") or "nobody" for port in rates}
@@ -170,7 +159,6 @@ class OfficialLibrary(StlLibrary):
                 return answers.moment(found[0]), self._counters_read(ports, found[len(batch) :])
 
     def update(self, rates: Mapping[int, float]) -> None:
-        """Change the rates of sending ports in one message."""
         self._ask_all(
             [
                 ("update_traffic", {**self._port_parameters(port), "mul": pps_multiplier(rate), "force": True})
@@ -179,13 +167,11 @@ class OfficialLibrary(StlLibrary):
         )
 
     def stop_traffic(self, ports: Sequence[int]) -> None:
-        """Stop traffic on those of *ports* that are held."""
         for port in ports:
             with self._ignoring_refusals():
                 self._ask_port("stop_traffic", port, profile_id="*")
 
     def poll_events(self) -> None:
-        """Fetch the server's events."""
         self._handle_events(self._ask("get_async_events", **self._event_session))
 
     def _handle_events(self, answer: Mapping[str, Any]) -> None:
@@ -193,28 +179,23 @@ class OfficialLibrary(StlLibrary):
             self._handle_event(kind, data)
 
     def check_links(self, ports: Sequence[int]) -> None:
-        """Ask whether the links of *ports* are up."""
         self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
 
     def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
-        """Current counters, which the server reads for each answer."""
         more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
         calls = _reading(ports, self._event_session)
         found = self._ask_all([*calls, *more])
         return {**self._counters_read(ports, found[: len(calls)]), "groups": dict(*found[len(calls) :])}
 
     def ask_counters(self, ports: Sequence[int]) -> None:
-        """Ask for the counters without waiting for the answer."""
         if self.under_way < MOST_UNDER_WAY:
             self._send(_reading(ports, self._event_session))
 
     @property
     def under_way(self) -> int:
-        """Return the number of requests whose answer has not come."""
         return self._pipe.under_way if self._pipe else 0
 
     def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
-        """The next counters that were asked for, and when; None: they did not come within *wait* s."""
         if self._pipe is None or (come := self._pipe.answer(wait)) is None:
             return None
         self._record_answer_time()
@@ -226,7 +207,6 @@ class OfficialLibrary(StlLibrary):
         return answers.flat_counters(totals, dict(zip(ports, each, strict=True)), earliest, latest)
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
-        """The cards' own counters since the server started, by port and by their own names."""
         found = {}
         for port in ports:
             with contextlib.suppress(Exception):
@@ -236,19 +216,16 @@ class OfficialLibrary(StlLibrary):
         return found
 
     def core_loads(self) -> list[list[float]]:
-        """Load of the server's sending cores."""
         return answers.core_loads(self._ask("get_utilization"))
 
     # -- state of the connection ---------------------------------------------------------------------------------------
 
     @property
     def lost(self) -> bool:
-        """Return whether the server has not answered a request."""
         return self._client is not None and not self._client.conn.rpc.is_connected()
 
     @property
     def disconnect_cause(self) -> str:
-        """Why there is no connection."""
         if self._client is None:
             return "never connected"
         cause = self._client.conn.get_disconnection_cause()
@@ -308,6 +285,8 @@ class OfficialLibrary(StlLibrary):
         self, calls: Sequence[tuple[str, dict[str, Any]]], ports: Sequence[int], gap: float
     ) -> list[Any]:
         """The answers to *calls* in one message. Until they come, the counters are asked for each *gap* s."""
+        while self.under_way:  # readings of traffic that was stopped, or refused
+            self.counters_come(ports, gap)
         self._send(calls)
         while self._pipe is not None:
             if come := self._pipe.answer(gap):

@@ -19,10 +19,9 @@ from typing import Any
 
 from . import answers
 from .answers import use_steady_clock
-from .library import REPLY_LIMIT, SILENCE_LIMIT
+from .library import REPLY_LIMIT, SILENCE_LIMIT, ClientLibrary, pps_multiplier, start_parameters
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .stl_library import StlLibrary, pps_multiplier, start_parameters
 from .stream_objects import build_stream, program_data
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
@@ -56,7 +55,7 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     )
 
 
-class PypiLibrary(StlLibrary):
+class PypiLibrary(ClientLibrary):
     """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads what the server publishes."""
 
     _key = -1
@@ -74,7 +73,6 @@ class PypiLibrary(StlLibrary):
     # -- connection and ports ------------------------------------------------------------------------------------------
 
     def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        """Connect; return the versions of server, client and libraries."""
         library = self._loaded
         client = library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
         self._client, self.events = client, ServerEvents(client.session_id)
@@ -96,7 +94,6 @@ class PypiLibrary(StlLibrary):
         return self._versions(f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api)
 
     def port_facts(self, port: int) -> dict[str, Any]:
-        """Current MAC, speed in bit/s, link, driver and owner of *port*."""
         found = self._client.ports[port]
         self._require_success(found.sync())
         return answers.port_facts({**found.status, "owner": found.owner}, self._static(port))
@@ -104,7 +101,6 @@ class PypiLibrary(StlLibrary):
     def acquire(
         self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
     ) -> dict[str, str]:
-        """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
         client = self._client
         for number, handler in former.items():
             # refused if that connection does not hold it any more
@@ -117,21 +113,18 @@ class PypiLibrary(StlLibrary):
         return {str(number): str(client.ports[number].handler) for number in ports}
 
     def release(self, ports: Sequence[int]) -> None:
-        """Release those of *ports* that are still held."""
         if owned := [port for port in ports if self._client.ports[port].is_acquired()]:
             with contextlib.suppress(Refusal):
                 self._set_promiscuous([port for port in owned if port in self._promiscuous], False)
             self._client.release(owned)
 
     def disconnect(self) -> None:
-        """Close the sockets only."""
         if self._client is not None:
             self._client.disconnect(stop_traffic=False, release_ports=False)
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*; find the MAC addresses of their next hops."""
         self._find_destinations(items)
         self._client.remove_all_streams(list(ports))
         for port, rows in items.items():
@@ -154,7 +147,6 @@ class PypiLibrary(StlLibrary):
         port.state = port.STATE_STREAMS
 
     def rates(self, port: int) -> Mapping[str, Any]:
-        """The streams of *port* in frames/s and bit/s."""
         found = self._client.ports[port]
         answer = found.transmit("validate", {"handler": found.handler, "port_id": port})
         return dict(self._require_success(answer).data()["rate"])
@@ -167,7 +159,6 @@ class PypiLibrary(StlLibrary):
         gap: float,
         at_own_rates: Container[int] = (),
     ) -> tuple[float, Mapping[str, Any]]:
-        """Start all ports together and read the counters, in one message."""
         client, batch = self._client, []
         for number, rate in rates.items():
             port = client.ports[number]
@@ -186,7 +177,6 @@ class PypiLibrary(StlLibrary):
         return answers.moment(found[0]), self._counters_read(found[len(batch) :])
 
     def update(self, rates: Mapping[int, float]) -> None:
-        """Change the rates of sending ports in one message."""
         batch = [
             self._command("update_traffic", number, mul=pps_multiplier(rate), force=True)
             for number, rate in rates.items()
@@ -194,7 +184,6 @@ class PypiLibrary(StlLibrary):
         self._require_success(self._client._transmit_batch(batch))
 
     def stop_traffic(self, ports: Sequence[int]) -> None:
-        """Stop traffic, whatever state the library assumes."""
         for number in ports:
             port = self._client.ports[number]
             if port.is_acquired():
@@ -205,30 +194,25 @@ class PypiLibrary(StlLibrary):
         """Nothing: the library's thread receives events."""
 
     def check_links(self, ports: Sequence[int]) -> None:
-        """Ask whether the links of *ports* are up."""
         # not the library's sync(): it would overwrite the port's state if the traffic ends meanwhile
         answer = self._require_success(self._of_ports(ports, "get_port_status"))
         states = zip(ports, answer, strict=True)
         self.events.links_down |= {port for port, status in states if not status.data["attr"]["link"]["up"]}
 
     def read_counters(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Mapping[str, Any]:
-        """Counters that the server publishes on request."""
         more = [self._loaded.RpcCmdData("get_pgid_stats", {"pgids": list(groups)}, "core")] if groups else []
         calls = self._reading()
         found = [one.data for one in self._require_success(self._client._transmit_batch([*calls, *more]))]
         return {**self._counters_read(found), "groups": dict(*found[len(calls) :])}
 
     def ask_counters(self, ports: Sequence[int]) -> None:
-        """Read the counters: it needs the library's thread, so that one request waits for the last."""
         self._come.append((time.monotonic(), self.read_counters(ports)))
 
     @property
     def under_way(self) -> int:
-        """Return the number of readings that were not taken."""
         return len(self._come)
 
     def counters_come(self, ports: Sequence[int], wait: float) -> tuple[float, Mapping[str, Any]] | None:
-        """The next counters that were asked for, and when they were; None: there are none."""
         return self._come.popleft() if self._come else None
 
     def _reading(self) -> list[Any]:
@@ -255,7 +239,6 @@ class PypiLibrary(StlLibrary):
             connection.async_barrier["ack"] = True
 
     def extended_counters(self, ports: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
-        """The cards' own counters since the server started, by port and by their own names."""
         answer = list(self._of_ports(ports, "get_port_xstats_names", "get_port_xstats_values"))
         return {
             port: dict(zip(names.data["xstats_names"], values.data["xstats_values"], strict=False))
@@ -264,14 +247,12 @@ class PypiLibrary(StlLibrary):
         }
 
     def core_loads(self) -> list[list[float]]:
-        """Load of the server's sending cores."""
         return answers.core_loads(self._require_success(self._client._transmit("get_utilization")).data())
 
     # -- state of the connection ---------------------------------------------------------------------------------------
 
     @property
     def lost(self) -> bool:
-        """Return whether the server, which publishes every 0.5 s, is silent."""
         if self._client is None:
             return False
         connection = self._client.conn
@@ -281,7 +262,6 @@ class PypiLibrary(StlLibrary):
 
     @property
     def disconnect_cause(self) -> str:
-        """Why there is no connection."""
         return plain_message(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
 
     def _static(self, port: int) -> Mapping[str, Any]:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""Sockets for the imported client libraries that take only what a TRex server may send, and a limit of memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import zmq
+
+from ..answer_limits import LARGEST_ANSWER, check_calls, plain_bytes, read_answer
+from .service import Refusal
+
+MEMORY_LIMIT = 2 << 30
+"""Bytes that this process may hold (0.3 GB with both directions' streams): ZeroMQ collects the frames of one message
+for as long as more come, and only this ends it."""
+
+MOST_REPORTED = 20
+"""Bad published messages that the log describes."""
+
+PUBLISHED = ("trex-global", "trex-event", "trex-barrier")
+"""Names of the published messages that are used."""
+
+
+class BoundedSocket(zmq.Socket[bytes]):
+    """Receives whole messages that a TRex server may send."""
+
+    # ZeroMQ's class takes attributes of an object for options, unless the class has them
+    ids: list[Any] | None = None
+    reported = 0
+
+    def send(self, data: Any, flags: int = 0, **options: Any) -> Any:  # type: ignore[override]  # ZeroMQ's is overloaded
+        """Send a request. Its calls' numbers are kept for the check of the answer."""
+        calls = json.loads(plain_bytes(bytes(data)))
+        self.ids = [call.get("id") for call in (calls if isinstance(calls, list) else [calls])]
+        return super().send(data, flags, **options)
+
+    def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> bytes:  # type: ignore[override]  # as above
+        """The next message, unzipped. Raises Refusal for a bad answer; bad published messages are left out."""
+        while True:
+            parts = [super().recv(flags)]
+            while self.getsockopt(zmq.RCVMORE):
+                parts.append(super().recv(flags))
+            try:
+                data, found = read_answer(parts)
+                if self.type == zmq.SUB:
+                    _check_published(found)
+                else:
+                    check_calls(found, self.ids or [])
+                return data
+            except ValueError as error:
+                if self.type != zmq.SUB:
+                    raise Refusal("refused", f"its answer is not a TRex server's: {error}") from None
+                self._report(error)
+
+    def _report(self, error: ValueError) -> None:
+        self.reported += 1
+        if self.reported <= MOST_REPORTED:
+            print(f"a published message is not a TRex server's: {error}", file=sys.stderr)
+
+
+class BoundedContext(zmq.Context[BoundedSocket]):
+    """Makes such sockets."""
+
+    _socket_class = BoundedSocket
+
+    def socket(self, *args: Any, **options: Any) -> BoundedSocket:
+        """A socket that drops the connection of a server that sends too long frames."""
+        found = super().socket(*args, **options)
+        found.setsockopt(zmq.MAXMSGSIZE, LARGEST_ANSWER)
+        return found
+
+
+def _check_published(found: Any) -> None:
+    if not isinstance(found, dict) or not isinstance(found.get("data"), dict) or "type" not in found:
+        raise ValueError("it has no name, type and data")
+    if found.get("name") not in PUBLISHED:
+        raise ValueError(f"its name is {str(found.get('name'))[:40]}; expected {', '.join(PUBLISHED)}")
+    if isinstance(found["type"], dict | list):
+        raise ValueError("its type is no number")
+
+
+def bound_libraries() -> None:
+    """Let the imported client libraries use these sockets, and bound this process's memory."""
+    names = {name: getattr(zmq, name) for name in dir(zmq)}
+    bounded = SimpleNamespace(**{**names, "Context": BoundedContext})
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("trex", "trex_stl_lib") and getattr(module, "zmq", None) is zmq:
+            setattr(module, "zmq", bounded)  # noqa: B010  (to mypy '=' is an error)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
