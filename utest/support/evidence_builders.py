@@ -19,7 +19,7 @@ from lineproof.evidence.records import (
     TrialRecord,
 )
 from lineproof.evidence.run import RunFolder
-from lineproof.session.router_watch import Reading
+from lineproof.session.bench import Reading
 from support.paths import ROOT
 
 LINK = 10e9
@@ -140,7 +140,7 @@ def written(results: Path, closed: bool = True) -> Path:
         folder.mark_telemetry()
         for trial in (1, 2):
             folder.add(replace(trial_record(number=trial), requirement=number, streams=streams, evidence="keeps"))
-        folder.add(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
+        folder.add(ReadingRecord(RUN, True, number, Reading("after", None, "the router did not answer")))
         folder.add_telemetry(number, "before", {"show runtime": f"Thread {number} vpp_wk_0\n"})
         folder.write_environment(replace(environment, cpu_steal_percent=float(number)))
         folder.add(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))

@@ -20,19 +20,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..core.deciding import TrialConditions, decide
 from ..core.goal import Goal
 from ..core.quantity import Need, Reason, Requirement, Scope
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.units import Unit, Value
-from ..core.verdict import Verdict, verdict_of
+from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
 from ..session.plan import Plan
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .rejudging import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch, judged
+from .rejudging import RecordedBench, RecordMismatch
 from .run import RecordedRun, read_run
 
 SAME_LOAD = 1e-4
@@ -166,33 +165,22 @@ class _RecordedJudge:
 
     def _judged(self, requirement: Requirement, source: _Source) -> Verdict | str:
         """The verdict from *source* alone; text: why its trials give none."""
-        readings = () if source.is_search else self._run.readings_by_number.get(source.record.number, ())
+        if source.is_search and not requirement.quantity.threshold_is_load:
+            return "trials of a search judge a throughput only"
+        record, readings = source.record, None if source.is_search else self._run.readings_by_number
         # what an earlier run showed was weighed for its own sentence
-        same = requirement.sentence == source.record.sentence
-        sentence = RecordedSentence.of(source.record, source.trials, readings, with_earlier=same)
-        session = RecordedSession(self._plan, self._environment, sentence)
-        there = _at_load(requirement, source.load)
+        same = requirement.sentence == record.sentence
+        kept = [item for item in source.trials if same or not item.trial.run]
+        read = None if readings is None else readings.get(record.number, ())
         try:
-            return self._of_search(session, there, source) if source.is_search else judged(session, there)
+            bench = RecordedBench(self._plan, self._environment, record, kept, read)
+            verdict = bench.verdict(_at_load(requirement, source.load))
         except RecordMismatch as error:
             return str(error)
         except BREAKDOWN_ERRORS as error:
             return in_words(error)
-
-    def _of_search(self, session: RecordedSession, requirement: Requirement, source: _Source) -> Verdict | str:
-        """No reading of the router goes with it: what only readings could show must be ruled out by the trials."""
-        if not requirement.quantity.threshold_is_load:
-            return "trials of a search judge a throughput only"
-        judge = RecordedJudge(session)
-        promise = judge.promise(requirement)
-        conditions = TrialConditions(session.tolerance, session.clock_speed)
-        line_pps = requirement.profile.line_rate_pps(session.link_bps)
-        decision = decide(promise, judge.measure_of(promise), conditions, line_pps)
-        verdict = verdict_of(decision, promise, requirement, {})
         if verdict.ruling is Ruling.FAIL and not source.forwards_again:
             return "no later trial shows that the router still forwarded"
-        if verdict.ruling is Ruling.PASS and any(trial.lost for trial in verdict.trials):
-            return "no reading of the router shows whether frames came twice, which would hide lost ones"
         return verdict
 
     def _of_sentences(self, kept: Plan) -> Iterator[_Source]:
@@ -201,7 +189,7 @@ class _RecordedJudge:
                 requirement = kept.requirement(record.sentence)
             except BREAKDOWN_ERRORS:  # it has no trials either
                 continue
-            trials = tuple(item for item in self._run.trials_by_number.get(record.number, ()) if item.trial.number)
+            trials = tuple(self._run.trials_by_number.get(record.number, ()))
             yield _Source(record, requirement, kept.load_for(requirement, record.link_bps), trials)
 
     def _of_margins(self, kept: Plan) -> Iterator[_Source]:

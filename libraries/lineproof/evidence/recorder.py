@@ -13,7 +13,6 @@ from ..core.quantity import Requirement, TrafficWords
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
-from ..core.telemetry import Telemetry
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
 from ..core.trial import Problem, Tolerance, Trial
@@ -23,8 +22,9 @@ from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
+from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
-from ..session.router_watch import Reading
+from ..session.session import Session
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .records import (
@@ -71,7 +71,6 @@ class Recorder:
         self._about: Mapping[str, object] | None = None
         self._trials: dict[int, int] = {}
         """Of the current sentence: trial -> number of its problems, as it was kept."""
-        self._carried = 0
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
@@ -134,7 +133,7 @@ class Recorder:
         self.folder.mark_telemetry()
         self._started, self._began = time.time(), time.monotonic()
         self._test, self._about = test, about
-        self._trials, self._carried = {}, 0
+        self._trials = {}
         self._traffic = self._drains = 0.0
         self._step_down, self.step_downs = None, {}
 
@@ -202,18 +201,27 @@ class Recorder:
             for name, content in traffic_files(profile, self._catalogue).items():
                 self.folder.add_input(name, content)
 
-    def keep_step_down(self, found: StepDown) -> None:
-        """Keep the counts of a repetition of an overload with the next trial, which is its own."""
-        self._step_down = found
+    def listener(self, requirement: Requirement, session: Session) -> Listener:
+        """Return what keeps all that it hears of the current sentence, judged on *session*."""
+
+        def hear(event: EndedTrial | Reading | StepDown) -> None:
+            if isinstance(event, Reading):
+                self.keep_reading(event)
+                if event.telemetry is not None:  # until a PASS
+                    self.folder.add_telemetry(self._number, event.moment, event.telemetry.raw)
+            elif isinstance(event, StepDown):
+                self._step_down = event  # of the next trial
+            else:
+                evidence = "" if event.standing is None else event.standing.last
+                streams = session.generator.streams
+                self.keep_trial(requirement, event.trial, session.link_bps, streams, evidence)
+
+        return hear
 
     def keep_reading(self, reading: Reading) -> None:
         """Append what a reading of the router came to."""
         run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(ReadingRecord(run, simulated, self._number, len(self._trials) - self._carried, reading))
-
-    def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
-        """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``) until a PASS."""
-        self.folder.add_telemetry(self._number, name, telemetry.raw)
+        self.folder.add(ReadingRecord(run, simulated, self._number, reading))
 
     def highest_passed(self, requirement: Requirement) -> float | None:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
@@ -324,7 +332,6 @@ class Recorder:
         copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
         self.folder.add(copy)
         self._trials[trial.number] = len(trial.problems)
-        self._carried += 1
         if record.step_down is not None:
             self.step_downs[trial.number] = record.step_down
 
