@@ -10,7 +10,6 @@ from pathlib import Path
 from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
 from ..core.quantity import Requirement, TrafficWords
-from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.traffic.catalogue import Catalogue
@@ -19,7 +18,6 @@ from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..files import read_file
-from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
@@ -86,36 +84,20 @@ class Recorder:
             self.folder.add_input(name, kept_text(name, read_file(path).decode(errors="replace")).encode())
         self._catalogue = plan.catalogue
 
-    def keep_parts(
-        self,
-        versions: Mapping[str, str],
-        configuration: Mapping[str, object],
-        calibration: Mapping[str, object] | None = None,
-        card: Mapping[str, object] | None = None,
-        ports: Sequence[GeneratorPort] = (),
-        interfaces: Mapping[int, str] | None = None,
-        facts: RouterFacts | None = None,
-        host: RouterFacts | None = None,
-        host_key: str = "",
-    ) -> None:
-        """Add to the environment: versions, the router's configuration, the generator's *calibration* and *card*.
-
-        *ports*: the generator's; *interfaces*: the router's, by the generator's port; *facts*: the router's; *host*:
-        those of the generator's machine; *host_key*: the fingerprint of the router's.
-        """
-        extra = {**self.environment.extra, ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: host_key}
-        if calibration is not None:
-            extra["calibration"] = dict(calibration)
-        if card is not None:
-            extra["generator_card"] = dict(card)
+    def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
+        """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
+        generator, router, host = session.generator, session.router, session.testbed.host
+        known = {"calibration": generator.headroom, "generator_card": generator.known_limits}
+        parts = {key: limits.record() for key, limits in known.items() if limits is not None}
+        of_router = {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key}
         self.environment = replace(
             self.environment,
             versions=dict(versions),
-            extra=extra,
-            ports=tuple(ports),
-            router_facts=facts,
-            generator_host=host,
-            interfaces={str(port): name for port, name in (interfaces or {}).items()},
+            extra={**self.environment.extra, **of_router, **parts},
+            ports=tuple(generator.ports),
+            router_facts=None if generator.bypassed or router.is_black_box else router.facts,
+            generator_host=None if host is None or host.problem else host.facts,
+            interfaces={str(port): name for port, name in session.interfaces.items()},
         )
         self.folder.write_environment(self.environment)
 
@@ -138,16 +120,11 @@ class Recorder:
         self._step_down, self.step_downs = None, {}
 
     def keep_trial(
-        self,
-        requirement: Requirement | TrafficWords,
-        trial: Trial,
-        link_bps: float,
-        streams: Mapping[str, object],
-        evidence: str = "",
-    ) -> TrialRecord:
-        """Append one trial of the current sentence or traffic (number 0: warm-up); returns its record.
+        self, requirement: Requirement | TrafficWords, trial: Trial, session: Session, evidence: str = ""
+    ) -> None:
+        """Append one trial of the current sentence or traffic (number 0: warm-up), measured on *session*.
 
-        *streams*: what the generator was told to send; *evidence*: what the trial shows ("": it is not judged).
+        *evidence*: what the trial shows ("": it is not judged).
         """
         profile = requirement.profile
         self._keep_traffic(profile)
@@ -159,10 +136,10 @@ class Recorder:
             sentence=requirement.sentence,
             profile=profile.name,
             mean_size=profile.mean_size,
-            link_bps=link_bps,
+            link_bps=session.link_bps,
             trial=trial,
             clock_speed=self.environment.clock_speed,
-            streams=self._kept_streams(streams),
+            streams=self._kept_streams(session.generator.streams),
             evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
@@ -178,7 +155,6 @@ class Recorder:
             if _passed(trial, evidence):
                 key = _traffic_key(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
-        return record
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -213,8 +189,7 @@ class Recorder:
                 self._step_down = event  # of the next trial
             else:
                 evidence = "" if event.standing is None else event.standing.last
-                streams = session.generator.streams
-                self.keep_trial(requirement, event.trial, session.link_bps, streams, evidence)
+                self.keep_trial(requirement, event.trial, session, evidence)
 
         return hear
 

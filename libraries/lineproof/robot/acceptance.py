@@ -138,17 +138,7 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         versions, configuration = session.versions(), session.router.configuration()
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
-        recorder.keep_parts(
-            versions,
-            configuration,
-            headroom.record() if headroom else None,
-            known.record() if known else None,
-            session.generator.ports,
-            session.interfaces,
-            None if session.router.is_black_box else session.router.facts,
-            None if (host := session.testbed.host) is None or host.problem else host.facts,
-            session.router.host_key,
-        )
+        recorder.keep_parts(session, versions, configuration)
         if self.shared.labels is not None:
             self.shared.labels.show_router()
         logger.info(str(known or "the generator is not connected: its card is not known"))
