@@ -74,6 +74,8 @@ class Recorder:
         self._kept_traffic: set[str] = set()
         self._streams: Mapping[str, object] = {}
         self._streams_file = ""
+        self._telemetry: list[tuple[str, Mapping[str, str]]] = []
+        """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
         self._step_down: StepDown | None = None
         self.step_downs: dict[int, StepDown] = {}
         """Of the current sentence, by the trial's number."""
@@ -112,7 +114,7 @@ class Recorder:
     def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
         """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
         self._number = self.folder.next_requirement()
-        self.folder.mark_telemetry()
+        self._keep_telemetry()
         self._started, self._began = time.time(), time.monotonic()
         self._test, self._about = test, about
         self._trials = {}
@@ -183,8 +185,8 @@ class Recorder:
         def hear(event: EndedTrial | Reading | StepDown) -> None:
             if isinstance(event, Reading):
                 self.keep_reading(event)
-                if event.telemetry is not None:  # until a PASS
-                    self.folder.add_telemetry(self._number, event.moment, event.telemetry.raw)
+                if event.telemetry is not None:
+                    self._telemetry.append((event.moment, event.telemetry.raw))
             elif isinstance(event, StepDown):
                 self._step_down = event  # of the next trial
             else:
@@ -203,7 +205,7 @@ class Recorder:
         return self._passed.get(_traffic_key(requirement))
 
     def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> str:
-        """Keep what the router reported *name* (``under load``): a record, and its own output until a PASS.
+        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS.
 
         Returns the flame graph of the stacks in it, "" without one.
         """
@@ -214,7 +216,7 @@ class Recorder:
         if graph and found.sampled:
             stacks = sorted(found.sampled.stacks.items())
             texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
-        self.folder.add_telemetry(self._number, name, texts)
+        self._telemetry.append((name, texts))
         return graph
 
     @property
@@ -291,8 +293,13 @@ class Recorder:
         )
         self.folder.add(record)
         if verdict.ruling is Ruling.PASS:
-            self.folder.drop_telemetry()
+            self._telemetry.clear()
+        self._keep_telemetry()
         return record
+
+    def _keep_telemetry(self) -> None:
+        while self._telemetry:
+            self.folder.add_telemetry(self._number, *self._telemetry.pop(0))
 
     def _known_afterwards(self, trials: Sequence[Trial]) -> tuple[KnownAfterwards, ...]:
         """Return the problems of *trials* that are not in their records."""
@@ -316,6 +323,7 @@ class Recorder:
         *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
         set-up failed.
         """
+        self._keep_telemetry()
         first = self.environment.ended is None
         if first:
             reasons = {INTERRUPTED: interrupted, UNJUDGED: unjudged}

@@ -357,7 +357,7 @@ class MeasurementRecord(Record):
 class ReadingRecord(Record):
     """A reading while requirement number ``requirement`` was judged.
 
-    The router's raw output is in ``telemetry.jsonl``, until a PASS.
+    The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
     run: Id
@@ -371,7 +371,7 @@ class ReadingRecord(Record):
 class UnderLoadRecord(Record):
     """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
 
-    The router's raw output is in ``telemetry.jsonl``, until a PASS.
+    The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
     run: Id

@@ -11,7 +11,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any, TypeVar
 from ..config import parse_yaml
 from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, in_words, system_words
-from ..files import append_line, not_written, put_in_place, read_file, sync_folder, write_beside, write_whole
+from ..files import append_line, put_in_place, read_file, sync_folder, write_beside, write_whole
 from ..simulation.habits import simulation_signs
 from ..visible import shortened
 from .chain import first_link, sealed
@@ -113,7 +112,6 @@ class RunFolder:
         self._requirements = 0
         self._chains = dict.fromkeys(CHAINED, _Chain(first_link(run_id)))
         self._begun: dict[str, tuple[bytes, _Chain]] = {}
-        self._telemetry_mark = self._chains[TELEMETRY]
         self._inputs: set[str] = set()
 
     @classmethod
@@ -193,16 +191,6 @@ class RunFolder:
         if texts:
             self.add(TelemetryRecord(self.run_id, requirement, moment, dict(texts)))
 
-    def mark_telemetry(self) -> None:
-        """Note where the telemetry of a sentence begins, for :meth:`drop_telemetry`."""
-        self._telemetry_mark = self._after_interrupt(TELEMETRY)
-
-    def drop_telemetry(self) -> None:
-        """Take back the telemetry since the mark: a run that is killed before this keeps it. Raises TestbedError."""
-        self._begun.pop(TELEMETRY, None)
-        self._chains[TELEMETRY] = self._telemetry_mark
-        self._cut(self.path / TELEMETRY, self._telemetry_mark.size)
-
     def close(self, environment: EnvironmentRecord | None = None) -> str:
         """Write *environment*, if there is one, then the manifest; returns the sum of the run's records.
 
@@ -223,18 +211,9 @@ class RunFolder:
         """Append a line. An interrupt may come at any moment: what was written then is seen at the next line."""
         chain, path = self._after_interrupt(name), self.path / name
         line, link = sealed(data, chain.link)
-        if name == TELEMETRY:
-            self._cut(path, chain.size)  # an interrupt may have come before it was taken back
         self._begun[name] = line, _Chain(link, chain.size + len(line))
         append_line(path, line, self._instead)
         self._after_interrupt(name)
-
-    def _cut(self, path: Path, size: int) -> None:
-        try:
-            if path.exists() and path.stat().st_size > size:
-                os.truncate(path, size)
-        except OSError as error:
-            raise not_written(path, error, self._instead) from error
 
     def _after_interrupt(self, name: str) -> _Chain:
         """Where the file ends: after the line that was begun last, if that is in it."""
