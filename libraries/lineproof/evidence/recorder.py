@@ -39,7 +39,6 @@ from .records import (
 )
 from .run import RunFolder
 from .run_files import RECORDS
-from .started_as import StartedAs
 
 ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
 """Keys of the router's configuration, and of the fingerprint of its host key ("": the router ends with the run), in the
@@ -58,8 +57,7 @@ class Recorder:
     def __init__(
         self, results: Path, run_id: str, environment: EnvironmentRecord, files: Sequence[str] = RECORDS
     ) -> None:
-        started = StartedAs.of(environment.extra)
-        self.folder = RunFolder.create(results, run_id, files, started.elsewhere if started else "")
+        self.folder = RunFolder.create(results, run_id, files)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
         self._number = 0
