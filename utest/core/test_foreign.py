@@ -17,7 +17,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome
 from lineproof.core.verdict import Verdict
 from lineproof.project import Project
-from lineproof.session.judging import Judge
+from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from support import faults, robot_run
@@ -127,8 +127,7 @@ def test_hellos_on_the_simulated_testbed(tmp_path: Path, monkeypatch: pytest.Mon
         session.traffic.check_reachability()
         assert all(1 <= count <= 3 for count in session.traffic.foreign.received.values())
         requirement = plan.requirement("64b bidirectional ≥ 100 kpps each way")
-        session.traffic.put_for(requirement)
-        found = Judge(session).judge(requirement)
+        found = judge(session, requirement)
         assert found.ruling is Ruling.PASS, found.message
         assert any(row.foreign for trial in found.trials for row in trial.outcome.directions)
 

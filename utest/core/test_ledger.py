@@ -170,7 +170,7 @@ class CountingRouter:
     def __init__(self, rise: int = 10, fails: frozenset[int] = frozenset()) -> None:
         self.readings, self._rise, self._fails = 0, rise, fails
 
-    def __call__(self) -> Telemetry:
+    def __call__(self, moment: str) -> Telemetry:
         self.readings += 1
         if self.readings in self._fails:
             raise TestbedError("no answer")
@@ -179,13 +179,12 @@ class CountingRouter:
 
 def keep(router: CountingRouter, outcomes: str, book: Bookkeeper) -> tuple[Ledger, ...]:
     """Trials that lose 10 of 100 frames (``b``) or none (``g``), between which the book may read."""
-    measure = book.reading_after_bad_trials(lambda load, duration: trial((100, 100)).outcome)
     asked = Asked(promised("64b 1-flow ≥ 1 Mpps"))
     for number, kind in enumerate(outcomes, 1):
-        measure(Load(1e6), 1.0)
+        book.account()
         one = trial((100, 90 if kind == "b" else 100), number=number)
         book.add_trial(one, asked.add(one))
-    book.close(router())
+    book.account(router("after"))
     return tuple(book.ledgers)
 
 

@@ -138,7 +138,7 @@ def test_a_run_keeps_the_stacks_of_a_flame_graph(tmp_path: Path) -> None:
     requirement = cast(Requirement, SimpleNamespace(sentence="64b ≥ 3 Mpps"))
     graph = recorder.keep_under_load("under load", requirement, FOUND)
     assert recorder.keep_under_load("under load that passed", requirement, replace(FOUND, sampled=None)) == ""
-    recorder.folder.close()
+    recorder.close()
     folder = recorder.folder.path
     records = [UnderLoadRecord.from_json(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
     assert all(record.report == replace(FOUND, raw={}, sampled=None) for record in records)

@@ -130,6 +130,12 @@ def test_a_run_that_was_ended_in_the_sentence_is_a_try(tmp_path: Path):
     }
 
 
+def test_a_verdict_that_was_edited_is_no_try(tmp_path: Path):
+    path = written(tmp_path, (A, "FAIL"), evidence=(40.0, 20.0), ended=5) / "requirements.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
+    assert earlier_tries(tmp_path, environment(run="now")) == {}
+
+
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])
 def test_a_missing_run_is_reported(tmp_path: Path, run_id: str):
     written(tmp_path, (A, "PASS"))

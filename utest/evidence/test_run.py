@@ -109,19 +109,6 @@ def test_an_input_within_another_is_refused(folder):
         unpacked_inputs(folder.path)
 
 
-def test_telemetry_is_on_the_disk_at_once_and_taken_back_after_a_pass(folder):
-    folder.write_environment(ENVIRONMENT)
-    folder.add_telemetry(1, "before", {"a": "kept"})
-    folder.mark_telemetry()
-    folder.add_telemetry(2, "before", {"a": "ß\n"})
-    path = folder.path / "telemetry.jsonl"
-    assert "ß" in path.read_text(encoding="utf-8")
-    folder.drop_telemetry()
-    folder.add_telemetry(3, "after", {"b": "kept too"})
-    assert [json.loads(line)["requirement"] for line in path.read_bytes().splitlines()] == [1, 3]
-    assert check_integrity(folder.path).altered == ()
-
-
 def test_two_runs_do_not_share_a_folder(folder):
     for number in (2, 3):
         with RunFolder.create(folder.path.parent, RUN) as another:
@@ -233,7 +220,7 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
             if (run / "environment.json").exists():
                 check_summary(run)
             shutil.rmtree(results, ignore_errors=True)
-        assert at > (20 if torn else 100)
+        assert at > (15 if torn else 75)
 
 
 @pytest.mark.parametrize("moment", range(12))
@@ -245,7 +232,6 @@ def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
     environment = replace(ENVIRONMENT, run=folder.run_id)
     folder.write_environment(environment)
     folder.add_telemetry(1, "before", {"a": "text"})
-    folder.mark_telemetry()
     done = 0
 
     def interrupted(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -260,12 +246,11 @@ def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
         return wrapper
 
     with monkeypatch.context() as patch:
-        for name in ("write", "fsync", "close", "replace", "open", "truncate"):
+        for name in ("write", "fsync", "close", "replace", "open"):
             patch.setattr(os, name, interrupted(getattr(os, name)))
         with contextlib.suppress(KeyboardInterrupt):
             folder.add_telemetry(1, "hit", {"a": "text"})
             folder.add_telemetry(1, "hit again", {"a": "text"})
-            folder.drop_telemetry()
     folder.add_telemetry(1, "after", {"a": "text"})
     folder.write_environment(environment)
     folder.close()

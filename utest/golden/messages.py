@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 from golden.decisions import stepped
+from lineproof.ceilings.headroom import own_part
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.deciding import TrialConditions
 from lineproof.core.doubts import OwnPart
@@ -19,6 +20,7 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.pause_names import Pauses
+from lineproof.core.quantity import Promise, Requirement
 from lineproof.core.router_facts import Placement
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import StepDown
@@ -32,6 +34,7 @@ from lineproof.core.trial import (
     DirectionCount,
     Fault,
     Load,
+    Measure,
     Outcome,
     Problem,
     Tolerance,
@@ -51,8 +54,9 @@ from lineproof.routers.linux_load import THROTTLED
 from lineproof.routers.linux_losses import FILTER_DROPS
 from lineproof.routers.why import explanations
 from lineproof.routers.why_evidence import BRIDGE, KERNEL_IDENT
+from lineproof.session.bench import AFTER, Listener
 from lineproof.session.explaining import explained
-from lineproof.session.judging import Judge
+from lineproof.session.judging import judge
 from lineproof.session.router_watch import RouterWatch
 from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
@@ -110,8 +114,8 @@ WATCHED = SimpleNamespace(ceiling=lambda *traffic: ceiling(lossless=LINE, watche
 """A generator that carries line rate, and was watched for longer than any goal needs without losing a frame."""
 
 
-class Bench:
-    """A session without a testbed, whose trials are *script*; the last one repeats. *more*: what else is not usual.
+class ScriptedBench:
+    """A bench without a testbed, whose trials are *script*; the last one repeats. *more*: what else is not usual.
 
     Its generator is WATCHED, unless *limits* are others (None: none).
     """
@@ -120,30 +124,58 @@ class Bench:
         self.requirement, self.script, self.more = requirement, script, more
         self.numbers, self.readings, self.trial, self.waited = count(), -1, script[0], 0.0
         self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
+        self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
+        self.clock_speed, self.link_bps, self.tolerance, self.interfaces = 1.0, LINK_BPS, Tolerance(), INTERFACES
+        self.power_text, self.why_no_ledger, self.uncounted = "measured by a meter", "", more.get("uncounted", "")
+        router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
+        self.watch = RouterWatch(router, 1.0, tuple)
+        self.read_runtime = self.watch.read
+        self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
         goal = read_goal(VARIABLES / "goals", more.get("goal", "quick"))
-        limits, watch = more.get("limits", WATCHED), RouterWatch(self, 1.0, tuple)  # type: ignore[arg-type]
-        watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
-        signs = ("made up",) if more.get("simulated", True) else ()
-        self.session: Any = SimpleNamespace(
-            plan=SimpleNamespace(goal=goal, uncounted=more.get("uncounted", "")),
-            router=SimpleNamespace(watch=watch, driver=self),
-            generator=SimpleNamespace(
-                ceilings=(limits,) * (limits not in (None, WATCHED)), headroom=limits, simulation_signs=signs
-            ),
-            traffic=self,
-            power=SimpleNamespace(of_sentence=lambda: self.measure, text="measured by a meter"),
-            testbed=SimpleNamespace(problems=lambda: more.get("ended", ())),
-            interfaces=INTERFACES,
-            simulated=bool(signs),
-            link_bps=LINK_BPS,
-            tolerance=Tolerance(),
-            clock_speed=1.0,
-        )
+        self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for)
 
-    def load_for(self, requirement: Any) -> Load:
+    def _load_for(self, requirement: Any, link_bps: float) -> Load:
         """Return the load of the sentence, by default that of a generator of 1 Mpps."""
-        found: Load = requirement.quantity.load(requirement, LINK_BPS, Load(self.more.get("pps", 1e6)))
+        found: Load = requirement.quantity.load(requirement, link_bps, Load(self.more.get("pps", 1e6)))
         return found
+
+    @property
+    def restarts(self) -> int:
+        """How many restarts of the router were noticed."""
+        return self.watch.restarts
+
+    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+        """Return that of the generator's limits."""
+        sources = (self.limits,) * (self.limits not in (None, WATCHED))
+        return own_part(sources, self.limits, requirement, load_pps, seconds)
+
+    def prepare(self, requirement: Requirement) -> None:
+        """There is no warm-up."""
+
+    def examine(self, frames: bool) -> None:
+        """There are none."""
+
+    def settle(self) -> None:
+        """Nothing lags."""
+
+    def problems(self) -> tuple[str, ...]:
+        """Return the processes that have ended."""
+        ended: tuple[str, ...] = self.more.get("ended", ())
+        return ended
+
+    def measure_of(self, promise: Promise, hear: Listener) -> Measure:
+        """Return how a trial is measured."""
+        return promise.quantity.measure(self, promise)
+
+    def powered(self) -> Measure:
+        """Return a trial whose readings have the power."""
+        return self.measure
+
+    def clear_runtime(self) -> None:
+        """Clear nothing."""
+
+    def keep_runtime(self, telemetry: Telemetry) -> None:
+        """Keep nothing."""
 
     def _next(self) -> T:
         number = next(self.numbers)
@@ -184,11 +216,12 @@ class Bench:
     def _wait(self, seconds: float) -> None:
         self.waited = seconds
 
-    def clear(self) -> None:
-        """Clear the runtime counters."""
+    def read(self, moment: str) -> Telemetry:
+        """Read the router as a session does."""
+        return self.watch.read_last() if moment == AFTER else self.watch.read_again()
 
-    def read(self) -> Telemetry:
-        """Read the router; from reading ``silent`` on it does not answer."""
+    def _counters(self) -> Telemetry:
+        """Read its counters; from reading ``silent`` on it does not answer."""
         self.readings += 1
         if self.readings >= self.more.get("silent", 99):
             raise TestbedError("no answer")
@@ -208,19 +241,14 @@ class Bench:
             pauses=self.more.get("pauses", {}) if after else {},
         )
 
-    def neighbours(self, sides: object) -> tuple[NeighbourEntry, ...]:
-        """Return the router's entries of the generator's ports."""
-        entries: tuple[NeighbourEntry, ...] = self.more["neighbours"]
-        return entries
-
 
 def judged(sentence: str, *script: T, **more: Any) -> str:
     """Return the message of a verdict. The first word of *sentence* is one of TRAFFIC."""
     first, _, rest = sentence.partition(" ")
     requirement = parse(f"{TRAFFIC[first]} {rest}", CATALOGUE)
-    judge = Judge(Bench(requirement, script or (T(),), more).session, wait=lambda seconds: None)
+    bench = ScriptedBench(requirement, script or (T(),), more)
     with mock.patch.object(cycles_quantity, "time", SimpleNamespace(monotonic=lambda: 0.0)):
-        verdict = judge.judge(requirement)
+        verdict = judge(bench, requirement)
     return explained(verdict, more.get("facts"), more.get("under_load")).message
 
 

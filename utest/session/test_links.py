@@ -24,7 +24,6 @@ from lineproof.generators.base import Generator, GeneratorPort
 from lineproof.routers.changes import Change
 from lineproof.routers.link_state import LinkState, moves_link
 from lineproof.session.generator import connect_generator
-from lineproof.session.judging import Judge
 from lineproof.session.links import LinkWait
 from lineproof.session.router import check_line_rate
 from lineproof.session.session import Session
@@ -238,7 +237,7 @@ def test_routes_lost_with_a_link_are_restored(kernel: Session) -> None:
         before = int(run("cat", str(forwarded)))
         flapping = threading.Thread(target=flap)
         flapping.start()
-        verdict = Judge(kernel).judge(requirement)
+        verdict = judged(kernel, requirement.sentence)
         flapping.join()
         return verdict
 

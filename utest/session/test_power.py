@@ -43,8 +43,8 @@ def test_a_meter_is_read_while_frames_flow_and_before(
 ) -> None:
     shown, asked = tmp_path / "watts", tmp_path / "asked"
     shown.write_text("20.9\n")
-    # three figures while the router idles, then those under load
-    command = f"echo >> {asked}; if [ $(wc -l < {asked}) -gt 3 ]; then cat {shown}; else echo 17.1; fi"
+    # one figure before anything is sent, three while the router idles, then those under load
+    command = f"echo >> {asked}; if [ $(wc -l < {asked}) -gt 4 ]; then cat {shown}; else echo 17.1; fi"
     settings = CommandMeterSettings(kind="command", run=command, accuracy=1, interval=0.5, settle=0.5, covers="it")
     meter = PoweredTrials(
         settings, 19.0, session.traffic.measure, lambda: session.router.shell, False, session.clock_speed
@@ -55,7 +55,7 @@ def test_a_meter_is_read_while_frames_flow_and_before(
     assert verdict.figures["power_watts"] == 20.9 and verdict.figures["idle_power_watts"] == 17.1
     assert verdict.figures["energy_uj_high"] > verdict.figures["energy_uj_low"]
     assert "' here, which covers it, ± 1 % of the reading" in str(verdict.reason)
-    assert len(asked.read_text().splitlines()) == 3 * (len(verdict.trials) + 1)
+    assert len(asked.read_text().splitlines()) == 1 + 3 * (len(verdict.trials) + 1)
     shown.write_text("21.9\n")  # its fans, since the sentence before
     verdict = judged(session, "64b unidirectional costs ≤ 1.6 µJ/packet")
     assert verdict.figures["idle_power_watts"] == pytest.approx(21.9), "that of the sentence before"

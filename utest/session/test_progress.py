@@ -20,6 +20,7 @@ from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, 
 from lineproof.methods.budget import Budget, sum_of_budgets
 from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
+from lineproof.session.bench import EndedTrial
 from lineproof.session.plan import Plan
 from lineproof.session.progress import Progress
 from support.catalogue import CATALOGUE
@@ -126,7 +127,7 @@ def test_a_terminal_shows_one_line_that_is_removed_at_the_end():
     progress = Progress(stream)
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
     *_, standing = standings(0, 0, 0, 7)
-    progress.trial(one_trial(lost=7), standing)
+    progress.hear(EndedTrial(one_trial(lost=7), standing))
     shown = stream.getvalue()
     assert "8 s left, 3 of 11 trials good, 1 bad, lost 7 of 5000000" in shown
     assert "\n" not in shown, "a newline would tear Robot's own line apart"
@@ -140,7 +141,7 @@ def test_a_log_gets_a_plain_line_every_30_seconds():
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
     for second, standing in enumerate(standings(*[0] * 65, words="64b unidirectional ≥ 5 Mpps for 2 min")):
         now.moment = float(second)
-        progress.trial(one_trial(), standing)
+        progress.hear(EndedTrial(one_trial(), standing))
     progress.end()
     lines = stream.getvalue().splitlines()
     assert len(lines) == 2
@@ -154,7 +155,7 @@ def test_a_closed_stream_is_not_used_again():
     progress = Progress(stream)
     stream.close()
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
-    progress.trial(one_trial(), next(standings(0)))
+    progress.hear(EndedTrial(one_trial(), next(standings(0))))
     progress.end()
 
 

@@ -18,7 +18,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.resume import UNREAD
 from lineproof.project import Project
-from lineproof.session.judging import Judge
+from lineproof.session.judging import judge
 from lineproof.session.plan import PROBE_SHARE, Plan
 from lineproof.session.session import Session
 from support.catalogue import CATALOGUE
@@ -140,9 +140,7 @@ SENTENCE = "64b unidirectional ≥ 1 Mpps"
 
 def earlier(session: Session, *, lost: int) -> list[Trial]:
     """Return two trials of a run that was interrupted; the first lost so many frames."""
-    requirement = session.plan.requirement(SENTENCE)
-    session.traffic.put_for(requirement)
-    trials = Judge(session).judge(requirement).trials[:2]
+    trials = judge(session, session.plan.requirement(SENTENCE)).trials[:2]
     (row,) = trials[0].outcome.directions
     outcome = replace(trials[0].outcome, directions=(replace(row, forwarded=row.forwarded - lost),))
     of_run = (replace(trials[0], outcome=outcome), trials[1])
@@ -158,18 +156,13 @@ def test_where_an_interrupted_run_lost_frames_it_needs_probe_frames(
         before = earlier(session, lost=20)
         if not probed:
             before = [replace(trial, outcome=replace(trial.outcome, latency=())) for trial in before]
-        verdict = Judge(session).judge(session.plan.requirement(SENTENCE), earlier=before)
+        verdict = judge(session, session.plan.requirement(SENTENCE), earlier=before)
         assert verdict.ruling is ruling, verdict.message
         assert verdict.runs == {"a": 2} and all(trial.run == "" for trial in verdict.trials[2:])
 
 
-@pytest.mark.slow
-def test_a_soak_begins_anew_and_is_judged_in_one_run(tmp_path: Path) -> None:
-    with opened(tmp_path) as session:
-        judge, before = Judge(session), earlier(session, lost=0)
-        soak = session.plan.requirement(f"{SENTENCE} for 20 s")
-        assert judge.must_begin_again(soak, before) and not judge.must_begin_again(soak, [])
-        assert not judge.must_begin_again(session.plan.requirement(SENTENCE), before)
-        plan = replace(session.plan, goal=session.plan.goal.model_copy(update={"runs": 2}))
-        with pytest.raises(SentenceError, match="judged in one run"):
-            plan.requirement(f"{SENTENCE} for 20 s")
+def test_a_soak_is_judged_in_one_run() -> None:
+    of_two = plan("quick")
+    of_two = replace(of_two, goal=of_two.goal.model_copy(update={"runs": 2}))
+    with pytest.raises(SentenceError, match="judged in one run"):
+        of_two.requirement(f"{SENTENCE} for 20 s")

@@ -81,11 +81,12 @@ def prepared_run(prepared: PreparedStudy, folder: Path) -> EnvironmentRecord:
 
 
 def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
-    router = SimpleNamespace(configuration=dict, is_black_box=True)
-    generator = SimpleNamespace(headroom=None, known_limits=None, ports=())
-    found = SimpleNamespace(
-        plan=prepared.plan, versions=lambda: dict(versions), router=router, generator=generator, interfaces={}
-    )
+    parts = {
+        "router": SimpleNamespace(configuration=dict, is_black_box=True, host_key=""),
+        "generator": SimpleNamespace(headroom=None, known_limits=None, ports=(), bypassed=False),
+        "testbed": SimpleNamespace(host=None),
+    }
+    found = SimpleNamespace(plan=prepared.plan, versions=lambda: dict(versions), interfaces={}, **parts)
     return cast(Session, found)
 
 

@@ -103,7 +103,7 @@ def test_a_neighbour_that_goes_in_a_sentence_makes_no_fail(tmp_path: Path) -> No
         def forget(*_: object) -> None:
             kernel_router.run_in_router(session, "sh", "-c", f"ip neigh del {side.peer} dev {side.interface} || true")
 
-        found = judged(session, "64b unidirectional ≥ 2 kpps", on_trial=forget)
+        found = judged(session, "64b unidirectional ≥ 2 kpps", forget)
     assert found.ruling is Ruling.INCONCLUSIVE, found.message
     assert f"the router has no neighbour entry for {side.peer} on {side.interface}" in found.message, found.message
     fix = f"ip neigh replace {side.peer} lladdr {side.peer_mac} nud permanent dev {side.interface}"

@@ -19,7 +19,7 @@ import pytest
 
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Trial
-from lineproof.session.judging import Judge
+from lineproof.session.judging import judge
 from lineproof.session.session import Session
 from support import vpp_rig
 from support.simulated_session import made_ready
@@ -135,7 +135,7 @@ def test_the_sentence_finds_what_is_found_by_hand(rig: vpp_rig.Rig, session: Ses
     requirement = session.plan.requirement(f"64b 1-flow unidirectional costs ≤ 100000000 cycles/packet at {load}")
     session.traffic.put_for(requirement)
     with _another_console(rig) as shown:
-        verdict = Judge(session).judge(requirement)
+        verdict = judge(session, requirement)
     assert verdict.ruling is Ruling.PASS, verdict.message
     packets = [_reading(trial, "runtime_packets") for trial in verdict.trials]
     found = _by_hand(shown, packets)

@@ -87,7 +87,7 @@ def test_a_neighbour_that_goes_makes_no_fail(rig: vpp_rig.Rig, tmp_path: Path) -
         def forget(*_: object) -> None:
             rig.cli("set", "ip", "neighbor", "del", "host-vr1", "100.65.2.2", mac)
 
-        found = judged(session, "64b unidirectional ≥ 2 kpps", on_trial=forget)
+        found = judged(session, "64b unidirectional ≥ 2 kpps", forget)
         _, gone = session.router.neighbours()
     assert found.ruling is not Ruling.FAIL, found.message
     assert gone.problem == "the router has no neighbour entry for 100.65.2.2 on host-vr1"

@@ -82,7 +82,7 @@ def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_o
     study_project(tmp_path)
     ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--results", "/proc/x")
     assert ran.returncode == 2
-    assert "cannot be made: " in ran.stderr and "; keep results elsewhere: --results /another/folder" in ran.stderr
+    assert "cannot be made: " in ran.stderr and "--results /another/folder of a study" in ran.stderr
     assert "RESULTS:" not in ran.stderr + ran.stdout
 
 

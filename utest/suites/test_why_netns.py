@@ -16,7 +16,7 @@ from lineproof.core.explanation import Confidence
 from lineproof.core.rule import Ruling
 from lineproof.core.verdict import Verdict
 from lineproof.session.explaining import explained, read_under_load
-from lineproof.session.judging import Judge
+from lineproof.session.judging import judge
 from lineproof.session.session import Session
 from support.kernel_router import configured, run_in_router
 from support.patience import undisturbed, wait_until
@@ -59,9 +59,8 @@ def set_up(session: Session, commands: Sequence[str], undo: Sequence[str]) -> It
 def judged(session: Session, sentence: str = SENTENCE) -> Verdict:
     """The verdict and its reasons, read as a suite's run reads them."""
     requirement = session.plan.requirement(sentence)
-    session.traffic.put(requirement.profile, requirement.bidirectional)
     facts = session.router.driver.facts()
-    verdict = Judge(session).judge(requirement)
+    verdict = judge(session, requirement)
     return explained(verdict, facts, read_under_load(session, requirement, session.traffic.load_for(requirement)))
 
 

@@ -19,7 +19,7 @@ from lineproof.evidence.records import (
     TrialRecord,
 )
 from lineproof.evidence.run import RunFolder
-from lineproof.session.router_watch import Reading
+from lineproof.session.bench import Reading
 from support.paths import ROOT
 
 LINK = 10e9
@@ -137,15 +137,13 @@ def written(results: Path, closed: bool = True) -> Path:
     folder.add_input("variables/goals/quick.yaml", b"goal: quick\n")
     streams = folder.add_streams({"0": [{"pps": 1}]})
     for number in (1, 2, 3):
-        folder.mark_telemetry()
         for trial in (1, 2):
             folder.add(replace(trial_record(number=trial), requirement=number, streams=streams, evidence="keeps"))
-        folder.add(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
-        folder.add_telemetry(number, "before", {"show runtime": f"Thread {number} vpp_wk_0\n"})
+        folder.add(ReadingRecord(RUN, True, number, Reading("after", None, "the router did not answer")))
         folder.write_environment(replace(environment, cpu_steal_percent=float(number)))
         folder.add(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
-        if number != 2:
-            folder.drop_telemetry()
+        if number == 2:
+            folder.add_telemetry(number, "before", {"show runtime": f"Thread {number} vpp_wk_0\n"})
         folder.add(MarginRecord(RUN, True, number, "T", SENTENCE, 1.08, 1.09, True, "", 12.0))
     if closed:
         folder.close(replace(environment, ended=1_795_000_060.0))

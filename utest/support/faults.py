@@ -19,7 +19,7 @@ from lineproof.core.trial import Fault as Problem
 from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.session.judging import Judge
+from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.simulation.faults import parse_fault
@@ -103,8 +103,7 @@ def run(case: FaultCase, quantity: str, project: Project) -> FaultOutcome:
         session.traffic.put_for(requirement)
         more = case.forwards if quantity == "forwards" else {}
         session.cause_fault(parse_fault(case.kind, **{**case.details, **more}))
-        session.traffic.warm_up(requirement)
-        verdict = Judge(session).judge(requirement)
+        verdict = judge(session, requirement)
     problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
     spoilt = sum(1 for trial in verdict.trials if trial.problems)
     return FaultOutcome(verdict, "; ".join([verdict.message, *problems]), spoilt)

@@ -81,7 +81,7 @@ def check_runs(results: Path) -> None:
 
     So do its sentences as those of another suite: each to a verdict that it has in this test.
     """
-    for folder in sorted(path.parent for path in results.glob("*/inputs")):
+    for folder in sorted(path.parent for path in results.glob("*/inputs.jsonl")):
         found = rejudge(folder)
         for item in found.sentences:
             told = (*item.problems, *item.notes)

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from lineproof.core.verdict import Verdict
-from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.session.judging import Judge
+from lineproof.session.bench import Listener, nobody
+from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from support import faults
@@ -61,17 +62,11 @@ def made_ready(session: Session) -> Session:
 
 
 def owed(session: Session, sentence: str) -> Verdict:
-    """As the keyword `The Router Owes` does it: an error of the testbed is INCONCLUSIVE."""
-    requirement, judge = session.plan.requirement(sentence), Judge(session)
-    try:
-        session.traffic.put_for(requirement)
-        return judge.judge(requirement, session.traffic.warm_up(requirement))
-    except TestbedError as error:
-        return judge.inconclusive(requirement, str(error))
+    """Judge *sentence*, as the keyword `The Router Owes` does it."""
+    return judge(session, session.plan.requirement(sentence))
 
 
-def judged(session: Session, sentence: str, **watched: Any) -> Verdict:
-    """Judge *sentence* with its traffic. ``watched``: what :class:`Judge` calls meanwhile."""
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put_for(requirement)
-    return Judge(session, **watched).judge(requirement)
+def judged(session: Session, sentence: str, hear: Listener = nobody) -> Verdict:
+    """Judge *sentence* without a warm-up, so that its first trial is the first start of traffic."""
+    with mock.patch.object(session.traffic, "warm_up", lambda requirement: None):
+        return judge(session, session.plan.requirement(sentence), hear)

@@ -17,22 +17,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..core.deciding import TrialConditions, decide
 from ..core.goal import Goal
-from ..core.quantity import Need, Reason, Requirement, Scope
+from ..core.quantity import Reason, Requirement, Scope
 from ..core.rule import Ruling
-from ..core.trial import Load, Trial
+from ..core.trial import Load
 from ..core.units import Unit, Value
-from ..core.verdict import Verdict, verdict_of
+from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
 from ..session.plan import Plan
 from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .rejudging import RecordedJudge, RecordedSentence, RecordedSession, RecordMismatch, judged
+from .rejudging import RecordedBench, RecordMismatch
 from .run import RecordedRun, read_run
 
 SAME_LOAD = 1e-4
@@ -61,6 +61,11 @@ class AnotherVerdict:
     message: str
     rests_on: str = ""
 
+    @classmethod
+    def open(cls, asked: AskedSentence, why: str) -> AnotherVerdict:
+        """Return that nothing decides, and *why*."""
+        return cls(asked, Ruling.INCONCLUSIVE, f"INCONCLUSIVE: {asked.sentence}: {why}")
+
 
 @dataclass(frozen=True, slots=True)
 class _Source:
@@ -73,7 +78,7 @@ class _Source:
     record: RequirementRecord
     requirement: Requirement
     load: Load
-    trials: tuple[TrialRecord, ...]
+    trials: Sequence[TrialRecord]
     is_search: bool = False
     forwards_again: bool = True
 
@@ -82,6 +87,18 @@ class _Source:
         """Where its trials are from."""
         searched = "the search for the margin of " if self.is_search else ""
         return f"{searched}'{self.record.sentence}' in test '{self.record.test}'"
+
+    def is_of(self, asked: AskedSentence) -> bool:
+        """Return whether its trials are those of this sentence of this test."""
+        return not self.is_search and (self.record.test, self.record.sentence) == (asked.test, asked.sentence)
+
+    def has_traffic_of(self, requirement: Requirement) -> bool:
+        """Return whether the same was sent, and measured beside frames. That a load is named changes no trial."""
+        then, now = (
+            (item.profile.name, item.bidirectional, item.pairs, item.quantity.needs - {"load"})
+            for item in (self.requirement, requirement)
+        )
+        return then == now
 
 
 def judge_another_sla(
@@ -97,40 +114,38 @@ def judge_another_sla(
     kept = read_kept_plan(folder, run.environment)
     if asked is None:
         asked = [AskedSentence(record.test, record.sentence) for record in run.requirements]
-    judge = _RecordedJudge(run, run.environment, kept, kept if goal is None else replace(kept, goal=goal))
-    return run, judge.verdicts(asked)
+    plan = kept if goal is None else replace(kept, goal=goal)
+    # the word of what was never sent, in place of a requirement
+    requirements, problems = list[Requirement | str](), list[str]()
+    for item in asked:
+        try:
+            requirements.append(word_not_sent(plan.catalogue, item.sentence) or plan.requirement(item.sentence))
+        except SentenceError as error:
+            problems.append(f"{item.where}: {error}" if item.where else str(error))
+    if problems:
+        words = "platform, ports and traffic words are those of the run, as its folder has them"
+        raise SentenceError("\n".join([*problems, f"({words})"]))
+    judge = _RecordedJudge(run, run.environment, plan, (*_of_sentences(run, kept), *_of_margins(run, kept)))
+    return run, tuple(map(judge.verdict, asked, requirements))
 
 
+@dataclass(frozen=True, slots=True)
 class _RecordedJudge:
-    """Judges by the sources of one run. ``kept``: the plan of then; ``plan``: it with the goal of now."""
+    """Judges by the sources of one run. ``plan``: that of then, with the goal of now."""
 
-    def __init__(self, run: RecordedRun, environment: EnvironmentRecord, kept: Plan, plan: Plan) -> None:
-        self._run, self._environment, self._plan = run, environment, plan
-        self._sources = (*self._of_sentences(kept), *self._of_margins(kept))
+    run: RecordedRun
+    environment: EnvironmentRecord
+    plan: Plan
+    sources: Sequence[_Source]
 
-    def verdicts(self, asked: Sequence[AskedSentence]) -> tuple[AnotherVerdict, ...]:
-        """One for each. Raises SentenceError naming all sentences that say nothing."""
-        problems: list[str] = []
-        read: list[Requirement | str] = []
-        for item in asked:
-            try:
-                word = word_not_sent(self._plan.catalogue, item.sentence)
-                read.append(word or self._plan.requirement(item.sentence))
-            except SentenceError as error:
-                problems.append(f"{item.where}: {error}" if item.where else str(error))
-        if problems:
-            words = "platform, ports and traffic words are those of the run, as its folder has them"
-            raise SentenceError("\n".join([*problems, f"({words})"]))
-        return tuple(
-            _never_sent(item, found) if isinstance(found, str) else self._verdict(item, found)
-            for item, found in zip(asked, read, strict=True)
-        )
-
-    def _verdict(self, asked: AskedSentence, requirement: Requirement) -> AnotherVerdict:
-        load = self._plan.load_for(requirement, self._plan.platform.link_bps)
-        mine = [source for source in self._sources if _same_traffic(source, requirement)]
+    def verdict(self, asked: AskedSentence, requirement: Requirement | str) -> AnotherVerdict:
+        if isinstance(requirement, str):
+            words = f"the run never sent '{requirement}', and its folder does not have the file of that word"
+            return AnotherVerdict.open(asked, f"{words}; trials of this traffic are needed")
+        load = self.plan.load_for(requirement, self.plan.platform.link_bps)
+        mine = [source for source in self.sources if source.has_traffic_of(requirement)]
         same = [source for source in mine if math.isclose(source.load.pps, load.pps, rel_tol=SAME_LOAD)]
-        own = [source for source in same if _is_own(source, asked)]
+        own = [source for source in same if source.is_of(asked)]
         shortage = ""
         for sources in (own, same):
             found = [(source, self._judged(requirement, source)) for source in sources]
@@ -138,26 +153,23 @@ class _RecordedJudge:
             for ruling in (Ruling.FAIL, Ruling.PASS, *((Ruling.INCONCLUSIVE,) if sources is own else ())):
                 for source, verdict in found:
                     if isinstance(verdict, Verdict) and verdict.ruling is ruling:
-                        return _decided(asked, requirement, verdict, source, "")
-            reasons = [verdict for _, verdict in found if isinstance(verdict, str)]
-            reasons += [verdict.reason.summary for _, verdict in found if isinstance(verdict, Verdict)]
+                        return _decided(asked, requirement, verdict, source)
+            reasons = [item if isinstance(item, str) else item.reason.summary for _, item in found]
             shortage = shortage or next(iter(reasons), "")
+        lower = [source for source in mine if source not in same and source.load.pps < load.pps]
+        higher = [source for source in mine if source not in same and source.load.pps > load.pps]
         if requirement.quantity.threshold_is_load:
-            for ruling, sources, words in (
-                (Ruling.FAIL, [item for item in mine if item.load.pps < load.pps], "less"),
-                (Ruling.PASS, [item for item in mine if item.load.pps > load.pps], "more"),
-            ):
+            for ruling, sources, words in ((Ruling.FAIL, lower, "less"), (Ruling.PASS, higher, "more")):
                 for source in sources:
-                    other = "" if source in same else self._judged(requirement, source)
+                    other = self._judged(requirement, source)
                     if isinstance(other, Verdict) and other.ruling is ruling:
                         there = f"judged at {si(source.load.pps, 'pps')} into each port, {words} than it asks for: "
                         return _decided(asked, requirement, other, source, there)
-        message = f"INCONCLUSIVE: {asked.sentence}: {self._needed(requirement, load, shortage)}"
-        return AnotherVerdict(asked, Ruling.INCONCLUSIVE, message)
+        return AnotherVerdict.open(asked, self._needed(requirement, load, shortage))
 
     def _needed(self, requirement: Requirement, load: Load, shortage: str) -> str:
-        goal = self._plan.goal
-        promise = requirement.promise(goal, load, self._plan.platform.link_bps)
+        goal = self.plan.goal
+        promise = requirement.promise(goal, load, self.plan.platform.link_bps)
         trials, seconds = goal.shares(promise.soak).fewest_trials, promise.quantity.trial_seconds(promise)
         each = " into each port" if requirement.directions > 1 else ""
         needs = f"{counted(trials, 'trial')} of {seconds:g} s at {si(load.pps, 'pps')}{each} of {requirement.traffic}"
@@ -166,88 +178,47 @@ class _RecordedJudge:
 
     def _judged(self, requirement: Requirement, source: _Source) -> Verdict | str:
         """The verdict from *source* alone; text: why its trials give none."""
-        readings = () if source.is_search else self._run.readings_by_number.get(source.record.number, ())
+        if source.is_search and not requirement.quantity.threshold_is_load:
+            return "trials of a search judge a throughput only"
+        record = source.record
+        readings = None if source.is_search else self.run.readings_by_number.get(record.number, ())
         # what an earlier run showed was weighed for its own sentence
-        same = requirement.sentence == source.record.sentence
-        sentence = RecordedSentence.of(source.record, source.trials, readings, with_earlier=same)
-        session = RecordedSession(self._plan, self._environment, sentence)
-        there = _at_load(requirement, source.load)
+        same = requirement.sentence == record.sentence
+        kept = [item for item in source.trials if same or not item.trial.run]
         try:
-            return self._of_search(session, there, source) if source.is_search else judged(session, there)
+            bench = RecordedBench(self.plan, self.environment, record, kept, readings)
+            verdict = bench.verdict(_at_load(requirement, source.load))
         except RecordMismatch as error:
             return str(error)
         except BREAKDOWN_ERRORS as error:
             return in_words(error)
-
-    def _of_search(self, session: RecordedSession, requirement: Requirement, source: _Source) -> Verdict | str:
-        """No reading of the router goes with it: what only readings could show must be ruled out by the trials."""
-        if not requirement.quantity.threshold_is_load:
-            return "trials of a search judge a throughput only"
-        judge = RecordedJudge(session)
-        promise = judge.promise(requirement)
-        conditions = TrialConditions(session.tolerance, session.clock_speed)
-        line_pps = requirement.profile.line_rate_pps(session.link_bps)
-        decision = decide(promise, judge.measure_of(promise), conditions, line_pps)
-        verdict = verdict_of(decision, promise, requirement, {})
         if verdict.ruling is Ruling.FAIL and not source.forwards_again:
             return "no later trial shows that the router still forwarded"
-        if verdict.ruling is Ruling.PASS and any(trial.lost for trial in verdict.trials):
-            return "no reading of the router shows whether frames came twice, which would hide lost ones"
         return verdict
 
-    def _of_sentences(self, kept: Plan) -> Iterator[_Source]:
-        for record in self._run.requirements:
-            try:
-                requirement = kept.requirement(record.sentence)
-            except BREAKDOWN_ERRORS:  # it has no trials either
-                continue
-            trials = tuple(item for item in self._run.trials_by_number.get(record.number, ()) if item.trial.number)
-            yield _Source(record, requirement, kept.load_for(requirement, record.link_bps), trials)
 
-    def _of_margins(self, kept: Plan) -> Iterator[_Source]:
-        """The loads of finished searches for margins. Other searches may have changed the router meanwhile."""
-        records = {record.number: record for record in self._run.requirements}
-        for number, margin in self._run.margins.items():
-            record = records.get(margin.requirement)
-            if record is None or number in records or not margin.finished:
-                continue
+def _of_sentences(run: RecordedRun, kept: Plan) -> Iterator[_Source]:
+    for record in run.requirements:
+        with suppress(*BREAKDOWN_ERRORS):  # it has no trials either
             requirement = kept.requirement(record.sentence)
-            trials = [item for item in self._run.trials_by_number.get(number, ()) if item.trial.number]
-            for pps in dict.fromkeys(item.trial.outcome.load.pps for item in trials):
-                there = tuple(item for item in trials if item.trial.outcome.load.pps == pps)
-                again = any(_forwards(item.trial) for item in trials[trials.index(there[-1]) :])
-                yield _Source(record, requirement, Load(pps), there, True, again)
+            load = kept.load_for(requirement, record.link_bps)
+            yield _Source(record, requirement, load, run.trials_by_number.get(record.number, ()))
 
 
-def _never_sent(asked: AskedSentence, word: str) -> AnotherVerdict:
-    message = (
-        f"INCONCLUSIVE: {asked.sentence}: the run never sent '{word}', and its folder does not have the file of that"
-        " word; trials of this traffic are needed"
-    )
-    return AnotherVerdict(asked, Ruling.INCONCLUSIVE, message)
-
-
-def _forwards(trial: Trial) -> bool:
-    return trial.lost < RESTART_LOSS * trial.offered
-
-
-def _is_own(source: _Source, asked: AskedSentence) -> bool:
-    return not source.is_search and (source.record.test, source.record.sentence) == (asked.test, asked.sentence)
-
-
-def _same_traffic(source: _Source, requirement: Requirement) -> bool:
-    then = source.requirement
-    return (then.profile.name, then.bidirectional, then.pairs, _measured(then)) == (
-        requirement.profile.name,
-        requirement.bidirectional,
-        requirement.pairs,
-        _measured(requirement),
-    )
-
-
-def _measured(requirement: Requirement) -> frozenset[Need]:
-    """Return what a trial has beside frames. That a load is named changes no trial."""
-    return requirement.quantity.needs - {"load"}
+def _of_margins(run: RecordedRun, kept: Plan) -> Iterator[_Source]:
+    """The loads of finished searches for margins. Other searches may have changed the router meanwhile."""
+    records = {record.number: record for record in run.requirements}
+    for number, margin in run.margins.items():
+        record = records.get(margin.requirement)
+        if record is None or number in records or not margin.finished:
+            continue
+        requirement = kept.requirement(record.sentence)
+        trials = [item for item in run.trials_by_number.get(number, ()) if item.trial.number]
+        for pps in dict.fromkeys(item.trial.outcome.load.pps for item in trials):
+            there = [item for item in trials if item.trial.outcome.load.pps == pps]
+            later = [item.trial for item in trials[trials.index(there[-1]) :]]
+            again = any(trial.lost < RESTART_LOSS * trial.offered for trial in later)
+            yield _Source(record, requirement, Load(pps), there, True, again)
 
 
 def _at_load(requirement: Requirement, load: Load) -> Requirement:
@@ -261,7 +232,7 @@ def _at_load(requirement: Requirement, load: Load) -> Requirement:
 
 
 def _decided(
-    asked: AskedSentence, requirement: Requirement, verdict: Verdict, source: _Source, where: str
+    asked: AskedSentence, requirement: Requirement, verdict: Verdict, source: _Source, where: str = ""
 ) -> AnotherVerdict:
     reason = Reason(f"{where}{verdict.reason.summary}", verdict.reason.details)
     found = replace(verdict, requirement=requirement, reason=reason)

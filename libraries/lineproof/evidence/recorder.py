@@ -10,21 +10,19 @@ from pathlib import Path
 from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
 from ..core.quantity import Requirement, TrafficWords
-from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
-from ..core.telemetry import Telemetry
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
 from ..core.trial import Problem, Tolerance, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..files import read_file
-from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
 from ..methods.margin import Margin
+from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
-from ..session.router_watch import Reading
+from ..session.session import Session
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .records import (
@@ -41,7 +39,6 @@ from .records import (
 )
 from .run import RunFolder
 from .run_files import RECORDS
-from .started_as import StartedAs
 
 ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
 """Keys of the router's configuration, and of the fingerprint of its host key ("": the router ends with the run), in the
@@ -60,8 +57,7 @@ class Recorder:
     def __init__(
         self, results: Path, run_id: str, environment: EnvironmentRecord, files: Sequence[str] = RECORDS
     ) -> None:
-        started = StartedAs.of(environment.extra)
-        self.folder = RunFolder.create(results, run_id, files, started.elsewhere if started else "")
+        self.folder = RunFolder.create(results, run_id, files)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
         self._number = 0
@@ -71,12 +67,13 @@ class Recorder:
         self._about: Mapping[str, object] | None = None
         self._trials: dict[int, int] = {}
         """Of the current sentence: trial -> number of its problems, as it was kept."""
-        self._carried = 0
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
         self._streams: Mapping[str, object] = {}
         self._streams_file = ""
+        self._telemetry: list[tuple[str, Mapping[str, str]]] = []
+        """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
         self._step_down: StepDown | None = None
         self.step_downs: dict[int, StepDown] = {}
         """Of the current sentence, by the trial's number."""
@@ -87,36 +84,20 @@ class Recorder:
             self.folder.add_input(name, kept_text(name, read_file(path).decode(errors="replace")).encode())
         self._catalogue = plan.catalogue
 
-    def keep_parts(
-        self,
-        versions: Mapping[str, str],
-        configuration: Mapping[str, object],
-        calibration: Mapping[str, object] | None = None,
-        card: Mapping[str, object] | None = None,
-        ports: Sequence[GeneratorPort] = (),
-        interfaces: Mapping[int, str] | None = None,
-        facts: RouterFacts | None = None,
-        host: RouterFacts | None = None,
-        host_key: str = "",
-    ) -> None:
-        """Add to the environment: versions, the router's configuration, the generator's *calibration* and *card*.
-
-        *ports*: the generator's; *interfaces*: the router's, by the generator's port; *facts*: the router's; *host*:
-        those of the generator's machine; *host_key*: the fingerprint of the router's.
-        """
-        extra = {**self.environment.extra, ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: host_key}
-        if calibration is not None:
-            extra["calibration"] = dict(calibration)
-        if card is not None:
-            extra["generator_card"] = dict(card)
+    def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
+        """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
+        generator, router, host = session.generator, session.router, session.testbed.host
+        known = {"calibration": generator.headroom, "generator_card": generator.known_limits}
+        parts = {key: limits.record() for key, limits in known.items() if limits is not None}
+        of_router = {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key}
         self.environment = replace(
             self.environment,
             versions=dict(versions),
-            extra=extra,
-            ports=tuple(ports),
-            router_facts=facts,
-            generator_host=host,
-            interfaces={str(port): name for port, name in (interfaces or {}).items()},
+            extra={**self.environment.extra, **of_router, **parts},
+            ports=tuple(generator.ports),
+            router_facts=None if generator.bypassed or router.is_black_box else router.facts,
+            generator_host=None if host is None or host.problem else host.facts,
+            interfaces={str(port): name for port, name in session.interfaces.items()},
         )
         self.folder.write_environment(self.environment)
 
@@ -131,24 +112,19 @@ class Recorder:
     def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
         """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
         self._number = self.folder.next_requirement()
-        self.folder.mark_telemetry()
+        self._keep_telemetry()
         self._started, self._began = time.time(), time.monotonic()
         self._test, self._about = test, about
-        self._trials, self._carried = {}, 0
+        self._trials = {}
         self._traffic = self._drains = 0.0
         self._step_down, self.step_downs = None, {}
 
     def keep_trial(
-        self,
-        requirement: Requirement | TrafficWords,
-        trial: Trial,
-        link_bps: float,
-        streams: Mapping[str, object],
-        evidence: str = "",
-    ) -> TrialRecord:
-        """Append one trial of the current sentence or traffic (number 0: warm-up); returns its record.
+        self, requirement: Requirement | TrafficWords, trial: Trial, session: Session, evidence: str = ""
+    ) -> None:
+        """Append one trial of the current sentence or traffic (number 0: warm-up), measured on *session*.
 
-        *streams*: what the generator was told to send; *evidence*: what the trial shows ("": it is not judged).
+        *evidence*: what the trial shows ("": it is not judged).
         """
         profile = requirement.profile
         self._keep_traffic(profile)
@@ -160,10 +136,10 @@ class Recorder:
             sentence=requirement.sentence,
             profile=profile.name,
             mean_size=profile.mean_size,
-            link_bps=link_bps,
+            link_bps=session.link_bps,
             trial=trial,
             clock_speed=self.environment.clock_speed,
-            streams=self._kept_streams(streams),
+            streams=self._kept_streams(session.generator.streams),
             evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
@@ -179,7 +155,6 @@ class Recorder:
             if _passed(trial, evidence):
                 key = _traffic_key(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
-        return record
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -202,25 +177,33 @@ class Recorder:
             for name, content in traffic_files(profile, self._catalogue).items():
                 self.folder.add_input(name, content)
 
-    def keep_step_down(self, found: StepDown) -> None:
-        """Keep the counts of a repetition of an overload with the next trial, which is its own."""
-        self._step_down = found
+    def listener(self, requirement: Requirement, session: Session) -> Listener:
+        """Return what keeps all that it hears of the current sentence, judged on *session*."""
+
+        def hear(event: EndedTrial | Reading | StepDown) -> None:
+            if isinstance(event, Reading):
+                self.keep_reading(event)
+                if event.telemetry is not None:
+                    self._telemetry.append((event.moment, event.telemetry.raw))
+            elif isinstance(event, StepDown):
+                self._step_down = event  # of the next trial
+            else:
+                evidence = "" if event.standing is None else event.standing.last
+                self.keep_trial(requirement, event.trial, session, evidence)
+
+        return hear
 
     def keep_reading(self, reading: Reading) -> None:
         """Append what a reading of the router came to."""
         run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(ReadingRecord(run, simulated, self._number, len(self._trials) - self._carried, reading))
-
-    def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
-        """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``) until a PASS."""
-        self.folder.add_telemetry(self._number, name, telemetry.raw)
+        self.folder.add(ReadingRecord(run, simulated, self._number, reading))
 
     def highest_passed(self, requirement: Requirement) -> float | None:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic_key(requirement))
 
     def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> str:
-        """Keep what the router reported *name* (``under load``): a record, and its own output until a PASS.
+        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS.
 
         Returns the flame graph of the stacks in it, "" without one.
         """
@@ -231,7 +214,7 @@ class Recorder:
         if graph and found.sampled:
             stacks = sorted(found.sampled.stacks.items())
             texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
-        self.folder.add_telemetry(self._number, name, texts)
+        self._telemetry.append((name, texts))
         return graph
 
     @property
@@ -308,8 +291,13 @@ class Recorder:
         )
         self.folder.add(record)
         if verdict.ruling is Ruling.PASS:
-            self.folder.drop_telemetry()
+            self._telemetry.clear()
+        self._keep_telemetry()
         return record
+
+    def _keep_telemetry(self) -> None:
+        while self._telemetry:
+            self.folder.add_telemetry(self._number, *self._telemetry.pop(0))
 
     def _known_afterwards(self, trials: Sequence[Trial]) -> tuple[KnownAfterwards, ...]:
         """Return the problems of *trials* that are not in their records."""
@@ -324,7 +312,6 @@ class Recorder:
         copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
         self.folder.add(copy)
         self._trials[trial.number] = len(trial.problems)
-        self._carried += 1
         if record.step_down is not None:
             self.step_downs[trial.number] = record.step_down
 
@@ -334,6 +321,7 @@ class Recorder:
         *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
         set-up failed.
         """
+        self._keep_telemetry()
         first = self.environment.ended is None
         if first:
             reasons = {INTERRUPTED: interrupted, UNJUDGED: unjudged}

@@ -32,7 +32,7 @@ from ..core.verdict import Try
 from ..errors import ConfigError, SentenceError
 from ..generators.base import GeneratorPort
 from ..json_text import parse_json
-from ..session.router_watch import Reading
+from ..session.bench import Reading
 from ..visible import shortened
 from .rates import is_set_aside
 from .recorded_sentence import recorded_requirement
@@ -355,24 +355,23 @@ class MeasurementRecord(Record):
 
 @dataclass(frozen=True)
 class ReadingRecord(Record):
-    """A reading while requirement number ``requirement`` was judged, after ``after_trial`` of its trials.
+    """A reading while requirement number ``requirement`` was judged.
 
-    The router's raw output is in ``telemetry.jsonl``, until a PASS.
+    The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
     run: Id
     simulated: bool
     requirement: Count
-    after_trial: Count
     reading: Reading
-    schema: Literal["lineproof.reading/3"] = "lineproof.reading/3"
+    schema: Literal["lineproof.reading/4"] = "lineproof.reading/4"
 
 
 @dataclass(frozen=True)
 class UnderLoadRecord(Record):
     """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
 
-    The router's raw output is in ``telemetry.jsonl``, until a PASS.
+    The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
     run: Id

@@ -7,12 +7,11 @@ the run that measured it. Only trials of the same sentence, goal, router and gen
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..ceilings.cards import CardFile
 from ..core.deciding import OPEN
 from ..core.trial import Fault, Problem, unended
 from ..core.verdict import ENDED_EARLY, Try
@@ -23,7 +22,7 @@ from ..session.plan import Plan
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord, dumps
 from .run import RecordedRun, read_run
-from .run_files import ENVIRONMENT_FILE, REQUIREMENTS, TRIALS
+from .run_files import ENVIRONMENT_FILE
 
 FINGERPRINTS = "fingerprints"
 """Key of :func:`fingerprints` in the environment record's extra data."""
@@ -42,23 +41,12 @@ def fingerprints(plan: Plan) -> dict[str, str]:
         "goal file": [project.goals / f"{plan.goal.goal}.yaml"],
         "profile files": [*profiles, *plan.catalogue.files()],
     }
+    cards = "\n".join(f"{file.path.name} {file.sha256}" for file in plan.cards).encode(errors="surrogateescape")
     return {
-        **{name: _digest(paths) for name, paths in named.items()},
+        **{name: hashlib.sha256(b"".join(map(read_file, paths))).hexdigest() for name, paths in named.items()},
         "calibration file": plan.calibration.sha256 if plan.calibration else NO_FILE,
-        "set of generator card files": _cards_digest(plan.cards),
+        "set of generator card files": hashlib.sha256(cards).hexdigest() if cards else NO_FILE,
     }
-
-
-def _cards_digest(cards: Sequence[CardFile]) -> str:
-    text = "\n".join(f"{file.path.name} {file.sha256}" for file in cards)
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest() if cards else NO_FILE
-
-
-def _digest(paths: Iterable[Path]) -> str:
-    found = hashlib.sha256()
-    for path in paths:
-        found.update(read_file(path))
-    return found.hexdigest()
 
 
 class EarlierRun:
@@ -168,14 +156,14 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
             then = EnvironmentRecord.from_json(path.read_bytes())
             if then.run == now.run or _router(then) != _router(now):
                 continue
-            lines = (path.parent / REQUIREMENTS).read_bytes().splitlines()
-            records = [RequirementRecord.from_json(line) for line in lines]
-            tries += ((record.sentence, record.tries[-1]) for record in records)
-            tries += _ended_in(path.parent, then.run, {record.number for record in records})
-            for record in records:
-                gone_on_with |= {(run, record.sentence) for run in record.runs}
+            run = read_run(path.parent)
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
+        tries += ((record.sentence, record.tries[-1]) for record in run.requirements)
+        gone_on_with |= {(other, record.sentence) for record in run.requirements for other in record.runs}
+        last, judged = run.trials[-1] if run.trials else None, {record.number for record in run.requirements}
+        if last is not None and last.evidence and last.requirement not in judged:
+            tries.append((last.sentence, Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0)))
     by_sentence: dict[str, list[Try]] = {}
     for sentence, item in sorted(tries, key=lambda pair: pair[1].ended):
         if (item.run, sentence) not in gone_on_with:
@@ -183,25 +171,10 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
     return by_sentence
 
 
-def _ended_in(folder: Path, run: str, judged: set[int]) -> Iterator[tuple[str, Try]]:
-    """Yield the sentence that *run* was ended in, as a try. *judged*: the numbers of those that have a verdict."""
-    lines = (folder / TRIALS).read_bytes().split(b"\n")[:-1]  # a crash may have cut off the last one
-    last = TrialRecord.from_json(lines[-1]) if lines else None
-    if last is not None and last.evidence and last.requirement not in judged:
-        yield last.sentence, Try(run, ENDED_EARLY, last.trial.outcome.started, 1.0)
-
-
 def _router(record: EnvironmentRecord) -> tuple[object, ...]:
     """Return what names goal and router, whatever was set or changed on them between two tries."""
-    goal = record.extra.get("goal", {})
-    return (
-        record.platform,
-        record.software,
-        record.testbed,
-        record.simulated,
-        goal.get("goal"),
-        record.extra.get(HOST_KEY),
-    )
+    key, goal = record.extra.get(HOST_KEY), record.extra.get("goal", {}).get("goal")
+    return record.platform, record.software, record.testbed, record.simulated, goal, key
 
 
 def _suite(path: Path) -> str | None:

@@ -11,7 +11,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any, TypeVar
 from ..config import parse_yaml
 from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, in_words, system_words
-from ..files import append_line, not_written, put_in_place, read_file, sync_folder, write_beside, write_whole
+from ..files import append_line, put_in_place, read_file, sync_folder, write_beside, write_whole
 from ..simulation.habits import simulation_signs
 from ..visible import shortened
 from .chain import first_link, sealed
@@ -62,7 +61,6 @@ from .run_files import (
     sum_of_records,
     sums_of,
 )
-from .started_as import elsewhere
 
 LINES: Mapping[str, tuple[type[Record], ...]] = {
     TRIALS: (TrialRecord,),
@@ -76,6 +74,9 @@ LINES: Mapping[str, tuple[type[Record], ...]] = {
     MANIFEST_FILE: (Manifest,),
 }
 """File of a run -> the kinds of its lines."""
+
+INSTEAD = "keep results elsewhere: -v RESULTS:/another/folder, or --results /another/folder of a study"
+"""What to do where a run's folder cannot be written."""
 
 STREAMS = "streams"
 """Of the names of inputs, the folder of what the generator was told to send."""
@@ -101,23 +102,18 @@ class _Chain:
 
 
 class RunFolder:
-    """Writes one run's folder. Use as a context manager, or call :meth:`close`.
+    """Writes one run's folder. Use as a context manager, or call :meth:`close`."""
 
-    *instead*: what to do where it cannot be written.
-    """
-
-    def __init__(self, path: Path, run_id: str, instead: str = "") -> None:
+    def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.run_id = run_id
-        self._instead = instead or elsewhere()
         self._requirements = 0
         self._chains = dict.fromkeys(CHAINED, _Chain(first_link(run_id)))
         self._begun: dict[str, tuple[bytes, _Chain]] = {}
-        self._telemetry_mark = self._chains[TELEMETRY]
         self._inputs: set[str] = set()
 
     @classmethod
-    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS, instead: str = "") -> RunFolder:
+    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS) -> RunFolder:
         """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty *files* of records.
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
@@ -141,9 +137,9 @@ class RunFolder:
                 sync_folder(folder)
         except OSError as error:
             raise TestbedError(
-                f"the run's folder {path} cannot be made: {system_words(error, path, instead or elsewhere())}"
+                f"the run's folder {path} cannot be made: {system_words(error, path, INSTEAD)}"
             ) from None
-        return cls(path, path.name, instead)
+        return cls(path, path.name)
 
     def __enter__(self) -> RunFolder:
         return self
@@ -186,22 +182,12 @@ class RunFolder:
     def write_environment(self, record: EnvironmentRecord) -> None:
         """Write or replace ``environment.json``. Raises TestbedError."""
         path = self.path / ENVIRONMENT_FILE
-        write_whole(path, single_line(record), self._instead, fresh=partial(path))
+        write_whole(path, single_line(record), INSTEAD, fresh=partial(path))
 
     def add_telemetry(self, requirement: int, moment: str, texts: Mapping[str, str]) -> None:
         """Keep what the router or a process said at a *moment*: *texts* by command. Raises TestbedError."""
         if texts:
             self.add(TelemetryRecord(self.run_id, requirement, moment, dict(texts)))
-
-    def mark_telemetry(self) -> None:
-        """Note where the telemetry of a sentence begins, for :meth:`drop_telemetry`."""
-        self._telemetry_mark = self._after_interrupt(TELEMETRY)
-
-    def drop_telemetry(self) -> None:
-        """Take back the telemetry since the mark: a run that is killed before this keeps it. Raises TestbedError."""
-        self._begun.pop(TELEMETRY, None)
-        self._chains[TELEMETRY] = self._telemetry_mark
-        self._cut(self.path / TELEMETRY, self._telemetry_mark.size)
 
     def close(self, environment: EnvironmentRecord | None = None) -> str:
         """Write *environment*, if there is one, then the manifest; returns the sum of the run's records.
@@ -211,30 +197,21 @@ class RunFolder:
         """
         manifest = self.path / MANIFEST_FILE
         # while it is there, the run is being closed: without it and without a manifest, the manifest was removed
-        write_beside(partial(manifest), manifest, b"", self._instead)
+        write_beside(partial(manifest), manifest, b"", INSTEAD)
         if environment is not None:
             self.write_environment(environment)
         sums = sums_of(self.path)
-        write_beside(partial(manifest), manifest, single_line(Manifest(self.run_id, sums)), self._instead)
-        put_in_place(partial(manifest), manifest, self._instead)
+        write_beside(partial(manifest), manifest, single_line(Manifest(self.run_id, sums)), INSTEAD)
+        put_in_place(partial(manifest), manifest, INSTEAD)
         return sum_of_records(sums)
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
         """Append a line. An interrupt may come at any moment: what was written then is seen at the next line."""
         chain, path = self._after_interrupt(name), self.path / name
         line, link = sealed(data, chain.link)
-        if name == TELEMETRY:
-            self._cut(path, chain.size)  # an interrupt may have come before it was taken back
         self._begun[name] = line, _Chain(link, chain.size + len(line))
-        append_line(path, line, self._instead)
+        append_line(path, line, INSTEAD)
         self._after_interrupt(name)
-
-    def _cut(self, path: Path, size: int) -> None:
-        try:
-            if path.exists() and path.stat().st_size > size:
-                os.truncate(path, size)
-        except OSError as error:
-            raise not_written(path, error, self._instead) from error
 
     def _after_interrupt(self, name: str) -> _Chain:
         """Where the file ends: after the line that was begun last, if that is in it."""

@@ -39,11 +39,6 @@ class StartedAs:
                 return cls(tuple(map(str, words)), Path(folder), results)
         return None
 
-    @property
-    def elsewhere(self) -> str:
-        """Return what to do where the folder of results cannot be written."""
-        return elsewhere(VARIABLE if self.command[0] == ROBOT else "--results ")
-
     def going_on(self, run: Path) -> str:
         """The command that goes on with this run, whose folder is *run* now."""
         parent, here = run.absolute().parent, self.folder
@@ -56,8 +51,3 @@ class StartedAs:
             words = [*self.command, *found, "--resume", run.name]
         change = "" if here == Path.cwd() else f"cd {shlex.quote(str(here))} && "
         return f"{change}{shlex.join(words)}"
-
-
-def elsewhere(option: str = VARIABLE) -> str:
-    """Return what to do where the folder of results cannot be written. *option*: that which names another."""
-    return f"keep results elsewhere: {option}/another/folder"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +14,11 @@ from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..core.deciding import Standing
+from ..core.frame_sizes import frame_sizes
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
-from ..core.trial import Trial
+from ..core.step_down import StepDown
+from ..core.traffic.profiles import Profile
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
@@ -32,7 +33,9 @@ from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
 from ..evidence.summary_forms import summary
 from ..evidence.svg import svg_image
-from ..session.judging import Judge
+from ..generators.streams import sizes_sent
+from ..session.bench import EndedTrial, Listener, Reading
+from ..session.judging import decided, judge
 from ..session.progress import Progress
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
@@ -55,11 +58,9 @@ class AcceptanceKeywords(Component):
         self._testbed: OpenTestbed | None = None
         self._earlier: EarlierRun | None = None
         self._apart = self._begins_at_1 = ""
-        self._carried: list[TrialRecord] = []
         self._tries: dict[str, list[Try]] = {}
         self._cpu: Any = None
         self._judging = ""
-        self._warm_up: Trial | None = None
         self._alone = True
         self._summaries: dict[Path, RunSummary] = {}
 
@@ -137,17 +138,7 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         versions, configuration = session.versions(), session.router.configuration()
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
-        recorder.keep_parts(
-            versions,
-            configuration,
-            headroom.record() if headroom else None,
-            known.record() if known else None,
-            session.generator.ports,
-            session.interfaces,
-            None if session.router.is_black_box else session.router.facts,
-            None if (host := session.testbed.host) is None or host.problem else host.facts,
-            session.router.host_key,
-        )
+        recorder.keep_parts(session, versions, configuration)
         if self.shared.labels is not None:
             self.shared.labels.show_router()
         logger.info(str(known or "the generator is not connected: its card is not known"))
@@ -178,91 +169,65 @@ class AcceptanceKeywords(Component):
         load = session.traffic.load_for(requirement)
         logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} in each direction")
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
+        flows = requirement.profile.flows
+        count = f"{flows.count} flows" if flows.known else "an unknown number of flows"
+        logger.info(f"{requirement.profile.name}: mean frame {requirement.profile.mean_size:g} bytes with FCS, {count}")
         return requirement
 
-    @keyword(tags=["sentences"])
-    def verdict_of_earlier_runs(self, requirement: Requirement) -> Verdict | None:
-        """The verdict that the trials of the run that is gone on with have reached, without any traffic; None: none.
+    @keyword(tags=["trials"])
+    def judge_in_trials(self, requirement: Requirement, soak: str = "part") -> Verdict:
+        """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
-        They are evidence for this sentence from now on, until `Keep Evidence`. Example:
-        | ${verdict} =    Verdict Of Earlier Runs    ${requirement}
+        A warm-up comes first: trial 0, which is not judged. Trials of the run that is gone on with count first; where
+        they decide, nothing is sent. Each trial is on the disk before the next begins. Never fails: a testbed that
+        breaks down gives INCONCLUSIVE. If the trials proved nothing because the router hung, and labgrid may switch its
+        power (``lab: {power: …}`` in the testbed's file), it is tried once more after that.
+        *soak*: ``whole`` goes on with a soak that can no longer pass, and has not failed; ``part`` ends it.
+        Example:
+        | ${verdict} =    Judge In Trials    ${requirement}
         """
-        self._begins_at_1 = self._apart
-        if self._earlier is None or self._apart:
-            return None
-        self._carried = self._earlier.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
-        judge, trials = Judge(self.shared.session), [record.trial for record in self._carried]
-        verdict = judge.decided(requirement, trials)
-        if verdict is not None:
-            self.begin_evidence(requirement)
-        elif judge.must_begin_again(requirement, trials):
-            self._carried, self._begins_at_1 = [], "a soak promises all of its time"
+        session, is_whole = self.shared.session, soak.strip().lower() == "whole"
+        carried = self._carried(requirement)
+        verdict = self._judged(requirement, carried, is_whole)
+        if session.revival.after(verdict):
+            logger.info(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
+            verdict = self._judged(requirement, carried, is_whole)
+        for note in filter(None, (session.traffic.reconnection.note, session.revival.note)):
+            logger.warn(note)
         return verdict
 
-    @keyword(tags=["evidence"])
-    def begin_evidence(self, requirement: Requirement) -> None:
-        """Begin the record of a sentence, to which everything belongs until `Keep Evidence`. Example:
-        | Begin Evidence    ${requirement}
-        """
-        session = self.shared.session
-        load = session.traffic.load_for(requirement)
+    def _carried(self, requirement: Requirement) -> list[TrialRecord]:
+        """Return the trials of the run that is gone on with, as far as they are evidence for this sentence."""
+        self._begins_at_1 = self._apart
+        if self._earlier is None or self._apart:
+            return []
+        records = self._earlier.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
+        trials = [record.trial for record in records]
+        if trials and requirement.duration_sum and decided(self.shared.session, requirement, trials) is None:
+            self._begins_at_1 = "a soak promises all of its time"
+            return []
+        return records
+
+    def _judged(self, requirement: Requirement, carried: Sequence[TrialRecord], is_whole: bool) -> Verdict:
+        session, recorder, value = self.shared.session, self.shared.records, BuiltIn().get_variable_value
         logger.info(f"judged by {session.plan.goal}")
-        self.shared.progress.begin(requirement.sentence, load.pps)
-        value = BuiltIn().get_variable_value
+        self.shared.progress.begin(requirement.sentence, session.traffic.load_for(requirement).pps)
         about = {
             "documentation": str(value("${TEST DOCUMENTATION}")),
             "tags": [str(tag) for tag in value("@{TEST TAGS}")],
         }
-        self.shared.records.begin(str(value("${TEST NAME}")), about)
-        for record in self._carried:
-            self.shared.records.carry(record)
-        self._judging, self._warm_up = requirement.sentence, None
+        recorder.begin(str(value("${TEST NAME}")), about)
+        for record in carried:
+            recorder.carry(record)
+        self._judging = requirement.sentence
+        listeners = recorder.listener(requirement, session), self.shared.progress.hear, trial_log(requirement.profile)
 
-    @keyword(tags=["trials"])
-    def warm_up(self, requirement: Requirement) -> None:
-        """Send the sentence's load for the goal's warm-up time. The trial is kept as trial 0 and not judged.
+        def hear(event: EndedTrial | Reading | StepDown) -> None:
+            self.shared.note_simulation()  # a generator that was connected again may be another one
+            for listener in listeners:
+                listener(event)
 
-        It shows how much load and how long trials this testbed needs. Fails if the testbed breaks down. Example:
-        | Warm Up    ${requirement}
-        """
-        session = self.shared.session
-        trial = self._warm_up = session.traffic.warm_up(requirement)
-        if trial is not None:
-            self.shared.records.keep_trial(requirement, trial, session.link_bps, session.generator.streams)
-            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
-
-    @keyword(tags=["trials"])
-    def run_trials_until_decided(self, requirement: Requirement, soak: str = "part") -> Verdict:
-        """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
-
-        Each trial is on the disk before the next begins. Never fails: a testbed that breaks down gives INCONCLUSIVE.
-        *soak*: ``whole`` goes on with a soak that can no longer pass, and has not failed; ``part`` ends it.
-        Example:
-        | ${verdict} =    Run Trials Until Decided    ${requirement}
-        """
-        session = self.shared.session
-        recorder = self.shared.records
-
-        def on_trial(trial: Trial, standing: Standing) -> None:
-            streams = session.generator.streams
-            record = recorder.keep_trial(requirement, trial, session.link_bps, streams, standing.last)
-            self.shared.progress.trial(trial, standing)
-            logger.info(_trial_words(trial, standing))
-            for sizes in record.frame_sizes:
-                if not sizes.explained:
-                    logger.info(str(sizes))
-
-        listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
-        whole = soak.strip().lower() == "whole"
-        earlier = [record.trial for record in self._carried]
-        return Judge(session, *listeners, whole_soak=whole).judge(requirement, self._warm_up, earlier)
-
-    @keyword(tags=["sentences"])
-    def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:
-        """The verdict INCONCLUSIVE, because of *reason*. Example:
-        | ${verdict} =    Inconclusive Verdict    ${requirement}    the power failed
-        """
-        return replace(Judge(self.shared.session).inconclusive(requirement, reason), breakdown=reason)
+        return judge(session, requirement, hear, [record.trial for record in carried], is_whole)
 
     @keyword(tags=["evidence"])
     def keep_evidence(self, verdict: Verdict) -> Verdict:
@@ -278,7 +243,7 @@ class AcceptanceKeywords(Component):
         tries = tuple(
             item for item in self._tries.get(verdict.requirement.sentence, ()) if item.run not in verdict.runs
         )
-        verdict, self._carried = replace(verdict, tries=tries, begins_at_1=self._begins_at_1), []
+        verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
         record = recorder.keep_verdict(verdict, session.tolerance, notes)
         spent = recorder.seconds
         words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
@@ -379,11 +344,24 @@ def _show_plot(name: str, draw: Callable[[], str]) -> None:
     logger.info(svg_image(name, plot), html=True)
 
 
-def _trial_words(trial: Trial, standing: Standing) -> str:
-    lines = [
-        f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
-        f" forwarded {trial.forwarded}, lost {trial.lost}",
-        *map(str, trial.problems),
-        f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
-    ]
-    return "\n  ".join(lines)
+def trial_log(profile: Profile) -> Listener:
+    """Return what writes each trial of *profile* to Robot's log."""
+
+    def hear(event: EndedTrial | Reading | StepDown) -> None:
+        if not isinstance(event, EndedTrial):
+            return
+        trial, standing = event.trial, event.standing
+        if standing is None:
+            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
+            return
+        first = (
+            f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
+            f" forwarded {trial.forwarded}, lost {trial.lost}"
+        )
+        so_far = f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open"
+        logger.info("\n  ".join([first, *map(str, trial.problems), so_far]))
+        for sizes in frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))):
+            if not sizes.explained:
+                logger.info(str(sizes))
+
+    return hear

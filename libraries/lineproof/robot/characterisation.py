@@ -425,7 +425,7 @@ class CharacterisationWork:
         self._progress.work(f"{self.method}: {traffic.sentence}")
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
-        self.recorder.keep_trial(traffic, trial, self.session.link_bps, self.session.generator.streams)
+        self.recorder.keep_trial(traffic, trial, self.session)
         outcome = trial.outcome
         load = si(outcome.load.pps, "pps")
         self._progress.step(f"trial {trial.number}, lost {trial.lost} of {trial.offered} at {load}")

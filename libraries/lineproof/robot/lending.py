@@ -20,7 +20,6 @@ from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 from robot.libraries.Remote import Remote
 
-from ..core.verdict import Verdict
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
 from ..system.identity import ProcessIdentity, identify
@@ -38,7 +37,7 @@ def say(words: str) -> None:
 
 
 class LendingKeywords(Component):
-    """Gets a testbed of a pool, and revives a router that hangs."""
+    """Gets a testbed of a pool."""
 
     @keyword(tags=["testbed"])
     def lent_testbed(self, testbed: str) -> str:
@@ -68,22 +67,6 @@ class LendingKeywords(Component):
             )
         logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
         return name
-
-    @keyword(tags=["testbed"])
-    def revive_router_after(self, verdict: Verdict) -> bool:
-        """Whether the router hung when *verdict* was INCONCLUSIVE, and answers again after it was switched off and on.
-
-        Only if ``lab: {power: …}`` of its testbed says so, and once for each sentence. Then it is configured again,
-        and slow traffic must come through it. Example:
-        | ${again} =    Revive Router After    ${verdict}
-        """
-        revival = self.shared.session.revival
-        again = revival.after(verdict)
-        if revival.note:
-            logger.warn(revival.note)
-        if again:
-            BuiltIn().log(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
-        return again
 
 
 POLL = 0.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal
 
@@ -50,20 +49,6 @@ class RouterKeywords(Component):
             logger.info(as_html(router_document(session.router.facts, session.simulated)), html=True)
         for difference in session.router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
-
-    @keyword(tags=["evidence"])
-    def explain_verdict(self, verdict: Verdict, loads: Sequence[UnderLoad] = ()) -> Verdict:
-        """The verdict with the reasons why frames were lost, as far as the router's facts and counters show them.
-
-        *loads*: what the router reported while the sentence's load was sent, the first of them. Changes no ruling.
-        Example:
-        | ${verdict} =    Explain Verdict    ${verdict}    ${loads}
-        """
-        router = self.shared.session.router
-        found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
-        for explanation in found.why.explanations:
-            logger.info(f"why: {explanation}")
-        return found
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:
@@ -150,20 +135,31 @@ class TelemetryKeywords(Component):
     """Reads the router while traffic flows, in trials that no verdict rests on."""
 
     @keyword(tags=["evidence"])
-    def read_router_under_load(
+    def explain_verdict(
         self, verdict: Verdict, when: Literal["never", "on failure", "always"] = "on failure"
-    ) -> list[UnderLoad]:
-        """Send the sentence's load for one or two seconds more, and keep what the router reports meanwhile.
+    ) -> Verdict:
+        """The verdict with the reasons why frames were lost, as far as the router's facts and counters show them.
 
-        Where ``perf`` (Linux, VPP) or ``pmcstat`` (FreeBSD) is there, a flame graph follows, of seconds of its own.
-        After FAIL also at the highest load of the same traffic that passed in this run, if there is one below. *when*:
-        ``never``, ``on failure`` or ``always``; after INCONCLUSIVE nothing is sent. Never fails: what could not be read
-        is a warning. Example:
-        | ${loads} =    Read Router Under Load    ${verdict}    on failure
+        Changes no ruling. First the sentence's load is sent for one or two seconds more, and what the router reports
+        meanwhile is kept. Where ``perf`` (Linux, VPP) or ``pmcstat`` (FreeBSD) is there, a flame graph follows, of
+        seconds of its own. After FAIL also at the highest load of the same traffic that passed in this run, if there is
+        one below. *when*: ``never``, ``on failure`` or ``always``; nothing is sent after INCONCLUSIVE, or after a
+        verdict of earlier runs' trials alone. Never fails: what could not be read is a warning. Example:
+        | ${verdict} =    Explain Verdict    ${verdict}    on failure
         """
+        router = self.shared.session.router
+        loads = self._loads(verdict, when)
+        found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
+        for explanation in found.why.explanations:
+            logger.info(f"why: {explanation}")
+        return found
+
+    def _loads(self, verdict: Verdict, when: str) -> list[UnderLoad]:
         session = self.shared.session
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
-        if verdict.ruling not in wanted or session.router.is_black_box or not session.router.connected:
+        if verdict.ruling not in wanted or all(trial.run for trial in verdict.trials):
+            return []
+        if session.router.is_black_box or not session.router.connected:
             return []
         load = session.traffic.load_for(verdict.requirement)
         loads = {"under load": load}

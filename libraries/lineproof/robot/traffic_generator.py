@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from robot.api import logger
 from robot.api.deco import keyword
 
-from ..core.quantity import Requirement
 from ..core.traffic.profiles import AddressRange, Profile
 from ..core.trial import Load
 from ..errors import Inconclusive, SentenceError, SlaFailure, TestbedError
@@ -44,28 +43,6 @@ class GeneratorKeywords(Component):
                 logger.info(as_html(host_document(host.facts)), html=True)
         for port in generator.ports:
             logger.info(f"port {port.index}: {port.mac}, {port.speed_text}, {port.driver}")
-
-    @keyword(tags=["trials"])
-    def put_traffic_on_ports(self, requirement: Requirement) -> None:
-        """Put the streams of the sentence on the generator's ports.
-
-        A generator that was lost in an earlier sentence is connected again first, once; log and evidence say so. Fails
-        if the generator or the router cannot have such frames, or if the sentence needs a power meter that gives no
-        power. Example:
-        | ${requirement} =    Read Requirement    imix unidirectional ≥ 95% line rate
-        | Put Traffic On Ports    ${requirement}
-        """
-        traffic = self.shared.session.traffic
-        self.shared.session.power.check(requirement)
-        try:
-            traffic.put_for(requirement)
-        finally:
-            self.shared.note_simulation()  # the generator may be another one since it was connected again
-        if traffic.reconnection.note:
-            logger.warn(traffic.reconnection.note)
-        profile = requirement.profile
-        flows = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
-        logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {flows}")
 
     @keyword(tags=["testbed"])
     def check_reachability(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..core.causes import Stage
 from ..core.deciding import KEEPS, Standing
@@ -16,7 +16,7 @@ from ..core.pause_names import pause_seconds
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
-from ..core.trial import Fault, Load, Measure, Outcome, Problem, Trial
+from ..core.trial import Fault, Problem, Trial
 from ..errors import BREAKDOWN_ERRORS, in_words
 
 Ports = tuple[int, int]
@@ -87,11 +87,6 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
                 yield trials, Problem(Fault.AFTER_ROUTER, words, after, ((row.tx_port, row.rx_port),))
 
 
-def widened(trials: Sequence[Trial], problems: Sequence[Problem]) -> tuple[Trial, ...]:
-    """Return *trials* with each of *problems* in all of them, but for those of earlier runs."""
-    return tuple(trial if trial.run else replace(trial, problems=(*trial.problems, *problems)) for trial in trials)
-
-
 _DAMAGED = re.compile(r"crc|fcs|symbol_?err|illegal_?byte|align", re.IGNORECASE)
 """Names of counters of frames whose check sum (IEEE 802.3 3.2.9) or line code was wrong, and of nothing else."""
 
@@ -122,18 +117,17 @@ MAX_LEDGERS = 8
 
 @dataclass
 class Bookkeeper:
-    """The ledgers of one sentence. *read* the router; *last_reading*: the one before the trials.
+    """The ledgers of one sentence. *read* the router at a moment; *last_reading*: the one before the trials.
 
     *interfaces*: the router's, by generator port. *settle*: wait until counters that lag are up to date; None if none
-    do. ``on_telemetry`` gets each reading with its name. If a reading fails, ledgers say why they lack the router's
-    counts (*unread*), and no more readings are tried; so from the beginning if *unread* is given.
+    do. If a reading fails, ledgers say why they lack the router's counts (*unread*), and no more readings are tried; so
+    from the beginning if *unread* is given.
     """
 
-    read: Callable[[], Telemetry]
+    read: Callable[[str], Telemetry]
     last_reading: Telemetry
     interfaces: Mapping[int, str]
     settle: Callable[[], None] | None = None
-    on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
     unread: str = ""
     ledgers: list[Ledger] = field(default_factory=list)
     _trials: list[Trial] = field(default_factory=list)
@@ -144,50 +138,34 @@ class Bookkeeper:
         self._trials.append(trial)
         self._due = standing.last != KEEPS and trial.lost > 0 and len(self.ledgers) < MAX_LEDGERS
 
-    def reading_after_bad_trials(self, measure: Measure) -> Measure:
-        """*measure*, before which the router is read if the trial before was bad."""
-
-        def measured(load: Load, duration: float) -> Outcome:
-            self._close(self._read)
-            return measure(load, duration)
-
-        return measured
-
-    def close(self, after: Telemetry) -> None:
-        """Add the ledger of the last bad trial, with the reading *after* it."""
-        self._close(lambda: after)
-
-    def close_without_reading(self, why: str) -> None:
-        """Add the ledger of the last bad trial without a reading after it, because of *why*."""
-        self.unread = self.unread or why
-        self._close(self._read)
-
-    def _read(self) -> Telemetry:
-        now = self.read()
-        self.on_telemetry(f"trial {self._trials[-1].number}", now)
-        return now
-
-    def _close(self, read: Callable[[], Telemetry]) -> None:
+    def account(self, after: Telemetry | None = None) -> None:
+        """Add the ledger of the last trial if it was bad, with the reading *after* it; None: the router is read."""
         if not self._due:
             return
         self._due, last = False, self._trials[-1:]
         if not self.unread:
             try:
-                now, found = self._account(read)
+                self.ledgers.append(self._ledger(after))
             except BREAKDOWN_ERRORS as error:
                 self.unread = f"the router could not be read after trial {last[0].number}: {in_words(error)}"
             else:
-                self.ledgers.append(found)
-                self.last_reading, self._trials = now, []
+                self._trials = []
                 return
         self.ledgers.append(ledger_without_router(last, self.interfaces, self.unread))
 
-    def _account(self, read: Callable[[], Telemetry]) -> tuple[Telemetry, Ledger]:
-        now = read()
+    def close_without_reading(self, why: str) -> None:
+        """Add the ledger of the last bad trial without a reading after it, because of *why*."""
+        self.unread = self.unread or why
+        self.account()
+
+    def _ledger(self, after: Telemetry | None) -> Ledger:
+        moment = f"trial {self._trials[-1].number}"
+        now = after or self.read(moment)
         found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
         offered = sum(direction.offered for direction in found.directions)
         if self.settle and abs(found.unexplained) > SLACK_FRAMES + SLACK_RATIO * offered:
             self.settle()
-            now = self._read()
+            now = self.read(moment)
             found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
-        return now, found
+        self.last_reading = now
+        return found

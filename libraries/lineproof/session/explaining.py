@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from ..core.explanation import Why
 from ..core.frame_sizes import frame_sizes
 from ..core.quantity import Requirement
 from ..core.router_facts import RouterFacts
 from ..core.rule import Ruling
-from ..core.trial import DURING_READING, Load, Trial
+from ..core.trial import DURING_READING, Load, Outcome, Trial
 from ..core.under_load import RouterLoad, SampledStacks, UnderLoad
 from ..core.verdict import Verdict
 from ..errors import TestbedError
@@ -99,25 +100,19 @@ def read_under_load(session: Session, requirement: Requirement, load: Load) -> U
 
     Raises TestbedError if there is no traffic; what the router does not answer is in ``unread``.
     """
-    traffic, router, speed = session.traffic, session.router.driver, session.testbed.facts.clock_speed
-    traffic.put_for(requirement)
+    router = session.router.driver
+    session.traffic.put_for(requirement)
     began = time.monotonic()
     router.under_load(lambda: None)
-    spare = SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * speed
-    found: list[RouterLoad] = []
+    sent = _seconds(session, began, SECONDS)
 
-    def during(wait: Callable[[float], None]) -> None:
-        wait(RAMP)
-        found.append(router.under_load(lambda: wait(SECONDS)))
+    def read(wait: Callable[[float], None]) -> RouterLoad:
+        return router.under_load(lambda: wait(SECONDS))
 
-    sent = math.ceil(10 * (RAMP + SECONDS + spare)) / 10
-    outcome = traffic.measure(load, sent, during)
-    took = outcome.readings.get(DURING_READING, 0.0)
+    found, outcome, took = _meanwhile(session, load, sent, read)
     if found and took >= sent:  # the router answered late: once more, and long enough for that
-        found.clear()
         sent = math.ceil(10 * SPARE_FACTOR * took) / 10
-        outcome = traffic.measure(load, sent, during)
-        took = outcome.readings.get(DURING_READING, 0.0)
+        found, outcome, took = _meanwhile(session, load, sent, read)
     reading = found[0] if found else RouterLoad(unread={"all": "a port of the generator sent no frame"})
     if found and took >= outcome.duration:
         reading = reading.spoilt(f"the router was read until {took:.1f} s, and traffic ended after {sent:g} s")
@@ -135,26 +130,40 @@ def read_under_load(session: Session, requirement: Requirement, load: Load) -> U
 
 def _stacks_under_load(session: Session, load: Load) -> SampledStacks:
     """Sample the router's stacks while *load* is sent once more: the other readings are not disturbed."""
-    router, speed = session.router.driver, session.testbed.facts.clock_speed
-    began = time.monotonic()
+    router, began = session.router.driver, time.monotonic()
     tried = router.sample_stacks(TRIED_SECONDS)
     if tried.why:
         return tried
-    spare = SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * speed
-    found: list[SampledStacks] = []
-
-    def during(wait: Callable[[float], None]) -> None:
-        wait(RAMP)
-        found.append(router.sample_stacks(STACKS_SECONDS))
-
-    sent = math.ceil(10 * (RAMP + STACKS_SECONDS * speed + spare)) / 10
+    sent = _seconds(session, began, STACKS_SECONDS * session.testbed.facts.clock_speed)
     try:
-        outcome = session.traffic.measure(load, sent, during)
+        found, outcome, took = _meanwhile(session, load, sent, lambda wait: router.sample_stacks(STACKS_SECONDS))
     except TestbedError as error:  # the readings stay
         return SampledStacks(STACKS_SECONDS, why=str(error))
     if not found:
         return SampledStacks(STACKS_SECONDS, why="a port of the generator sent no frame")
-    took = outcome.readings.get(DURING_READING, 0.0)
     if not found[0].why and took >= outcome.duration:
         return SampledStacks(STACKS_SECONDS, why=f"it took until {took:.1f} s, and traffic ended after {sent:g} s")
     return found[0]
+
+
+def _seconds(session: Session, began: float, seconds: float) -> float:
+    """Return how long to send for a reading of so many *seconds*, of which a rehearsal *began* then and has ended."""
+    spare = SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * session.testbed.facts.clock_speed
+    return math.ceil(10 * (RAMP + seconds + spare)) / 10
+
+
+T = TypeVar("T")
+
+
+def _meanwhile(
+    session: Session, load: Load, sent: float, read: Callable[[Callable[[float], None]], T]
+) -> tuple[list[T], Outcome, float]:
+    """Return what was *read* while *load* was *sent* for so many s, the counts, and when it had been read."""
+    found: list[T] = []
+
+    def during(wait: Callable[[float], None]) -> None:
+        wait(RAMP)
+        found.append(read(wait))
+
+    outcome = session.traffic.measure(load, sent, during)
+    return found, outcome, outcome.readings.get(DURING_READING, 0.0)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ..ceilings.cards import choose_card
 from ..ceilings.headroom import CeilingSource, MeasuredLimits
@@ -33,6 +34,18 @@ def connect_generator(testbed: OpenTestbed) -> Generator:
     facts = testbed.facts
     sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
     return generator_kind(facts.generator.type).connect(Site(facts.generator, sides, facts.clock_speed))
+
+
+def measured_limits(
+    plan: Plan, link_bps: float, server: str | None, simulated: bool, now: datetime | None = None
+) -> MeasuredLimits | None:
+    """Return what the plan's calibration says *now* of the generator; None: it was not calibrated.
+
+    *server*: its version; *simulated*: whether it is.
+    """
+    if plan.calibration is None:
+        return None
+    return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, now)
 
 
 @dataclass
@@ -165,12 +178,8 @@ class GeneratorConnection:
     @property
     def headroom(self) -> MeasuredLimits | None:
         """Return what the generator carries by itself; None if it was not calibrated."""
-        plan = self.plan
-        if plan.calibration is None:
-            return None
-        link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
-        simulated = bool(self.simulation_signs)
-        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated)
+        server, simulated = self.versions.get("server"), bool(self.simulation_signs)
+        return measured_limits(self.plan, self.testbed.facts.link_bps, server, simulated)
 
     @property
     def ceilings(self) -> tuple[CeilingSource, ...]:

@@ -1,253 +1,210 @@
-"""From a sentence to its verdict on an open session: trials until the rule decides, between two readings."""
+"""From a sentence to its verdict on a bench: trials until the rule decides, between two readings of the router."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from ..ceilings.headroom import own_part
 from ..core.deciding import Decision, Standing, TrialConditions, ask, decide
-from ..core.duplicates import SETTLE_SECONDS, copied_frames
+from ..core.duplicates import copied_frames
 from ..core.ledger import Ledger, lost_at_router
 from ..core.phrases import rate_figures
 from ..core.quantity import Promise, Reason, Requirement
 from ..core.rule import Ruling
-from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.trial import POWER, Fault, Load, Measure, Problem, Trial, counted_trials
+from ..core.trial import POWER, Fault, Problem, Trial, counted_trials
 from ..core.verdict import Verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.deviations import deviations_of_verdict
 from ..units import counted
-from .afterwards import Bookkeeper, damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of, widened
-from .router_watch import Reading, RouterRestarted, RouterWatch
-from .session import Session
+from .afterwards import Bookkeeper, damaged_frames, lost_after_router, lost_neighbours, pauses, ports_of
+from .bench import AFTER, BEFORE, Bench, EndedTrial, Listener, Reading, nobody
+from .router_watch import RouterRestarted
 
 
-@dataclass(frozen=True)
-class Judge:
-    """Judges sentences on *session*. ``on_trial`` gets each trial at once, ``on_telemetry`` each reading with a name.
+def judge(
+    bench: Bench,
+    requirement: Requirement,
+    hear: Listener = nobody,
+    earlier: Sequence[Trial] = (),
+    whole_soak: bool = False,
+) -> Verdict:
+    """Return the verdict on *requirement*. What is known of the testbed afterwards weighs the same trials again.
 
-    ``on_reading`` gets what every reading of the router comes to, ``on_step_down`` each repetition of an overload
-    before its trial: with the trials, all that the verdict rests on. ``wait``: for counters that lag, s.
-    ``whole_soak``: a soak that can no longer pass, and has not failed, goes on all the same.
+    The router is also read after each bad trial, for the ledgers. *earlier*: trials of the runs that this one goes on
+    with. If they decide, nothing is sent. *whole_soak*: a soak that can no longer pass, and has not failed, goes on all
+    the same. Never fails: a testbed that breaks down is INCONCLUSIVE.
     """
+    verdict = decided(bench, requirement, earlier)
+    if verdict is None:
+        verdict = _Sentence(bench, requirement, hear, tuple(earlier)).judged(whole_soak)
+    return replace(verdict, deviations=deviations_of_verdict(verdict))
 
-    session: Session
-    on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
-    on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
-    on_reading: Callable[[Reading], None] = lambda reading: None
-    on_step_down: Callable[[StepDown], None] = lambda found: None
-    wait: Callable[[float], None] = time.sleep
-    whole_soak: bool = False
 
-    def judge(self, requirement: Requirement, warm_up: Trial | None = None, earlier: Sequence[Trial] = ()) -> Verdict:
-        """Return the verdict on *requirement*. What is known of the testbed afterwards weighs the same trials again.
+def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) -> Verdict | None:
+    """Return the verdict on *requirement* that the trials of *earlier* runs have reached; None: it is open."""
+    # of a run that was interrupted, probe frames must show first whether lost frames were hidden by copies
+    if not earlier or any(_unread(trial) for trial in earlier if trial.run == earlier[-1].run):
+        return None
+    promise = promised(bench, requirement)
+    decision = ask(promise, earlier)
+    if decision.ruling not in (Ruling.PASS, Ruling.FAIL):
+        return None
+    return verdict_of(decision, promise, requirement, _figures(promise, earlier))
 
-        The router is also read after each bad trial, for the ledgers. *warm_up*: the trial before, which is not judged.
-        *earlier*: trials of the runs that this one goes on with. If they decide, nothing is sent.
-        """
-        if (verdict := self.decided(requirement, earlier)) is not None:
-            return verdict
-        watch = self.session.router.watch
-        with watch.reporting(self.on_reading):
-            verdict = self._judge(requirement, warm_up, earlier, watch)
-        return replace(verdict, deviations=deviations_of_verdict(verdict))
 
-    def decided(self, requirement: Requirement, earlier: Sequence[Trial]) -> Verdict | None:
-        """Return the verdict on *requirement* that the trials of *earlier* runs have reached; None: it is open."""
-        # of a run that was interrupted, probe frames must show first whether lost frames were hidden by copies
-        if not earlier or any(_unread(trial) for trial in earlier if trial.run == earlier[-1].run):
-            return None
-        promise = self.promise(requirement)
-        decision = ask(promise, earlier)
-        if decision.ruling not in (Ruling.PASS, Ruling.FAIL):
-            return None
-        verdict = verdict_of(decision, promise, requirement, _figures(promise, earlier))
-        return replace(verdict, deviations=deviations_of_verdict(verdict))
+def promised(bench: Bench, requirement: Requirement) -> Promise:
+    """Return *requirement* in numbers, on this bench."""
+    load = bench.plan.load_for(requirement, bench.link_bps)
+    promise = requirement.promise(bench.plan.goal, load, bench.link_bps)
+    own = bench.own_part(requirement, load.pps, promise.quantity.trial_seconds(promise))
+    return replace(promise, own=own)
 
-    def must_begin_again(self, requirement: Requirement, earlier: Sequence[Trial]) -> bool:
-        """Return whether *earlier* trials are of a soak that came to no verdict: it promises all of its time."""
-        return bool(earlier) and self.promise(requirement).soak > 0
 
-    def promise(self, requirement: Requirement) -> Promise:
-        """Return *requirement* in numbers, on this testbed."""
-        session = self.session
-        load, goal = session.traffic.load_for(requirement), session.plan.goal
-        promise = requirement.promise(goal, load, session.link_bps)
-        seconds = promise.quantity.trial_seconds(promise)
-        generator = session.generator
-        own = own_part(generator.ceilings, generator.headroom, requirement, load.pps, seconds)
-        return replace(promise, own=own)
+@dataclass
+class _Sentence:
+    """One sentence on its bench. ``trials``: those of this run, as they end."""
 
-    def measure_of(self, promise: Promise) -> Measure:
-        """Return how a trial of *promise* is measured."""
-        return promise.quantity.measure(_Instruments(self), promise)
+    bench: Bench
+    requirement: Requirement
+    hear: Listener
+    earlier: tuple[Trial, ...]
+    trials: list[Trial] = field(default_factory=list)
 
-    def _judge(
-        self, requirement: Requirement, warm_up: Trial | None, earlier: Sequence[Trial], watch: RouterWatch
-    ) -> Verdict:
+    def __post_init__(self) -> None:
+        self.promise = promised(self.bench, self.requirement)
+
+    def judged(self, whole_soak: bool) -> Verdict:
+        """Return the verdict, without the deviations from the methods that it is named after."""
         try:
-            before = watch.read_again()
+            if (warm_up := self.bench.prepare(self.requirement)) is not None:
+                self.hear(EndedTrial(warm_up))
+        except BREAKDOWN_ERRORS as error:
+            return replace(self._inconclusive(in_words(error)), breakdown=in_words(error))
+        try:
+            before = self._read(BEFORE)
         except TestbedError as error:
-            return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
-        self.on_telemetry("before", before)
-        promise, book, trials = self.promise(requirement), self._book(before), list[Trial]()
-        restarts = watch.restarts
+            return self._inconclusive(f"the router could not be read before the trials: {error}")
+        settle = None if self.bench.simulated else self.bench.settle
+        book = Bookkeeper(self._read, before, self.bench.interfaces, settle, self.bench.uncounted)
+        restarts = self.bench.restarts
+        try:
+            decision = self._decide(book, warm_up, whole_soak)
+        except BREAKDOWN_ERRORS as error:
+            words = in_words(error)
+            words = "; ".join([*(ended for ended in self.bench.problems() if ended not in words), words])
+            book.close_without_reading(words)
+            reason = f"the testbed broke down after {counted(len(self.trials), 'trial')}: {words}"
+            verdict = self._inconclusive(reason, (*self.earlier, *self.trials))
+            return replace(verdict, breakdown=words, ledgers=tuple(book.ledgers))
+        finally:
+            self.bench.examine(False)
+        after, problems = self._reading_afterwards(book)
+        if after is not None:
+            if self.bench.restarts > restarts:
+                # a link was down too, so the router was configured again before the next trial
+                problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
+            problems += self._known_afterwards(before, after)
+        decision = self._asked_again(decision, problems, book.ledgers)
+        figures = _figures(self.promise, decision.trials)
+        verdict = verdict_of(decision, self.promise, self.requirement, figures)
+        if POWER in figures:
+            verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.power_text))
+        drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values())
+        return replace(verdict, ledgers=tuple(book.ledgers), router_drops=drops)
+
+    def _decide(self, book: Bookkeeper, warm_up: Trial | None, whole_soak: bool) -> Decision:
+        bench = self.bench
 
         def on_trial(trial: Trial, standing: Standing) -> None:
-            trials.append(trial)
-            self.on_trial(trial, standing)
+            self.trials.append(trial)
+            self.hear(EndedTrial(trial, standing))
             book.add_trial(trial, standing)
 
         def before_trial(is_last: bool) -> None:
             # a PASS rests on frames that were looked at, at its full load; so does all that follows wrong ones
-            wrong = any(item.fault is Fault.CHANGED for trial in trials for item in trial.problems)
-            self.session.traffic.examines = is_last or wrong
+            wrong = any(item.fault is Fault.CHANGED for trial in self.trials for item in trial.problems)
+            bench.examine(is_last or wrong)
+            book.account()
 
-        session = self.session
-        conditions = TrialConditions(session.tolerance, session.clock_speed, self.whole_soak, on_trial, before_trial)
-        measure = book.reading_after_bad_trials(self.measure_of(promise))
-        line_pps = requirement.profile.line_rate_pps(self.session.link_bps)
+        conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial)
+        line_pps = self.requirement.profile.line_rate_pps(bench.link_bps)
+        measure = bench.measure_of(self.promise, self.hear)
+        return decide(self.promise, measure, conditions, line_pps, warm_up, self.earlier)
+
+    def _read(self, moment: str) -> Telemetry:
         try:
-            decision = decide(promise, measure, conditions, line_pps, warm_up, earlier)
-        except BREAKDOWN_ERRORS as error:
-            words = in_words(error)
-            words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
-            book.close_without_reading(words)
-            reason = f"the testbed broke down after {counted(len(trials), 'trial')}: {words}"
-            verdict = self.inconclusive(requirement, reason, (*earlier, *trials))
-            verdict = replace(verdict, breakdown=words, promise=promise)
-            return replace(verdict, ledgers=tuple(book.ledgers))
-        finally:
-            session.traffic.examines = False
-        after, problems = self._reading_afterwards(watch, trials, book)
-        figures: dict[str, float] = {}
-        if after is not None and watch.restarts > restarts:
-            # a link was down too, so the router was configured again before the next trial
-            problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
-        if after is not None:
-            problems += self._known_afterwards(promise, requirement, trials, before, after)
-        interrupted = next(filter(None, map(_unread, earlier)), "")
-        unread, unseen = self.session.plan.uncounted or interrupted, list[Problem]()
-        if unread and decision.ruling is Ruling.PASS and (interrupted or any(map(_lost, decision.trials))):
-            # the probe frames of each trial show copies, if there are any
-            unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
-            unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
-        ledgers = tuple(book.ledgers)
-        decision = self._asked_again(promise, decision, problems, unseen, ledgers)
-        figures |= _figures(promise, decision.trials)
-        verdict = replace(verdict_of(decision, promise, requirement, figures), ledgers=ledgers)
-        if POWER in figures:
-            verdict = replace(verdict, reason=verdict.reason.with_details(self.session.power.text))
-        if after is None:
-            return verdict
-        return replace(verdict, router_drops=lost_at_router(before, after, self.session.interfaces.values()))
+            found = self.bench.read(moment)
+        except TestbedError as error:
+            self.hear(Reading(moment, None, str(error), isinstance(error, RouterRestarted)))
+            raise
+        self.hear(Reading(moment, found))
+        return found
 
-    def _book(self, before: Telemetry) -> Bookkeeper:
-        lags = None if self.session.simulated else lambda: self.wait(SETTLE_SECONDS)
-        unread = self.session.plan.uncounted
-        return Bookkeeper(
-            self.session.router.watch.read_again, before, self.session.interfaces, lags, self.on_telemetry, unread
-        )
-
-    def _reading_afterwards(
-        self, watch: RouterWatch, trials: Sequence[Trial], book: Bookkeeper
-    ) -> tuple[Telemetry | None, list[Problem]]:
+    def _reading_afterwards(self, book: Bookkeeper) -> tuple[Telemetry | None, list[Problem]]:
         """Return the reading after the last trial, or None and what that means."""
+        if why := self.bench.why_no_ledger:
+            book.close_without_reading(why)
         try:
-            after = watch.read_last()
+            after = self._read(AFTER)
         except RouterRestarted as error:
             book.close_without_reading(str(error))
             return None, [Problem(Fault.ROUTER, str(error))]
         except TestbedError as error:
             book.close_without_reading(f"the router could not be read: {error}")
             problems = [Problem(Fault.ROUTER, f"it could not be read afterwards: {error}")]
-            if any(map(_lost, trials)):
+            if any(map(_lost, self.trials)):
                 problems.append(Problem(Fault.COPIES, "the router was not read, so whether they did is not known"))
             return None, problems
-        self.on_telemetry("after", after)
-        book.close(after)
+        book.account(after)
         return after, []
 
-    def _known_afterwards(
-        self,
-        promise: Promise,
-        requirement: Requirement,
-        trials: Sequence[Trial],
-        before: Telemetry,
-        after: Telemetry,
-    ) -> list[Problem]:
+    def _known_afterwards(self, before: Telemetry, after: Telemetry) -> list[Problem]:
         """Return what two readings of the router show of the testbed."""
-        interfaces = self.session.interfaces
+        trials, interfaces = self.trials, self.bench.interfaces
         problems = [
-            *lost_neighbours(trials, after, interfaces, requirement.profile),
-            *pauses(trials, before, after, interfaces, promise.link_bps),
+            *lost_neighbours(trials, after, interfaces, self.requirement.profile),
+            *pauses(trials, before, after, interfaces, self.promise.link_bps),
             *damaged_frames(trials, before, after, interfaces),
         ]
         if not copied_frames(trials, before, after, interfaces):
             return problems
         # counters that lag are read a second time
-        self.wait(SETTLE_SECONDS)
+        self.bench.settle()
         with suppress(TestbedError):
-            after = self.session.router.watch.read_again()
+            after = self._read(AFTER)
         for port, (frames, words) in copied_frames(trials, before, after, interfaces).items():
             directions = tuple(ports for ports in ports_of(trials) if ports[1] == port)
             problems.append(Problem(Fault.COPIES, words, frames, directions))
         return problems
 
-    @staticmethod
-    def _asked_again(
-        promise: Promise,
-        decision: Decision,
-        problems: Sequence[Problem],
-        unseen: Sequence[Problem],
-        ledgers: Sequence[Ledger],
-    ) -> Decision:
+    def _asked_again(self, decision: Decision, problems: Sequence[Problem], ledgers: Sequence[Ledger]) -> Decision:
         """Return *decision*, or what its trials decide with *problems* in those of this run, and those of *ledgers*.
 
-        *unseen*: in those of earlier runs too.
+        Where the router was not read, probe frames of each trial show copies, if there are any: of earlier runs too.
         """
-        of_spans = list(lost_after_router(ledgers, promise.own, promise.goal.risk))
-        if not promise.quantity.counts_frames or not (problems or unseen or of_spans):
+        interrupted = next(filter(None, map(_unread, self.earlier)), "")
+        unread, unseen = self.bench.uncounted or interrupted, list[Problem]()
+        if unread and decision.ruling is Ruling.PASS and (interrupted or any(map(_lost, decision.trials))):
+            unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
+            unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
+        of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
+        if not self.promise.quantity.counts_frames or not (problems or unseen or of_spans):
             return decision
-        trials = [
-            replace(trial, problems=(*trial.problems, *(item for numbers, item in of_spans if trial.number in numbers)))
-            for trial in widened(decision.trials, problems)
-        ]
-        return ask(promise, [replace(trial, problems=(*trial.problems, *unseen)) for trial in trials])
 
-    def inconclusive(self, requirement: Requirement, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
+        def known(trial: Trial) -> Trial:
+            own = [*problems] if not trial.run else []
+            own += [item for numbers, item in of_spans if trial.number in numbers]
+            return replace(trial, problems=(*trial.problems, *own, *unseen))
+
+        return ask(self.promise, list(map(known, decision.trials)))
+
+    def _inconclusive(self, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
-        goal, link_bps = self.session.plan.goal, self.session.link_bps
-        found = Verdict(requirement, goal, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials), link_bps, {})
-        return replace(found, promise=requirement.promise(goal, self.session.traffic.load_for(requirement), link_bps))
-
-
-class _Instruments:
-    """The session as a quantity measures with it."""
-
-    def __init__(self, judge: Judge) -> None:
-        session = judge.session
-        self._judge = judge
-        self.measure = session.traffic.measure
-        self.clear_runtime = session.router.driver.clear
-        self.read_runtime = session.router.watch.read
-        self.powered = session.power.of_sentence
-        self.clock_speed = session.clock_speed
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Measure traffic whose load changes."""
-        found = self._judge.session.traffic.step_down(first, seconds, second, after, every)
-        self._judge.on_step_down(found)
-        return found
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep what the router showed of its runtime."""
-        shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}
-        self._judge.on_telemetry("under load", replace(telemetry, raw=shown))
+        goal, link_bps = self.bench.plan.goal, self.bench.link_bps
+        found = Verdict(self.requirement, goal, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials), link_bps, {})
+        return replace(found, promise=self.promise)
 
 
 def _figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from ..core.deciding import Standing
-from ..core.trial import Trial
+from ..core.step_down import StepDown
 from ..methods.budget import duration_text
 from ..units import si
+from .bench import EndedTrial, Reading
 
 PLAIN_LINE_INTERVAL = 30.0
 """Seconds of real time between plain lines, so that a log shows that the run goes on."""
@@ -48,8 +48,11 @@ class Progress:
         if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
             self._show(words)
 
-    def trial(self, trial: Trial, standing: Standing) -> None:
+    def hear(self, event: EndedTrial | Reading | StepDown) -> None:
         """Show that a trial is over, and how long it takes if all further ones are good."""
+        if not isinstance(event, EndedTrial) or event.standing is None:
+            return
+        trial, standing = event.trial, event.standing
         left = standing.rule.trials_left
         seconds = left * trial.outcome.duration / self._speed
         words = f"{duration_text(seconds)} left, {standing.keeps} of {standing.keeps + left} trials good"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 from ..core.telemetry import Telemetry
 from ..errors import TestbedError
@@ -15,15 +15,6 @@ from ..routers.change_journal import BOOT_TOLERANCE
 
 class RouterRestarted(TestbedError):
     """The router restarted between two readings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The result of a reading: the ``telemetry``, or None and the ``error``; ``restarted``: that the router did."""
-
-    telemetry: Telemetry | None
-    error: str = ""
-    restarted: bool = False
 
 
 class RouterWatch:
@@ -40,18 +31,8 @@ class RouterWatch:
         self._restarted: RouterRestarted | None = None
         self.restarts = 0
         """How many restarts were noticed."""
-        self._on_reading: Callable[[Reading], None] = lambda reading: None
         self.sides: tuple[Side, ...] = ()
         """Whose neighbour entries the reading after a sentence has."""
-
-    @contextmanager
-    def reporting(self, on_reading: Callable[[Reading], None]) -> Iterator[None]:
-        """Meanwhile *on_reading* gets what each :meth:`read` and :meth:`read_again` comes to."""
-        former, self._on_reading = self._on_reading, on_reading
-        try:
-            yield
-        finally:
-            self._on_reading = former
 
     def configured(self) -> None:
         """The router was configured again: an earlier restart no longer matters."""
@@ -67,34 +48,6 @@ class RouterWatch:
 
         RouterRestarted is raised again until the router is configured again: its configuration may be lost.
         """
-        return self._reported(self._read)
-
-    def read_again(self) -> Telemetry:
-        """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
-        return self._reported(self._read_again)
-
-    def read_last(self) -> Telemetry:
-        """:meth:`read_again`, with the neighbour entries of the generator's ports as far as they can be read."""
-        return self._reported(lambda: self._with_neighbours(self._read_again()))
-
-    def _with_neighbours(self, found: Telemetry) -> Telemetry:
-        if not self.sides:
-            return found
-        for _ in range(2):
-            with suppress(TestbedError):
-                return replace(found, neighbours=self._router.neighbours(self.sides))
-        return found
-
-    def _reported(self, read: Callable[[], Telemetry]) -> Telemetry:
-        try:
-            found = read()
-        except TestbedError as error:
-            self._on_reading(Reading(None, str(error), isinstance(error, RouterRestarted)))
-            raise
-        self._on_reading(Reading(found))
-        return found
-
-    def _read(self) -> Telemetry:
         if self._restarted is not None:
             raise self._restarted
         telemetry = self._router.read()
@@ -111,10 +64,19 @@ class RouterWatch:
             raise self._restarted
         return telemetry
 
-    def _read_again(self) -> Telemetry:
+    def read_again(self) -> Telemetry:
+        """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
         try:
-            return self._read()
+            return self.read()
         except TestbedError:
             if self._restarted or self._problems():
                 raise
-        return self._read()
+        return self.read()
+
+    def read_last(self) -> Telemetry:
+        """:meth:`read_again`, with the neighbour entries of the generator's ports as far as they can be read."""
+        found = self.read_again()
+        for _ in range(2 if self.sides else 0):
+            with suppress(TestbedError):
+                return replace(found, neighbours=self._router.neighbours(self.sides))
+        return found

@@ -5,10 +5,17 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
+from ..ceilings.headroom import own_part
+from ..core.doubts import OwnPart
+from ..core.duplicates import SETTLE_SECONDS
+from ..core.quantity import Promise, Requirement
 from ..core.rule import Ruling
-from ..core.trial import Tolerance
+from ..core.step_down import StepDown
+from ..core.telemetry import Telemetry
+from ..core.trial import Load, Measure, Tolerance, Trial
 from ..core.verdict import Verdict
 from ..errors import TestbedError
 from ..simulation.faults import InjectedFault
@@ -18,6 +25,7 @@ from ..testbed.lab.place import LabPlace
 from ..testbed.opening import OpenTestbed, open_testbed
 from ..testbed.settings import HardwareSettings
 from ..testbed.waiting_time import Say, silent
+from .bench import AFTER, Listener, Reading
 from .generator import GeneratorConnection
 from .plan import Plan
 from .power import PoweredTrials
@@ -129,6 +137,59 @@ class Session:
         found = {f"generator.{name}": value for name, value in self.generator.versions.items()}
         return found | {f"router.{name}": value for name, value in self.router.versions.items()}
 
+    # -- what the judge asks of a bench --------------------------------------------------------------------------------
+
+    why_no_ledger = ""
+
+    @property
+    def uncounted(self) -> str:
+        """Why the frames that the router itself counts are not read; "": they are."""
+        return self.plan.uncounted
+
+    @property
+    def power_text(self) -> str:
+        """Where the power comes from, in words."""
+        return self.power.text
+
+    @property
+    def restarts(self) -> int:
+        """How many restarts of the router were noticed."""
+        return self.router.watch.restarts
+
+    @property
+    def problems(self) -> Callable[[], tuple[str, ...]]:
+        """Return which processes of the testbed have ended, in words."""
+        return self.testbed.problems
+
+    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+        """Return the generator's own part, as far as it was measured or published."""
+        return own_part(self.generator.ceilings, self.generator.headroom, requirement, load_pps, seconds)
+
+    def prepare(self, requirement: Requirement) -> Trial | None:
+        """Put the streams of a sentence on the ports, and return its warm-up. Raises TestbedError.
+
+        A generator that was lost in an earlier sentence is connected again first.
+        """
+        self.power.check(requirement)
+        self.traffic.put_for(requirement)
+        return self.traffic.warm_up(requirement)
+
+    def measure_of(self, promise: Promise, hear: Listener) -> Measure:
+        """Return how a trial of *promise* is measured."""
+        return promise.quantity.measure(_Instruments(self, hear), promise)
+
+    def examine(self, frames: bool) -> None:
+        """Look at the last *frames* of each trial from now on, where the generator can keep some; or do not."""
+        self.traffic.examines = frames
+
+    def read(self, moment: str) -> Telemetry:
+        """Read the router's counters, a second time if the first failed; AFTER the trials with its neighbours."""
+        return self.router.watch.read_last() if moment == AFTER else self.router.watch.read_again()
+
+    def settle(self) -> None:
+        """Wait until counters that lag are up to date."""
+        time.sleep(SETTLE_SECONDS)
+
     def cause_fault(self, fault: InjectedFault) -> None:
         """Inject *fault*. Raises TestbedError if the testbed is not a simulated one."""
         if not self.testbed.facts.simulated:
@@ -149,6 +210,29 @@ class Session:
             stack.callback(self.power.close)
             stack.callback(self.router.restore)
             stack.callback(self.release_generator)
+
+
+class _Instruments:
+    """The session as a quantity measures with it."""
+
+    def __init__(self, session: Session, hear: Listener) -> None:
+        self._session, self._hear = session, hear
+        self.measure = session.traffic.measure
+        self.clear_runtime = session.router.driver.clear
+        self.read_runtime = session.router.watch.read
+        self.powered = session.power.of_sentence
+        self.clock_speed = session.clock_speed
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """Measure traffic whose load changes."""
+        found = self._session.traffic.step_down(first, seconds, second, after, every)
+        self._hear(found)
+        return found
+
+    def keep_runtime(self, telemetry: Telemetry) -> None:
+        """Keep what the router showed of its runtime."""
+        shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}
+        self._hear(Reading("under load", replace(telemetry, raw=shown)))
 
 
 POLL = 1.0

@@ -17,6 +17,7 @@ from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
+from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
 from ..core.traffic.profiles import Profile
 from ..core.trial import Load, Outcome, Trial
@@ -31,11 +32,11 @@ from ..methods.trials import (
     ending_text,
     is_measured,
 )
+from ..session.bench import EndedTrial, Reading
 from ..session.characterising import Characteriser
 from ..session.cpu_time import cpu_time
-from ..session.judging import Judge
+from ..session.judging import judge
 from ..session.plan import Plan
-from ..session.router_watch import Reading
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits
@@ -252,17 +253,17 @@ def _judged(session: Session, measure: StudyRow, unit: str, words: str, listener
     session.power.check(requirement)
     session.traffic.put_for(requirement)
     listeners.begin()
-    if (warm := session.traffic.warm_up(requirement)) is not None:
-        listeners.on_trial(requirement, warm)
     read: dict[str, Telemetry] = {}
-    judge = Judge(
-        session,
-        on_trial=lambda trial, so_far: listeners.on_trial(requirement, trial),
-        on_telemetry=read.__setitem__,
-        on_reading=listeners.on_reading,
-    )
+
+    def hear(event: EndedTrial | Reading | StepDown) -> None:
+        if isinstance(event, EndedTrial):
+            listeners.on_trial(requirement, event.trial)
+        elif isinstance(event, Reading):
+            listeners.on_reading(event)
+            read.update({} if event.telemetry is None else {event.moment: event.telemetry})
+
     for _ in range(1 + MOST_REPEATS):
-        verdict = judge.judge(requirement)
+        verdict = judge(session, requirement, hear)
         if not (spoilt := _spoilt(verdict.trials)):
             break
     line = None

@@ -207,9 +207,7 @@ class StudyRun:
             raise TestbedError("no testbed is open")
         return Listeners(
             lambda: recorder.begin(str(step)),
-            lambda words, trial: _ignored(
-                recorder.keep_trial(words, trial, session.link_bps, session.generator.streams)
-            ),
+            lambda words, trial: recorder.keep_trial(words, trial, session),
             recorder.keep_reading,
         )
 
@@ -298,18 +296,8 @@ class StudyRun:
         if name in self._noted:
             return
         configuration = {} if bypass else session.router.configuration()
-        facts = None if bypass or session.router.is_black_box else session.router.facts
         if not self._noted:
-            headroom, known = session.generator.headroom, session.generator.known_limits
-            self._recorder.keep_parts(
-                versions,
-                configuration,
-                headroom.record() if headroom else None,
-                known.record() if known else None,
-                session.generator.ports,
-                session.interfaces,
-                facts,
-            )
+            self._recorder.keep_parts(session, versions, configuration)
         self._noted.add(name)
         self._known[name] = {"versions": versions, "configuration": configuration}
         recorder = self._recorder
@@ -338,7 +326,3 @@ def _with_time_left(prepared: PreparedStudy, visits: tuple[Visit, ...]) -> Itera
         # of those that were done, with the sessions that they opened: what is left counts the one that is open again
         spent, foreseen = time.monotonic() - began, prepared.seconds(visits[:place])[1]
         yield visit, duration_text(left * (spent / foreseen if foreseen > 0 and place else 1.0))
-
-
-def _ignored(_: object) -> None:
-    return None

@@ -200,7 +200,7 @@ class Device(Config):
     firmware: Words | None = None
 
 
-class Bench(Config):
+class SheetTestbed(Config):
     """The testbed, as no program can know it. ``cables``: by the generator's port, ``{"0": "DAC 1 m, no. 4711"}``."""
 
     generator: Words | None = None
@@ -214,7 +214,7 @@ class About(Config):
     contract: Words | None = None
     parties: Parties = Parties()
     device: Device = Device()
-    testbed: Bench = Bench()
+    testbed: SheetTestbed = SheetTestbed()
     deviations: Annotated[tuple[Words, ...], Field(max_length=50)] = ()
     remarks: Words | None = None
 

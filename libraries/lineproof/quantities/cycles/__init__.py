@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -153,22 +152,22 @@ class _RuntimeTrials:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial whose reading covers *duration* s. Raises TestbedError, also if the router does not answer."""
-        found: list[Telemetry] = []
+        found, failed = list[Telemetry](), list[TestbedError]()
 
         def during(wait: Callable[[float], None]) -> None:
-            with _past_the_generator():
+            try:
                 self._instruments.clear_runtime()
-            wait(duration)
-            with _past_the_generator():
+                wait(duration)
                 found.append(self._instruments.read_runtime())
+            except TestbedError as error:  # of the router: the generator did not fail
+                failed.append(error)
 
         spare = self._rehearsed() if self._spare is None else self._spare
         # to a tenth of a second, which reads better
         sent = math.ceil(10 * (duration + spare)) / 10
-        try:
-            outcome = self._instruments.measure(load, sent, during)
-        except _RouterFailed as failed:
-            raise failed.error from failed.error.__cause__
+        outcome = self._instruments.measure(load, sent, during)
+        if failed:
+            raise failed[0]
         for telemetry in found:
             self._instruments.keep_runtime(telemetry)
         took = outcome.readings.get(DURING_READING, 0.0)
@@ -179,10 +178,8 @@ class _RuntimeTrials:
         unusable = _why_unusable(costs, covered, duration, took, outcome.duration)
         counts = {} if unusable else {**cost_readings(costs), **cost_figures([costs])}
         readings = {**outcome.readings, **counts, "runtime_seconds": covered}
-        problems = outcome.problems
-        if unusable and not any(unusable == problem.detail for problem in problems):  # a record has it already
-            problems = (*problems, Problem(Fault.READING, unusable))
-        return replace(outcome, readings=readings, problems=problems)
+        unread = (Problem(Fault.READING, unusable),) if unusable else ()
+        return replace(outcome, readings=readings, problems=(*outcome.problems, *unread))
 
     def _rehearsed(self) -> float:
         """Seconds of the testbed's clock to leave for the router's commands, by how long they take now."""
@@ -211,22 +208,6 @@ def _why_unusable(costs: Sequence[PacketCost], covered: float, duration: float, 
     if not costs:
         return "'show runtime' shows no packets on any thread; check that the traffic reaches the router"
     return ""
-
-
-class _RouterFailed(Exception):
-    """Carries an *error* of the router past the generator, which did not fail."""
-
-    def __init__(self, error: TestbedError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextmanager
-def _past_the_generator() -> Iterator[None]:
-    try:
-        yield
-    except TestbedError as error:
-        raise _RouterFailed(error) from error
 
 
 def _costs_words(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,28 +18,37 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.evidence.records import ReadingRecord, TrialRecord, dumps
-from lineproof.evidence.rejudging import RecordedSentence, RecordMismatch
-from lineproof.session.router_watch import Reading, RouterRestarted
-from support.evidence_builders import LINK, RUN, requirement_record, trial_record
+from lineproof.evidence.rejudging import RecordedBench, RecordMismatch
+from lineproof.project import Project
+from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading
+from lineproof.session.plan import Plan
+from lineproof.session.router_watch import RouterRestarted
+from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
 from support.outcomes import outcome
-from support.paths import VARIABLES
+from support.paths import ROOT, VARIABLES
 
 QUICK = read_goal(VARIABLES / "goals", "quick")
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 LOADED = Load(5e6)
+PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
 
 SHARES = st.sampled_from((0.0, 0.0, 0.0, 1e-4, 0.01, 0.2))
 FAULTS = st.sampled_from(((), (), (), (Fault.LINK_DOWN,), (Fault.UNDER_OFFERED,), (Fault.CLOCK, Fault.GENERATOR)))
 TRIALS = st.lists(st.tuples(SHARES, st.sampled_from((1.0, 1.0, 0.9)), FAULTS), min_size=60, max_size=60)
 
 
-def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedSentence:
+def bench(*trials: TrialRecord, readings: Sequence[ReadingRecord] = (), **changes: Any) -> RecordedBench:
+    """A bench that knows nothing but the records of a sentence."""
+    return RecordedBench(PLAN, ENVIRONMENT, requirement_record(**changes), trials, readings)
+
+
+def recorded(trials: list[tuple[Trial, Standing]]) -> RecordedBench:
     """*trials* as they are read back from their records."""
     rows = []
     for trial, standing in trials:
         whole = replace(trial_record(), trial=trial, evidence=standing.last)
         rows.append(TrialRecord.from_json(dumps(whole.to_json()).encode()))
-    return RecordedSentence(requirement_record(), rows, ())
+    return bench(*rows)
 
 
 @settings(max_examples=60)
@@ -53,9 +64,14 @@ def test_judged_from_the_records_is_judged_live(shares, sentence):
     judged = decide(promise, live, conditions(lambda *found: kept.append(found)), LINK / 672)
     again = recorded(kept)
     # of another plan, which asks for other loads and times
-    found = decide(promise, lambda load, seconds: again.outcome(promise), conditions(again.on_trial), LOADED.pps)
+    found = decide(
+        promise,
+        lambda load, seconds: again.outcome(promise),
+        conditions(lambda *found: again.compare(EndedTrial(*found))),
+        LOADED.pps,
+    )
     assert (found.ruling, found.trials) == (judged.ruling, judged.trials)
-    assert again.differences == [] and again.asked == again.judged == len(kept)
+    assert again.differences == [] and again.judged == len(kept)
 
 
 def conditions(on_trial) -> TrialConditions:
@@ -69,42 +85,42 @@ def promise_at(sentence="64b unidirectional ≥ 1 Mpps", goal=QUICK):
 
 def test_one_more_trial_than_recorded_is_a_mismatch_and_a_breakdown_is_repeated():
     row = trial_record()
-    sentence = RecordedSentence(requirement_record(), [row], ())
+    sentence = bench(row)
     assert sentence.outcome(promise_at()) == row.trial.outcome
     with pytest.raises(RecordMismatch, match="more than the 1 recorded trials"):
         sentence.outcome(promise_at())
-    broken = RecordedSentence(requirement_record(breakdown="the server no longer answers"), [], ())
     with pytest.raises(TestbedError, match=r"^the server no longer answers$"):
-        broken.outcome(promise_at())
+        bench(breakdown="the server no longer answers").outcome(promise_at())
 
 
 @pytest.mark.parametrize(("pps", "seconds"), [(2e6, 1.0), (0.98e6, 1.0), (1e6, 0.9)])
 def test_trials_of_less_or_much_more_than_is_asked_now_are_a_mismatch(pps, seconds):
-    sentence = RecordedSentence(requirement_record(), [trial_record(pps=pps, duration=seconds)], ())
     with pytest.raises(RecordMismatch, match=f"and the recorded one took {seconds:g} s at"):
-        sentence.outcome(promise_at())
+        bench(trial_record(pps=pps, duration=seconds)).outcome(promise_at())
 
 
 def test_a_longer_trial_and_a_little_more_load_prove_as_much():
-    sentence = RecordedSentence(requirement_record(), [trial_record(pps=1.008e6, duration=3.0)], ())
-    assert sentence.outcome(promise_at()).duration == 3.0
+    assert bench(trial_record(pps=1.008e6, duration=3.0)).outcome(promise_at()).duration == 3.0
 
 
-def test_readings_come_in_their_order_and_fail_as_they_did():
-    rows = [
-        ReadingRecord(RUN, True, 1, 0, Reading(Telemetry(1.0, {}))),
-        ReadingRecord(RUN, True, 1, 0, Reading(None, "the link dropped")),
-        ReadingRecord(RUN, True, 1, 1, Reading(None, "the router restarted", restarted=True)),
-        ReadingRecord(RUN, True, 1, 9, Reading(Telemetry(9.0, {}))),
+def test_readings_are_those_of_their_moment_and_fail_as_they_did():
+    readings = [
+        Reading(BEFORE, Telemetry(1.0, {})),
+        Reading("under load", Telemetry(2.0, {})),
+        Reading("trial 1", None, "the link dropped"),
+        Reading("trial 3", None, "the router restarted", restarted=True),
+        Reading(AFTER, Telemetry(9.0, {})),
     ]
-    sentence = RecordedSentence(requirement_record(), [trial_record()], rows)
-    assert sentence.reading(last_will_do=False).uptime == 1.0
+    sentence = bench(readings=[ReadingRecord(RUN, True, 1, reading) for reading in readings])
     with pytest.raises(TestbedError, match=r"^the link dropped$"):
-        sentence.reading(last_will_do=False)
-    with pytest.raises(RecordMismatch, match="after 0 trials"):
-        sentence.reading(last_will_do=False)
-    sentence.judged = 1
+        sentence.read("trial 1")
+    assert sentence.read(BEFORE).uptime == 1.0
+    with pytest.raises(TestbedError, match="no reading of the router was recorded: trial 2"):
+        sentence.read("trial 2")
     with pytest.raises(RouterRestarted):
-        sentence.reading(last_will_do=False)
-    # the verdict is reached sooner than it was: the reading after the last trial is all there is
-    assert sentence.reading(last_will_do=True).uptime == 9.0
+        sentence.read("trial 3")
+    assert sentence.read(AFTER).uptime == 9.0
+    with pytest.raises(TestbedError, match="no reading of the router was recorded: after"):
+        sentence.read(AFTER)
+    with pytest.raises(RecordMismatch, match="no reading of the router was recorded: before"):
+        bench().read(BEFORE)
