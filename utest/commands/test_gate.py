@@ -45,18 +45,13 @@ def test_a_margin_that_was_not_measured_is_noted_and_decides_nothing(
         assert status == 0 and len(json.loads(output)["notes"]) == notes
 
 
-ONE_FIGURE = (Sentence(COSTS, [300.0]),)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "changes", "words"),
     [
-        (GOOD, GOOD, {"simulated": True}, f"{LATER} is simulated, {ID} is not"),
         (GOOD, GOOD, {"platform": "otherbox"}, "other platform"),
         (GOOD, GOOD, {"closed": False}, "was never closed"),
-        (GOOD, (Sentence(LOAD), GOOD[1]), {}, "margin not measured in the candidate"),
+        (GOOD, (Sentence(LOAD), GOOD[1]), {}, "margin not measured in the run"),
         (GOOD, GOOD[:1], {}, f"'{FORWARDS}' (T) of the baseline was not judged in {LATER}"),
-        (ONE_FIGURE, ONE_FIGURE, {}, "1 and 1 figures, too few to compare"),
         ((), (), {}, ""),
         ((), GOOD, {"closed": False}, "was never closed"),
         ((), GOOD, {"unjudged": COSTS}, f"ended in '{COSTS}', which has no verdict"),
@@ -108,9 +103,9 @@ def test_json_has_the_answer_and_each_sentence(tmp_path: Path, capsys: pytest.Ca
     status, output = answer(capsys, after, "--baseline", before, "--json")
     found = json.loads(output)
     assert (status, found["exit_status"], found["answer"], found["simulated"]) == (1, 1, "FAIL", True)
-    assert [item["answer"] for item in found["sentences"]] == ["PASS", "FAIL"]
-    assert found["sentences"][0]["by"] == "margin"
-    assert found["sentences"][1]["change_high_percent"] < -1
+    failed, passed = found["sentences"]
+    assert (failed["answer"], passed["answer"], passed["by"]) == ("FAIL", "PASS", "margin")
+    assert failed["change_high_percent"] < -1 and failed["proven"].startswith("proven worse by more than 1 %: -")
 
 
 # --- names of runs
@@ -191,21 +186,15 @@ def compared(capsys: pytest.CaptureFixture[str], folder: Path, old: Sentence, ne
 
 
 MEAN, LESS = Sentence(FORWARDS, around(5e6, 1)), Sentence(FORWARDS, around(4.97e6, 2))
-NOISY = Sentence(FORWARDS, around(5e6, 1, 0.02)), Sentence(FORWARDS, around(4.99e6, 2, 0.02))
-SINGLE = Sentence(FORWARDS, (5e6,))
-AT_LEAST = Sentence(LOAD, margin=(1.1, None))
-STRICT = ("--method", "pooled", "--confidence", "0.99", "--allow", "0")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "options", "status", "proven"),
     [
-        (AT_LEAST, AT_LEAST, (), 0, "no difference proven"),
-        (Sentence(LOAD, margin=(1.1, 1.11)), Sentence(LOAD), (), 0, "margin not measured in the candidate"),
-        (*NOISY, STRICT, 0, "no difference proven"),
         (MEAN, LESS, (), 0, "a difference, not proven to be more than 1 %"),
         (MEAN, LESS, ("--allow", "0.1"), 1, "proven worse by more than 0.1 %"),
-        (SINGLE, SINGLE, (), 0, "1 and 1 figures, too few to compare"),
+        (MEAN, MEAN, (), 0, "no difference proven"),
+        (MEAN, Sentence(FORWARDS, (5e6,)), (), 0, "20 and 1 figures, too few to compare"),
         # that of the reference may be none
         (Sentence(LOSES, [0.0] * 7), Sentence(LOSES, around(0.1, 1, 0.1, 7)), (), 1, "proven worse by more than 1 %"),
     ],
@@ -229,21 +218,8 @@ def test_a_sentence_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytes
     both, one = made_run(tmp_path, "both", *sentences), made_run(tmp_path, "one", sentences[0])
     assert main(["compare", "--json", str(one), str(both)]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["only_reference"], found["only_candidate"]) == ([], [LATENCY])
-    assert [row["state"] for row in found["sentences"]] == ["nothing proven"] and found["worse"] == 0
-    assert found["not_comparable"] == [] and found["sentences"][0]["reference_median"] > 4.9e6
-
-
-def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, hair, less = (
-        made_run(tmp_path, name, Sentence(FORWARDS, [rate] * 5))
-        for name, rate in (("old", 5e6), ("hair", 4.9999e6), ("less", 4.9e6))
-    )
-    assert main(["compare", str(old), str(hair), "--allow", "0"]) == 0
-    assert "no spread in either run" in capsys.readouterr().out
-    assert main(["compare", str(old), str(less)]) == 1
-    assert main(["compare", str(old), str(old)]) == 0
-    assert "the reference is the run itself" in capsys.readouterr().out
+    assert [row["state"] for row in found["sentences"]] == ["not compared", "nothing proven"]
+    assert (found["only_baseline"], found["not_comparable"], found["worse"]) == ([], [], 0)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +234,7 @@ def test_a_changed_verdict_is_shown(
     assert ("INCONCLUSIVE" in title) is (state == "unsure")
 
 
-WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan", ""), "allow": ("-1", "1,5", "nan", "", "100", "1e2", "٣")}
+WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan"), "allow": ("-1", "0", "1,5", "nan", "100", "٣")}
 
 
 @pytest.mark.parametrize(("option", "text"), [(option, text) for option, texts in WRONG.items() for text in texts])

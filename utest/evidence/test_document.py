@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -23,7 +22,6 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Problem
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
-from lineproof.evidence.comparison_forms import comparison
 from lineproof.evidence.document import (
     Cell,
     Code,
@@ -46,8 +44,8 @@ from lineproof.evidence.document import (
     verdict_cell,
 )
 from lineproof.evidence.forms import router_document, trials_document
-from lineproof.evidence.gate import Answer, Gate, GatedSentence
-from lineproof.evidence.gate_forms import gate_document
+from lineproof.evidence.gate import Gate
+from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
 from lineproof.evidence.run import RecordedRun
@@ -95,19 +93,10 @@ def a_summary(words: str) -> Document:
 
 
 def compared_of(words: str) -> ComparedRuns:
-    pair, verdicts = (run_of(words), run_of(words)), (row_of(words), row_of(words, verdict="FAIL"))
-    sentences = compare_rows([(verdicts[0], row, True) for row in verdicts], ComparisonRule())
-    return ComparedRuns(*pair, (words,), (words,), tuple(sentences), verdicts[:1], verdicts[:1])
-
-
-def a_gate(words: str) -> Document:
-    pair = compared_of(words)
-    sentences = [
-        GatedSentence(pair.after, item.after, answer, words, item if answer is Answer.FAIL else None)
-        for item, answer in itertools.product(pair.sentences, Answer)
-    ]
-    found = Gate((pair.after,), ComparisonRule(), tuple(sentences), (words,), (pair.before,), (pair,))
-    return gate_document(found, words)
+    verdicts = [row_of(words, verdict=verdict) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")]
+    couples = [(before, after, True) for before in (*verdicts, None) for after in verdicts]
+    sentences = tuple(compare_rows(couples, ComparisonRule()))
+    return ComparedRuns(run_of(words), run_of(words), (words,), (words,), sentences, (verdicts[0],))
 
 
 def a_verification(words: str) -> Document:
@@ -140,7 +129,7 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
     "comparison": lambda words: comparison([compared_of(words)], [words], ComparisonRule()),
-    "gate": a_gate,
+    "gate": lambda words: gate_document(Gate((compared_of(words),), ComparisonRule(), (words,), True), words),
     "verify": a_verification,
     "rejudge": a_rejudged_run,
     "another suite": another_suite,
