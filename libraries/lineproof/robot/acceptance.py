@@ -294,11 +294,8 @@ class AcceptanceKeywords(Component):
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document("Where frames went", ledgers_document(verdict.ledgers, title, session.simulated))
-        if verdict.why.explanations:
-            allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
-        allure.attach_text("Verdict", verdict.message)
         if notes:
-            allure.attach_text("Reconnection", notes)
+            logger.info(notes)
         return verdict
 
     @keyword(tags=["sentences"])
@@ -374,8 +371,7 @@ def _show_plot(name: str, draw: Callable[[], str]) -> None:
     except Exception as error:  # a picture must not cost a verdict
         logger.warn(f"no plot of the trials: {in_words(error)}")
         return
-    allure.attach_svg(name, plot)
-    allure.show_svg(name, plot)
+    allure.attach(name, plot, "SVG")
     logger.info(svg_image(name, plot), html=True)
 
 
