@@ -50,8 +50,8 @@ environment record's extra data."""
 ABOUT = "about"
 """Key of a test's ``documentation`` and ``tags`` in the requirement record's extra data."""
 
-SLA, EXECUTOR = "sla", "executor"
-"""Keys in the environment record's extra data: where the SLA is (words, addresses); what started the run."""
+SLA = "sla"
+"""Key in the environment record's extra data: where the SLA is (words, addresses)."""
 
 
 class Recorder:
