@@ -76,7 +76,6 @@ def run_of(words: str) -> RecordedRun:
 def every_part(words: str) -> Document:
     row = {
         Column(words, words, left=True): Cell(words),
-        Column("bar", only="people"): Cell(words, mono=True),
         **data_cells({"data": words}),
     }
     parts = (Facts({words: words}), Items([words]), Note(words), Code(words), Figure("<svg></svg>", words))
@@ -154,7 +153,7 @@ def texts(document: Document) -> Iterator[str]:
     text, markdown, page = as_text(document), as_markdown(document), as_page(document)
     yield text
     yield page
-    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary", "code"}
+    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary"}
     table = {"table", "thead", "tbody", "tr", "th", "td", "small"}
     found = Elements(page)
     assert found.found <= {"html", "head", "meta", "title", "body"} | body | table and not found.addresses
@@ -224,7 +223,6 @@ TABLE = Table.of(
             Column("test", left=True, only="page"): "T",
             Column("sentence", left=True): "64b ≥ 5 Mpps",
             Column("measured", "Mpps", key="measured_mpps"): Cell("5.5", 5.5),
-            Column("bar", only="people"): Cell("[--o-]", mono=True),
             Column("verdict", left=True): verdict_cell("FAIL"),
             **data_cells({"low": None, "high": True}),
         }
@@ -238,8 +236,8 @@ DOCUMENT = Document("Title", [Section("One", [*PARTS, TABLE, Items(["last"])])],
 def test_text_has_what_fits_a_terminal() -> None:
     assert as_text(DOCUMENT) == (
         "Title\nSIMULATED – not a measurement\n\nOne\nRead me.\na  b\nx  y\nFAIL: it\n  - because\n  - more\n\n"
-        "sentence      measured  bar     verdict\n------------  --------  ------  -------\n"
-        "64b ≥ 5 Mpps  5.5       [--o-]  FAIL\n\n- last\n"
+        "sentence      measured  verdict\n------------  --------  -------\n"
+        "64b ≥ 5 Mpps  5.5       FAIL\n\n- last\n"
     )
 
 
@@ -247,15 +245,15 @@ def test_markdown_has_the_columns_of_a_page() -> None:
     assert as_markdown(DOCUMENT) == (
         "## Title\n\n**SIMULATED – not a measurement**\n\n### One\n\n**Read me.**\n\n- a: b\n\n```\nx  y\n```\n\n"
         "**FAIL: it**\n\n- because\n- more\n\n"
-        "| test | sentence | measured \\[Mpps\\] | bar | verdict |\n| --- | --- | --- | --- | --- |\n"
-        "| T | 64b ≥ 5 Mpps | 5.5 | `[--o-]` | **FAIL** |\n\n- last\n"
+        "| test | sentence | measured \\[Mpps\\] | verdict |\n| --- | --- | --- | --- |\n"
+        "| T | 64b ≥ 5 Mpps | 5.5 | **FAIL** |\n\n- last\n"
     )
 
 
 def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:
     shown = as_html(DOCUMENT)
-    assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th><th>bar</th>" in shown
-    assert '<td class="left bad">FAIL</td>' in shown and "<code>[--o-]</code>" in shown and ">low<" not in shown
+    assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th>" in shown
+    assert '<td class="left bad">FAIL</td>' in shown and ">low<" not in shown
     assert "<details><summary>FAIL: it</summary><ul><li>because</li><li>more</li></ul></details>" in shown
     selectors = [line.split("{")[0] for line in shown.partition("</style>")[0].splitlines() if "{" in line]
     assert all(selector.startswith(".lineproof") for selector in selectors)
