@@ -78,8 +78,6 @@ class Recorder:
         self._streams: Mapping[str, object] = {}
         self._streams_file = ""
         self._step_down: StepDown | None = None
-        self.step_downs: dict[int, StepDown] = {}
-        """Of the current sentence, by the trial's number."""
 
     def keep_inputs(self, plan: Plan) -> None:
         """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
@@ -136,7 +134,7 @@ class Recorder:
         self._test, self._about = test, about
         self._trials, self._carried = {}, 0
         self._traffic = self._drains = 0.0
-        self._step_down, self.step_downs = None, {}
+        self._step_down = None
 
     def keep_trial(
         self,
@@ -168,8 +166,6 @@ class Recorder:
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
-        if self._step_down is not None:
-            self.step_downs[trial.number] = self._step_down
         self._step_down = None
         self.folder.add(record)
         self._traffic += trial.outcome.duration
@@ -325,8 +321,6 @@ class Recorder:
         self.folder.add(copy)
         self._trials[trial.number] = len(trial.problems)
         self._carried += 1
-        if record.step_down is not None:
-            self.step_downs[trial.number] = record.step_down
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
         """Note the end and write the manifest; returns the sum of the records. Harmless when repeated.
