@@ -51,8 +51,7 @@ from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signature import Signed
-from lineproof.evidence.summary import ExecutionSummary, RunSummary, StudySummary
-from lineproof.evidence.summary_forms import summary
+from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
 from lineproof.visible import one_line
 from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
@@ -86,9 +85,9 @@ def every_part(words: str) -> Document:
 
 
 def a_summary(words: str) -> Document:
-    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,), unjudged=words)
-    study = replace(run, rows=(), study=StudySummary(1, 0, words))
-    return summary(ExecutionSummary((run, study), (words,), words, words))
+    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,), resume=words)
+    study = replace(run, rows=(), tables=words, instead=words)
+    return summary(ExecutionSummary((run, study), (words,), words))
 
 
 def compared_of(words: str) -> ComparedRuns:

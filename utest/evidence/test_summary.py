@@ -17,10 +17,13 @@ from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
 from lineproof.evidence.run import RunFolder
 from lineproof.evidence.sentence_rows import SentenceRow
-from lineproof.evidence.summary import ExecutionSummary, margin_text, measured_text, summarise
-from lineproof.evidence.summary_forms import (
+from lineproof.evidence.summary import (
+    ExecutionSummary,
     execution_summary,
+    margin_text,
+    measured_text,
     next_command,
+    summarise,
     summary,
     write_page,
 )

@@ -10,8 +10,7 @@ from pathlib import Path
 from ..evidence.baselines import find_runs
 from ..evidence.document import Document, as_csv, as_markdown, as_page, as_text
 from ..evidence.run_files import PAGE
-from ..evidence.summary import ExecutionSummary, summarise
-from ..evidence.summary_forms import next_command, page_name, summary, write_page
+from ..evidence.summary import ExecutionSummary, page_name, summarise, summary, write_page
 
 FORMATS: Mapping[str, Callable[[Document], str]] = {
     "text": as_text,
@@ -43,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     folders = [folder for name in arguments.run_names for folder in find_runs(name)]
     runs, first = tuple(map(summarise, folders)), folders[0]
     page = page_name(first) if (first / PAGE).is_file() else ""
-    found = ExecutionSummary(runs, next=next_command(runs), page=page)
+    found = ExecutionSummary(runs, page=page)
     print(FORMATS[arguments.format](summary(found)), end="")
     if arguments.output is not None:
         write_page(arguments.output, found)

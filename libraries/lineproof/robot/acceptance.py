@@ -29,8 +29,7 @@ from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.started_as import STARTED_AS
-from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
-from ..evidence.summary_forms import summary
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary
 from ..evidence.svg import svg_image
 from ..session.judging import Judge
 from ..session.progress import Progress
