@@ -17,9 +17,12 @@ from markdown_it import MarkdownIt
 
 from lineproof.commands.rejudge import another_sla, rejudged
 from lineproof.commands.verify import verified
+from lineproof.core.causes import Stage
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Problem
+from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
 from lineproof.evidence.document import (
@@ -43,16 +46,18 @@ from lineproof.evidence.document import (
     data_cells,
     verdict_cell,
 )
-from lineproof.evidence.forms import router_document, trials_document
+from lineproof.evidence.forms import ledgers_document, router_document, trials_document, under_load_document
 from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
+from lineproof.evidence.result_forms import scaling_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
+from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.visible import one_line
 from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
 
@@ -123,6 +128,19 @@ def trials_of(words: str) -> Document:
     return trials_document([spoilt], NamedTraffic(words, 64.0), LINK, words)
 
 
+def a_ledger(words: str) -> Document:
+    drops = tuple(Drop(stage, words, words, 1, words) for stage in Stage)
+    directions = (DirectionAccount(0, 1, words, words, 9, 4, 8, 5, drops),)
+    ledgers = [Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)]
+    return ledgers_document(ledgers, words)
+
+
+def under_load(words: str) -> Document:
+    workers, queues, cpus = (WorkerLoad(words),), (QueueLoad(words, 0, words),), (CpuLoad(0, threads={words: 0.5}),)
+    more: dict[str, Any] = {"counters": {words: 1.0}, "condition": {words: words}, "unread": {words: words}}
+    return under_load_document(UnderLoad(1.0, 1.0, 1.0, workers, queues, cpus, **more), words)
+
+
 DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
@@ -133,6 +151,9 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "another suite": another_suite,
     "router": a_router,
     "trials": trials_of,
+    "ledger": a_ledger,
+    "router under load": under_load,
+    "procedure": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
 }
 
 HOSTILE = (
