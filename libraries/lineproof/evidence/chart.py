@@ -423,8 +423,8 @@ class _Frame:
             elif place % named == 0:
                 self.picture.text(x, y + 18, column.name, _TICK_SIZE, TEXT_COLOUR, anchor="middle")
             if column.is_aside:
-                area = self.box(middle - 0.45 * wide, middle + 0.45 * wide, 0, 1)
-                self.area(area, ASIDE, "set aside: spoilt by the testbed")
+                whole = self.box(middle - 0.45 * wide, middle + 0.45 * wide, 0, 1)
+                self.area(whole, ASIDE, "set aside: spoilt by the testbed")
             # a single column would be as wide as the picture
             width = wide * min(0.76, 1 if self.rows else 0.19 * len(columns)) / max(1, len(column.bars))
             for number, bar in enumerate(column.bars):

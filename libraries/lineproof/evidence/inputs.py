@@ -10,8 +10,8 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -105,21 +105,15 @@ def _kept_file(word: str, path: Path) -> str:
     return f"{FILES}/{word}/{path.name}"
 
 
-@dataclass(frozen=True)
-class KeptPrograms:
-    """Loads profiles in TRex's format from what they answered in the run."""
-
-    folder: Path
-
-    def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
-        """The profile of the word that *entry* defines. Raises ConfigError."""
-        file = self.folder / f"{entry.name}.json"
-        content = read_file(file)
-        try:
-            data = parse_json(content)
-            return read_trex_profile(data["answer"], TypeAdapter(ProfileSource).validate_python({**data, "path": path}))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"is not what a profile answered: {error}", file) from None
+def _answered(folder: Path, path: Path, entry: TrexFile) -> TrexProfile:
+    """Return the profile in TRex's format of the word that *entry* defines, as it answered in the run."""
+    file = folder / f"{entry.name}.json"
+    content = read_file(file)
+    try:
+        data = parse_json(content)
+        return read_trex_profile(data["answer"], TypeAdapter(ProfileSource).validate_python({**data, "path": path}))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"is not what a profile answered: {error}", file) from None
 
 
 def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
@@ -136,7 +130,7 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
             environment.testbed,
             str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
             root / CALIBRATIONS,
-            KeptPrograms(root / PROGRAMS),
+            partial(_answered, root / PROGRAMS),
         )
     except ConfigError as error:
         raise ConfigError(str(error).replace(f"{root}/", ""), folder / INPUTS) from None
