@@ -33,7 +33,7 @@ from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import RUN, promised, requirement_record, trial_record
-from support.made_runs import FORWARDS, LOAD, RECOVERS, Sentence, around, made_run
+from support.made_runs import FORWARDS, LOAD, LOSES, RECOVERS, Sentence, around, made_run
 from support.paths import VARIABLES
 
 GOAL = {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"}
@@ -79,6 +79,12 @@ def test_margins_are_worse_where_they_are_apart_by_more_than_is_allowed(old: Any
 def test_an_unfinished_search_proves_what_its_ends_prove_and_no_more(old: Any, new: Any, expected: Proven):
     sides = [row(LOAD, margin=ends, finished=finished) for ends, finished in (old, new)]
     assert state(*sides) is expected
+
+
+def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
+    couple = row(LOSES, (0.0,) * 7), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))
+    (found,) = compare_rows([(*couple, True)], ComparisonRule())
+    assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
 
 
 def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
