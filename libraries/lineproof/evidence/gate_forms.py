@@ -54,7 +54,8 @@ def comparison(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: 
         for each in sentences
     ]
     data = {**_data(compared, rule), "not_comparable": reasons, "worse": worse}
-    parts = [*_head(compared, "NOT COMPARABLE", reasons, rule), Table.of(rows, "sentences")]
+    only = [f"only in the baseline: {row.record.sentence}" for pair in compared for row in pair.only_before]
+    parts = [*_head(compared, "NOT COMPARABLE", reasons, rule), Items(only), Table.of(rows, "sentences")]
     return Document(title, [Section("", parts)], any(pair.simulated for pair in compared), data)
 
 
@@ -98,12 +99,11 @@ def _head(
     """Return the runs, the rule, why not all is compared, and what differs."""
     runs = [(name, run) for pair in pairs for name, run in (("baseline", pair.before), ("run", pair.after)) if run]
     differences = [f"differs: {words}" for pair in pairs for words in pair.differences]
-    only_before = [f"only in the baseline: {row.record.sentence}" for pair in pairs for row in pair.only_before]
     return [
         Code("\n".join(f"{name:<8}  {one_line(_about(run))}" for name, run in runs)),
         Facts({"rule": rule_text(rule)} if rule else {}),
         *(Note(f"{not_done}: {reason}", strong=True) for reason in reasons),
-        Items([*differences, *only_before]),
+        Items(differences),
     ]
 
 
