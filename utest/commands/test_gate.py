@@ -14,8 +14,6 @@ import pytest
 import yaml
 from check_jsonschema.cli import main as check_jsonschema
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from junitparser import JUnitXml
 
 from lineproof.commands.main import command_parser, main
@@ -24,7 +22,7 @@ from lineproof.evidence.gate_forms import junit_of_error
 from lineproof.evidence.run_files import sum_of_records, sums_of
 from lineproof.project import Project, listed
 from support.evidence_builders import written
-from support.made_runs import COSTS, FORWARDS, LATENCY, LOAD, LOSES, Sentence, around, made_run
+from support.made_runs import COSTS, FORWARDS, LATENCY, LOAD, Sentence, around, made_run
 from support.paths import ROOT
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
@@ -45,18 +43,13 @@ def test_a_margin_that_was_not_measured_is_noted_and_decides_nothing(
         assert status == 0 and len(json.loads(output)["notes"]) == notes
 
 
-ONE_FIGURE = (Sentence(COSTS, [300.0]),)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "changes", "words"),
     [
-        (GOOD, GOOD, {"simulated": True}, f"{LATER} is simulated, {ID} is not"),
         (GOOD, GOOD, {"platform": "otherbox"}, "other platform"),
         (GOOD, GOOD, {"closed": False}, "was never closed"),
-        (GOOD, (Sentence(LOAD), GOOD[1]), {}, "margin not measured in the candidate"),
+        (GOOD, (Sentence(LOAD), GOOD[1]), {}, "margin not measured in the run"),
         (GOOD, GOOD[:1], {}, f"'{FORWARDS}' (T) of the baseline was not judged in {LATER}"),
-        (ONE_FIGURE, ONE_FIGURE, {}, "1 and 1 figures, too few to compare"),
         ((), (), {}, ""),
         ((), GOOD, {"closed": False}, "was never closed"),
         ((), GOOD, {"unjudged": COSTS}, f"ended in '{COSTS}', which has no verdict"),
@@ -93,10 +86,8 @@ def test_an_altered_run_is_refused_and_junit_says_so(tmp_path: Path):
     assert "was altered" in next(iter(suite)).result[0].message
 
 
-@given(st.text())
-@settings(max_examples=50, deadline=None)
-def test_junit_holds_any_words(words: str):
-    (suite,) = JUnitXml.fromstring(junit_of_error(words))
+def test_junit_holds_any_words():
+    (suite,) = JUnitXml.fromstring(junit_of_error("</error>\x1b[2J\x00\ud800 & <x>"))
     assert suite.errors == 1
 
 
@@ -108,9 +99,9 @@ def test_json_has_the_answer_and_each_sentence(tmp_path: Path, capsys: pytest.Ca
     status, output = answer(capsys, after, "--baseline", before, "--json")
     found = json.loads(output)
     assert (status, found["exit_status"], found["answer"], found["simulated"]) == (1, 1, "FAIL", True)
-    assert [item["answer"] for item in found["sentences"]] == ["PASS", "FAIL"]
-    assert found["sentences"][0]["by"] == "margin"
-    assert found["sentences"][1]["change_high_percent"] < -1
+    failed, passed = found["sentences"]
+    assert (failed["answer"], passed["answer"], passed["by"]) == ("FAIL", "PASS", "margin")
+    assert failed["change_high_percent"] < -1 and failed["proven"].startswith("proven worse by more than 1 %: -")
 
 
 # --- names of runs
@@ -141,16 +132,15 @@ def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFix
         main(["gate", str(after), "--baseline", "release"])
 
 
-@pytest.mark.parametrize("content", ["", "x\n", f"{'0' * 64}  ../manifest.json\n", "\x00", "é" * 9, "a" * 70_000])
+@pytest.mark.parametrize("content", ["", "x\n", f"{'0' * 64}  ../manifest.json\n"])
 def test_a_damaged_tag_is_one_sentence(tmp_path: Path, content: str):
-    run = made_run(tmp_path, ID, *GOOD)
     (tmp_path / "baselines").mkdir()
-    (tmp_path / "baselines" / "release").write_text(content, encoding="latin-1")
-    with pytest.raises(ConfigError):
-        main(["gate", str(run), "--baseline", "release"])
+    (tmp_path / "baselines" / "release").write_text(content)
+    with pytest.raises(ConfigError, match="is no line of a tag"):
+        main(["gate", str(made_run(tmp_path, ID, *GOOD)), "--baseline", "release"])
 
 
-@pytest.mark.parametrize("name", ["../x", "", ".hidden", "a/b", "-x", "a b", ID, "é", "x\n", "x" * 101])
+@pytest.mark.parametrize("name", ["../x", "", ".hidden", "a b", ID, "x" * 101])
 def test_a_tag_is_a_plain_name(tmp_path: Path, name: str):
     run = made_run(tmp_path, ID, *GOOD)
     with pytest.raises(LineproofError, match="cannot be a tag"):
@@ -180,37 +170,31 @@ def test_an_execution_of_several_suites_is_one_name(
     assert answer(capsys, LATER, "--baseline", "both")[1].startswith("PASS: 2 of 2")
 
 
-# -- two runs of a suite compared: what is proven worse, and what is not
+# -- two runs of a suite compared: exit status and words. What is proven is tested in evidence/test_compared_runs
 
 
 def compared(capsys: pytest.CaptureFixture[str], folder: Path, old: Sentence, new: Sentence, *options: str) -> Any:
-    """Return the exit status where runs of one sentence are compared, what is said of it, and the headline."""
+    """Return the exit status where runs of one sentence are compared, and what is said of it."""
     runs = [str(made_run(folder, name, sentence)) for name, sentence in (("old", old), ("new", new))]
     status, found = main(["compare", *runs, *options, "--json"]), json.loads(capsys.readouterr().out)
-    return status, found["sentences"][0], found["title"]
+    return status, found["sentences"][0]["proven"]
 
 
 MEAN, LESS = Sentence(FORWARDS, around(5e6, 1)), Sentence(FORWARDS, around(4.97e6, 2))
-NOISY = Sentence(FORWARDS, around(5e6, 1, 0.02)), Sentence(FORWARDS, around(4.99e6, 2, 0.02))
-SINGLE = Sentence(FORWARDS, (5e6,))
-AT_LEAST = Sentence(LOAD, margin=(1.1, None))
-STRICT = ("--method", "pooled", "--confidence", "0.99", "--allow", "0")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "options", "status", "proven"),
     [
-        (AT_LEAST, AT_LEAST, (), 0, "no difference proven"),
-        (Sentence(LOAD, margin=(1.1, 1.11)), Sentence(LOAD), (), 0, "margin not measured in the candidate"),
-        (*NOISY, STRICT, 0, "no difference proven"),
+        (MEAN, MEAN, (), 0, "no difference proven"),
         (MEAN, LESS, (), 0, "a difference, not proven to be more than 1 %"),
         (MEAN, LESS, ("--allow", "0.1"), 1, "proven worse by more than 0.1 %"),
-        (SINGLE, SINGLE, (), 0, "1 and 1 figures, too few to compare"),
-        # that of the reference may be none
-        (Sentence(LOSES, [0.0] * 7), Sentence(LOSES, around(0.1, 1, 0.1, 7)), (), 1, "proven worse by more than 1 %"),
+        (MEAN, Sentence(LATENCY, around(40, 1)), (), 2, "not in the baseline"),
+        (Sentence(LOAD, [1e7]), Sentence(LOAD, [1e7], "FAIL"), (), 1, "worse: PASS → FAIL"),
+        (Sentence(LOAD, [1e7]), Sentence(LOAD, [1e7], "INCONCLUSIVE"), (), 0, "unsure: PASS → INCONCLUSIVE"),
     ],
 )
-def test_a_difference_counts_where_it_is_proven_and_more_than_is_allowed(
+def test_the_exit_status_says_what_is_proven(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     old: Sentence,
@@ -219,46 +203,11 @@ def test_a_difference_counts_where_it_is_proven_and_more_than_is_allowed(
     status: int,
     proven: str,
 ):
-    found, sentence, _ = compared(capsys, tmp_path, old, new, *options)
-    assert found == status and sentence["proven"].startswith(proven)
-    assert (sentence["change_of"] == "the threshold") is (old.words == LOSES)
+    found, said = compared(capsys, tmp_path, old, new, *options)
+    assert found == status and said.startswith(proven)
 
 
-def test_a_sentence_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    sentences = Sentence(FORWARDS, around(5e6, 1)), Sentence(LATENCY, around(40, 1))
-    both, one = made_run(tmp_path, "both", *sentences), made_run(tmp_path, "one", sentences[0])
-    assert main(["compare", "--json", str(one), str(both)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["only_reference"], found["only_candidate"]) == ([], [LATENCY])
-    assert [row["state"] for row in found["sentences"]] == ["nothing proven"] and found["worse"] == 0
-    assert found["not_comparable"] == [] and found["sentences"][0]["reference_median"] > 4.9e6
-
-
-def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, hair, less = (
-        made_run(tmp_path, name, Sentence(FORWARDS, [rate] * 5))
-        for name, rate in (("old", 5e6), ("hair", 4.9999e6), ("less", 4.9e6))
-    )
-    assert main(["compare", str(old), str(hair), "--allow", "0"]) == 0
-    assert "no spread in either run" in capsys.readouterr().out
-    assert main(["compare", str(old), str(less)]) == 1
-    assert main(["compare", str(old), str(old)]) == 0
-    assert "the reference is the run itself" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "status", "state"),
-    [("FAIL", "PASS", 0, "better"), ("PASS", "INCONCLUSIVE", 0, "unsure"), ("PASS", "FAIL", 1, "worse")],
-)
-def test_a_changed_verdict_is_shown(
-    before: str, after: str, status: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    found, sentence, title = compared(capsys, tmp_path, Sentence(LOAD, [1e7], before), Sentence(LOAD, [1e7], after))
-    assert (found, sentence["state"]) == (status, state) and sentence["proven"] == f"{state}: {before} → {after}"
-    assert ("INCONCLUSIVE" in title) is (state == "unsure")
-
-
-WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan", ""), "allow": ("-1", "1,5", "nan", "", "100", "1e2", "٣")}
+WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan"), "allow": ("-1", "0", "1,5", "nan", "100", "٣")}
 
 
 @pytest.mark.parametrize(("option", "text"), [(option, text) for option, texts in WRONG.items() for text in texts])

@@ -20,7 +20,6 @@ from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.errors import ConfigError
 from lineproof.evidence.compared_runs import (
     ComparisonRule,
     Proven,
@@ -34,7 +33,7 @@ from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import RUN, promised, requirement_record, trial_record
-from support.made_runs import FORWARDS, LOAD, RECOVERS, Sentence, around, made_run
+from support.made_runs import FORWARDS, LOAD, LOSES, RECOVERS, Sentence, around, made_run
 from support.paths import VARIABLES
 
 GOAL = {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"}
@@ -82,20 +81,23 @@ def test_an_unfinished_search_proves_what_its_ends_prove_and_no_more(old: Any, n
     assert state(*sides) is expected
 
 
+def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
+    couple = row(LOSES, (0.0,) * 7), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))
+    (found,) = compare_rows([(*couple, True)], ComparisonRule())
+    assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
+
+
 def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
-    """A/A: 70 pairs of runs of the same router, with 12 sentences each."""
+    """A/A: 70 pairs of runs of the same router, with 12 sentences each; 5 % of 70 and three standard deviations."""
     chance = random.Random(20261122)
 
     def equal() -> SentenceRow:
         return row(FORWARDS, tuple(5e6 * (1 + chance.gauss(0, 0.02)) for _ in range(7)))
 
-    for allowed, most in ((0.0, 8), (0.01, 2)):  # 5 % of 70 and three standard deviations, of worse and better together
-        found = [
-            compare_rows([(equal(), equal(), True) for _ in range(12)], ComparisonRule(allowed=allowed))
-            for _ in range(70)
-        ]
-        called = sum(any(item.state in (Proven.WORSE, Proven.BETTER) for item in pair) for pair in found)
-        assert called <= most
+    for allowed, most in ((0.001, 8), (0.01, 2)):
+        pairs = ([(equal(), equal(), True) for _ in range(12)] for _ in range(70))
+        states = [{each.state for each in compare_rows(pair, ComparisonRule(allowed=allowed))} for pair in pairs]
+        assert sum(Proven.WORSE in found or Proven.BETTER in found for found in states) <= most
 
 
 def test_a_real_regression_is_found_among_many_equal_sentences():
@@ -286,29 +288,17 @@ def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
     assert found.set_aside == 1
 
 
-def test_a_damaged_margin_is_named(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, RUN) as run:
-        run._append("results.jsonl", SEARCH.to_json() | {"low": "much"})
-    with pytest.raises(ConfigError, match=r"results\.jsonl:1: is no record: low: Input should be a valid number"):
-        read_run(run.path)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({}, "carries 108 % to 109 % of it"),
         ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
         ({"low": 1.0, "high": 1.005}, "carries 100 % to 100.5 % of it"),
-        ({"low": 1.0, "high": 1.00001}, "carries 100 % to 100.1 % of it"),
         ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
         ({"low": 2.99, "high": None}, "carries at least 299 % of it: all that the ports can send"),
         (
             {"low": 1.0, "high": None, "finished": False, "reason": "deadline: 0 of 9 s"},
             "carries at least 100 % of it; the search is unfinished: deadline: 0 of 9 s",
-        ),
-        (
-            {"low": 1.0, "high": 1.2, "finished": False, "reason": "a link was down"},
-            "carries 100 % to 120 % of it; the search is unfinished: a link was down",
         ),
     ],
 )

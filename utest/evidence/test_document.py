@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -18,12 +17,14 @@ from markdown_it import MarkdownIt
 
 from lineproof.commands.rejudge import another_sla, rejudged
 from lineproof.commands.verify import verified
+from lineproof.core.causes import Stage
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Problem
+from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
-from lineproof.evidence.comparison_forms import comparison
 from lineproof.evidence.document import (
     Cell,
     Code,
@@ -45,17 +46,18 @@ from lineproof.evidence.document import (
     data_cells,
     verdict_cell,
 )
-from lineproof.evidence.forms import router_document, trials_document
-from lineproof.evidence.gate import Answer, Gate, GatedSentence
-from lineproof.evidence.gate_forms import gate_document
+from lineproof.evidence.forms import ledgers_document, router_document, trials_document, under_load_document
+from lineproof.evidence.gate import Gate
+from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
+from lineproof.evidence.result_forms import scaling_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signature import Signed
-from lineproof.evidence.summary import ExecutionSummary, RunSummary, StudySummary
-from lineproof.evidence.summary_forms import summary
+from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
+from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.visible import one_line
 from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
 
@@ -78,7 +80,6 @@ def run_of(words: str) -> RecordedRun:
 def every_part(words: str) -> Document:
     row = {
         Column(words, words, left=True): Cell(words),
-        Column("bar", only="people"): Cell(words, mono=True),
         **data_cells({"data": words}),
     }
     parts = (Facts({words: words}), Items([words]), Note(words), Code(words), Figure("<svg></svg>", words))
@@ -89,25 +90,16 @@ def every_part(words: str) -> Document:
 
 
 def a_summary(words: str) -> Document:
-    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,), unjudged=words)
-    study = replace(run, rows=(), study=StudySummary(1, 0, words))
-    return summary(ExecutionSummary((run, study), (words,), words, words))
+    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,), resume=words)
+    study = replace(run, rows=(), tables=words, instead=words)
+    return summary(ExecutionSummary((run, study), (words,), words))
 
 
 def compared_of(words: str) -> ComparedRuns:
-    pair, verdicts = (run_of(words), run_of(words)), (row_of(words), row_of(words, verdict="FAIL"))
-    sentences = compare_rows([(verdicts[0], row, True) for row in verdicts], ComparisonRule())
-    return ComparedRuns(*pair, (words,), (words,), tuple(sentences), verdicts[:1], verdicts[:1])
-
-
-def a_gate(words: str) -> Document:
-    pair = compared_of(words)
-    sentences = [
-        GatedSentence(pair.after, item.after, answer, words, item if answer is Answer.FAIL else None)
-        for item, answer in itertools.product(pair.sentences, Answer)
-    ]
-    found = Gate((pair.after,), ComparisonRule(), tuple(sentences), (words,), (pair.before,), (pair,))
-    return gate_document(found, words)
+    verdicts = [row_of(words, verdict=verdict) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")]
+    couples = [(before, after, True) for before in (*verdicts, None) for after in verdicts]
+    sentences = tuple(compare_rows(couples, ComparisonRule()))
+    return ComparedRuns(run_of(words), run_of(words), (words,), (words,), sentences, (verdicts[0],))
 
 
 def a_verification(words: str) -> Document:
@@ -136,16 +128,32 @@ def trials_of(words: str) -> Document:
     return trials_document([spoilt], NamedTraffic(words, 64.0), LINK, words)
 
 
+def a_ledger(words: str) -> Document:
+    drops = tuple(Drop(stage, words, words, 1, words) for stage in Stage)
+    directions = (DirectionAccount(0, 1, words, words, 9, 4, 8, 5, drops),)
+    ledgers = [Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)]
+    return ledgers_document(ledgers, words)
+
+
+def under_load(words: str) -> Document:
+    workers, queues, cpus = (WorkerLoad(words),), (QueueLoad(words, 0, words),), (CpuLoad(0, threads={words: 0.5}),)
+    more: dict[str, Any] = {"counters": {words: 1.0}, "condition": {words: words}, "unread": {words: words}}
+    return under_load_document(UnderLoad(1.0, 1.0, 1.0, workers, queues, cpus, **more), words)
+
+
 DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
     "comparison": lambda words: comparison([compared_of(words)], [words], ComparisonRule()),
-    "gate": a_gate,
+    "gate": lambda words: gate_document(Gate((compared_of(words),), ComparisonRule(), (words,), True), words),
     "verify": a_verification,
     "rejudge": a_rejudged_run,
     "another suite": another_suite,
     "router": a_router,
     "trials": trials_of,
+    "ledger": a_ledger,
+    "router under load": under_load,
+    "procedure": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
 }
 
 HOSTILE = (
@@ -165,7 +173,7 @@ def texts(document: Document) -> Iterator[str]:
     text, markdown, page = as_text(document), as_markdown(document), as_page(document)
     yield text
     yield page
-    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary", "code"}
+    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary"}
     table = {"table", "thead", "tbody", "tr", "th", "td", "small"}
     found = Elements(page)
     assert found.found <= {"html", "head", "meta", "title", "body"} | body | table and not found.addresses
@@ -235,7 +243,6 @@ TABLE = Table.of(
             Column("test", left=True, only="page"): "T",
             Column("sentence", left=True): "64b ≥ 5 Mpps",
             Column("measured", "Mpps", key="measured_mpps"): Cell("5.5", 5.5),
-            Column("bar", only="people"): Cell("[--o-]", mono=True),
             Column("verdict", left=True): verdict_cell("FAIL"),
             **data_cells({"low": None, "high": True}),
         }
@@ -249,8 +256,8 @@ DOCUMENT = Document("Title", [Section("One", [*PARTS, TABLE, Items(["last"])])],
 def test_text_has_what_fits_a_terminal() -> None:
     assert as_text(DOCUMENT) == (
         "Title\nSIMULATED – not a measurement\n\nOne\nRead me.\na  b\nx  y\nFAIL: it\n  - because\n  - more\n\n"
-        "sentence      measured  bar     verdict\n------------  --------  ------  -------\n"
-        "64b ≥ 5 Mpps  5.5       [--o-]  FAIL\n\n- last\n"
+        "sentence      measured  verdict\n------------  --------  -------\n"
+        "64b ≥ 5 Mpps  5.5       FAIL\n\n- last\n"
     )
 
 
@@ -258,15 +265,15 @@ def test_markdown_has_the_columns_of_a_page() -> None:
     assert as_markdown(DOCUMENT) == (
         "## Title\n\n**SIMULATED – not a measurement**\n\n### One\n\n**Read me.**\n\n- a: b\n\n```\nx  y\n```\n\n"
         "**FAIL: it**\n\n- because\n- more\n\n"
-        "| test | sentence | measured \\[Mpps\\] | bar | verdict |\n| --- | --- | --- | --- | --- |\n"
-        "| T | 64b ≥ 5 Mpps | 5.5 | `[--o-]` | **FAIL** |\n\n- last\n"
+        "| test | sentence | measured \\[Mpps\\] | verdict |\n| --- | --- | --- | --- |\n"
+        "| T | 64b ≥ 5 Mpps | 5.5 | **FAIL** |\n\n- last\n"
     )
 
 
 def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:
     shown = as_html(DOCUMENT)
-    assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th><th>bar</th>" in shown
-    assert '<td class="left bad">FAIL</td>' in shown and "<code>[--o-]</code>" in shown and ">low<" not in shown
+    assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th>" in shown
+    assert '<td class="left bad">FAIL</td>' in shown and ">low<" not in shown
     assert "<details><summary>FAIL: it</summary><ul><li>because</li><li>more</li></ul></details>" in shown
     selectors = [line.split("{")[0] for line in shown.partition("</style>")[0].splitlines() if "{" in line]
     assert all(selector.startswith(".lineproof") for selector in selectors)

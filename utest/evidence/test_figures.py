@@ -10,13 +10,12 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.quantity import Requirement
 from lineproof.core.under_load import CpuLoad, SampledStacks, UnderLoad
 from lineproof.evidence.flame_graph import MOST_ROWS, flame_graph, under_load_flame_graph
-from lineproof.evidence.forms import trials_document
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorder import Recorder
@@ -41,19 +40,6 @@ def test_rates_of_a_late_trial_are_over_the_elapsed_time():
 )
 def test_small_losses_keep_their_digits(ratio, words):
     assert percent(ratio) == words
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.tuples(st.floats(0.5, 2e7), st.integers(0, 10**6), st.floats(1e-3, 60)), min_size=1, max_size=30),
-)
-def test_any_trials_can_be_listed(figures):
-    trials = [
-        trial(number=number, pps=pps, losses=(min(lost, int(pps)),) * 2, duration=1.0, elapsed=elapsed)
-        for number, (pps, lost, elapsed) in enumerate(figures)
-    ]
-    (table,) = trials_document(trials, SMALL, LINK, "t").tables
-    assert len(table.rows) == 2 * len(trials)
 
 
 def test_a_burst_that_lost_nothing_is_a_bound():
@@ -108,12 +94,6 @@ def test_the_caption_says_what_was_sampled() -> None:
     assert "SIMULATED" not in unmarked
     assert under_load_flame_graph(replace(FOUND, sampled=None), "t") == ""
     assert under_load_flame_graph(replace(FOUND, sampled=SampledStacks(2.0, why="no perf")), "t") == ""
-
-
-def test_names_are_text_whatever_is_in_them() -> None:
-    name = 'std::map<int, "a&b">::at()]]>\x1b[31m</title><script>'
-    (tooltip,) = (words for words in _boxes(flame_graph({name: 1}, name, name)) if "map" in words)
-    assert tooltip.startswith('std::map<int, "a&b">::at()]]>') and "</title><script>" in tooltip
 
 
 def test_a_recursion_is_cut_at_a_height() -> None:

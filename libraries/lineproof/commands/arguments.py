@@ -88,19 +88,18 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rule(parser: argparse.ArgumentParser) -> None:
-    """``--allow``, ``--confidence`` and ``--method``: when something is proven worse."""
+    """``--allow`` and ``--confidence``: when something is proven worse."""
     words = f"by how much something may be worse, in per cent of the earlier run ({100 * ALLOWED:g})"
     parser.add_argument("--allow", type=_allowed, default=ALLOWED, metavar="PERCENT", help=words)
     words = "of all sentences together, between 0 and 1 (0.95)"
     parser.add_argument("--confidence", type=_confidence, default=0.95, help=words)
-    parser.add_argument("--method", choices=("welch", "pooled"), default="welch", help="pooled is ministat's (welch)")
 
 
 def _allowed(text: str) -> float:
     found = _PERCENT.fullmatch(text)
-    if found is None or float(found[1]) >= 100:
+    if found is None or not 0.1 <= float(found[1]) < 100:
         raise argparse.ArgumentTypeError(
-            f"'{shortened(text)}' is not what may be allowed; expected per cent from 0 to less than 100, as '1%'"
+            f"'{shortened(text)}' is not what may be allowed; expected per cent from 0.1 to less than 100, as '1%'"
         )
     return float(found[1]) / 100
 

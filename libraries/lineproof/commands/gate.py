@@ -57,6 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _gate(arguments: argparse.Namespace) -> tuple[Gate, Sequence[Path]]:
     folders = [path for name in arguments.runs for path in find_runs(name)]
     baseline = [path for name in arguments.baseline for path in find_runs(name, folders[0].resolve().parent)]
-    rule = ComparisonRule(arguments.confidence, arguments.method, arguments.allow)
+    rule = ComparisonRule(arguments.confidence, arguments.allow)
     runs, before = ([read_run(path) for path in paths] for paths in (folders, baseline))
     return gate(runs, before, rule), folders

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from ..evidence.baselines import find_runs
 from ..evidence.document import Document, as_csv, as_markdown, as_page, as_text
 from ..evidence.run_files import PAGE
-from ..evidence.summary import ExecutionSummary, summarise
-from ..evidence.summary_forms import next_command, page_name, summary, write_page
+from ..evidence.summary import ExecutionSummary, page_name, summarise, summary, write_page
 
 FORMATS: Mapping[str, Callable[[Document], str]] = {
     "text": as_text,
@@ -35,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of a run: results/<run id>; folder of results: all runs of its newest execution; a tag or an id",
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed; default text")
-    parser.add_argument("--output", metavar="FOLDER", type=Path, help=f"write {PAGE} into it")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,11 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     folders = [folder for name in arguments.run_names for folder in find_runs(name)]
     runs, first = tuple(map(summarise, folders)), folders[0]
     page = page_name(first) if (first / PAGE).is_file() else ""
-    found = ExecutionSummary(runs, next=next_command(runs), page=page)
+    found = ExecutionSummary(runs, page=page)
     print(FORMATS[arguments.format](summary(found)), end="")
-    if arguments.output is not None:
-        write_page(arguments.output, found)
-    elif len(runs) == 1 and runs[0].incomplete and not (first / PAGE).exists():
+    if len(runs) == 1 and runs[0].incomplete and not (first / PAGE).exists():
         write_page(first, found)
         print(f"lineproof: {first} has them as {PAGE} now", file=sys.stderr)
     return 0

@@ -143,16 +143,6 @@ class StepDown:
         lost = whole.lost - min(runs) - self.undetectable_loss(direction)
         return max(0.0, lost), whole.offered - self.samples[first].offered[direction]
 
-    def lost_later(self, direction: int) -> list[tuple[float, float]]:
-        """Seconds since the change, and frames of a direction lost later than that, from the change to the last sample.
-
-        For people to look at: frames that are lost or under way are lost by then, and no fewer than none are lost.
-        """
-        lost = self.outcome.directions[direction].lost
-        times = [fmean(self._seconds_since_change(index, direction)) for index in range(len(self.samples))]
-        found = zip((0.0, *times), (self.after, *self.samples), strict=True)
-        return [(max(0.0, at), float(max(0, lost - sample.missing(direction)))) for at, sample in found]
-
     def _missing(self, direction: int) -> list[int]:
         return [sample.missing(direction) for sample in self.samples]
 

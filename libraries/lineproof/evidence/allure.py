@@ -1,6 +1,8 @@
 """Allure results without a flag on the command line: a listener for a Robot library, attachments, run-wide files.
 
-A library of global scope sets ``ROBOT_LIBRARY_LISTENER = allure_listener(path)`` in its ``__init__``, and every suite
+A test has the steps that the suite's file names, its table and picture; what keywords log is in Robot's own log.
+
+A library of global scope sets ``ROBOT_LIBRARY_LISTENER = AllureListener(path)`` in its ``__init__``, and every suite
 file must import it. Robot calls the listener for the importing suites only: a folder's own suite is left out unless its
 ``__init__.robot`` imports the library too.
 """
@@ -11,18 +13,15 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
-from robot.utils import html_format
 
 from ..errors import TestbedError, in_words
 from ..files import write_whole
-from ..visible import shortened
-from .svg import svg_image
+from ..visible import one_line
 
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
     {
@@ -46,13 +45,16 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
 )
 """The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
 
-_VARIABLE = re.compile(r"(?<!\\)([$@&])\{([\w ]+)\}")
-_SECRET_NAME = re.compile(r"(?i)pass(word|phrase|wd)|secret|token|community|key\b")
+_KEY, _ESCAPED = re.compile("([ :=#!])"), r"\\\1"
+"""What ends a key of a properties file, and its form within one."""
+
 _ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
 
 
 class AllureListener:
     """Robot listener (API 2) around ``allure_robotframework``, changed so that a library can have it.
+
+    *path*: where the results go, or a function that says so when the first suite starts.
 
     * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
     * It stays idle if the user gave ``--listener allure_robotframework``: each test is written once.
@@ -61,7 +63,7 @@ class AllureListener:
     * Suites above the first importing one are taken from the long name; dots in names do not split them.
     * A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
     * Set-up and tear-down have the time at which they began, and structures (IF, TRY) a name.
-    * Arguments are shown with the values of their variables.
+    * Keywords inside of keywords, and what is logged, are left out.
     """
 
     ROBOT_LISTENER_API_VERSION = 2
@@ -73,7 +75,7 @@ class AllureListener:
         self._case: Any = None
         self._folder = Path()
         self._early: list[Path] = []
-        self._arguments: list[list[str]] = []
+        self._keywords = 0
 
     def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin with the outermost suite, unless idle."""
@@ -115,9 +117,6 @@ class AllureListener:
         case, self._case = self._case, None
         if attributes["status"] == "FAIL" and not _ROUTERS_FAULT.search(attributes["message"]):
             case.status = "broken"
-        if case.descriptionHtml:
-            # Allure shows this one instead of the plain description
-            case.descriptionHtml = html_format(attributes["doc"]) + case.descriptionHtml
         case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
         case.labels += _suite_labels(self._inner.title_path)
         self._write_early(case)
@@ -134,12 +133,11 @@ class AllureListener:
 
     def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin a step."""
-        if self._inner is None:
+        self._keywords += 1
+        if self._inner is None or self._keywords > 1:
             return
         from allure_commons.utils import now
 
-        # the variables of the caller: those of the keyword itself do not exist yet
-        self._arguments.append([_resolved(argument) for argument in attributes["args"]])
         self._inner.start_keyword(name or str(attributes["type"]), attributes)
         for update in (self._inner.lifecycle.update_before_fixture, self._inner.lifecycle.update_after_fixture):
             with update() as fixture:
@@ -148,17 +146,9 @@ class AllureListener:
 
     def end_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """End a step."""
-        if self._inner:
-            arguments = self._arguments.pop() if self._arguments else attributes["args"]
-            self._inner.end_keyword(name, {**attributes, "args": arguments})
-
-    def log_message(self, message: Mapping[str, Any]) -> None:
-        """Pass on a log message, escaped if it is not HTML: Allure shows it as HTML."""
-        if self._inner:
-            plain = message["html"] == "no" and message["level"] != "FAIL"
-            self._inner.log_message(
-                {**message, "message": escape(message["message"], quote=False)} if plain else message
-            )
+        self._keywords -= 1
+        if self._inner and not self._keywords:
+            self._inner.end_keyword(name, attributes)
 
     def close(self) -> None:
         """Unregister from Allure. Harmless when repeated."""
@@ -168,41 +158,31 @@ class AllureListener:
         self._depth = 0
 
 
-def allure_listener(path: Path | Callable[[], Path]) -> AllureListener:
-    """The listener that writes Allure results to *path* (or what *path* returns when the first suite starts)."""
-    return AllureListener(path)
+def attach(name: str, body: str, kind: Literal["SVG", "HTML"]) -> None:
+    """Attach a picture, or a page without scripts (Allure 3 shows scripted ones blank), to the running test.
 
+    Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens.
+    """
+    from allure_commons.types import AttachmentType
+    from allure_commons.utils import uuid4
 
-def attach_svg(name: str, svg: str) -> bool:
-    """Attach a picture to the running test. False if no Allure listener is active."""
-    return _attach(name, svg, "SVG")
-
-
-def attach_html(name: str, html: str) -> bool:
-    """Attach a page without scripts (Allure 3 shows scripted ones blank) to the running test. False: no listener."""
-    return _attach(name, html, "HTML")
-
-
-def attach_text(name: str, text: str) -> bool:
-    """Attach plain text to the running test. False: no listener."""
-    return _attach(name, text, "TEXT")
-
-
-def show_svg(name: str, svg: str) -> bool:
-    """Show a picture in the running test's description. False: no listener."""
-    listening = _listening()
-    if listening is None or not _in_test():
-        return False
-    with listening.lifecycle.update_test_case() as case:
-        if case is None:
-            return False
-        case.descriptionHtml = (case.descriptionHtml or "") + svg_image(name, svg)
-    return True
+    if (listening := _listening()) is None:
+        return
+    lifecycle = listening.lifecycle
+    # to the test itself, not to the keyword that happens to run: there a reader looks first
+    with lifecycle.update_test_case() as case:
+        parent = case.uuid if case and BuiltIn().get_variable_value("${TEST NAME}") is not None else None
+    # outside any test or keyword there is nothing to attach to
+    with contextlib.suppress(KeyError):
+        try:
+            lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
+        except OSError as error:  # what is attached follows from the records: the verdict stays
+            logger.warn(f"Allure's report will lack '{name}': {in_words(error)}")
 
 
 def write_environment(path: Path, facts: Mapping[str, object]) -> None:
     """Write ``environment.properties`` into Allure's folder *path*: a line per fact."""
-    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in facts.items()]
+    lines = [f"{_KEY.sub(_ESCAPED, _value(name))} = {_value(str(value))}\n" for name, value in facts.items()]
     _write(path / "environment.properties", "".join(lines))
 
 
@@ -236,25 +216,8 @@ def _write(path: Path, text: str) -> None:
         logger.warn(f"Allure's report will lack something: {error}")
 
 
-def _resolved(argument: object) -> str:
-    """*argument* with the texts and numbers of the variables in it; not of those that are named as secrets are.
-
-    Only plain names are looked up: an expression would be run once more. Of an object its name says more.
-    """
-
-    def value(found: re.Match[str]) -> str:
-        known = None if _SECRET_NAME.search(found[2]) else BuiltIn().get_variable_value(found[0])
-        return shortened(known) if isinstance(known, str | int | float) else found[0]
-
-    return _VARIABLE.sub(value, str(argument))
-
-
 def _dry_run() -> bool:
     return bool(BuiltIn().dry_run_active)
-
-
-def _in_test() -> bool:
-    return BuiltIn().get_variable_value("${TEST NAME}") is not None
 
 
 def _listening() -> Any:
@@ -263,30 +226,6 @@ def _listening() -> Any:
     from allure_robotframework.allure_listener import AllureListener as Registered
 
     return next((plugin for plugin in plugin_manager.get_plugins() if isinstance(plugin, Registered)), None)
-
-
-def _attach(name: str, body: str, kind: str) -> bool:
-    from allure_commons.types import AttachmentType
-    from allure_commons.utils import uuid4
-
-    listening = _listening()
-    if listening is None:
-        return False
-    lifecycle = listening.lifecycle
-    parent = None
-    if _in_test():
-        # to the test itself, not to the keyword that happens to run: there a reader looks first
-        with lifecycle.update_test_case() as case:
-            parent = case.uuid if case else None
-    # outside any test or keyword there is nothing to attach to
-    with contextlib.suppress(KeyError):
-        try:
-            lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
-        except OSError as error:  # what is attached follows from the records: the verdict stays
-            logger.warn(f"Allure's report will lack '{name}': {in_words(error)}")
-            return False
-        return True
-    return False
 
 
 def _parents(name: str, attributes: Mapping[str, Any]) -> list[str]:
@@ -307,13 +246,6 @@ def _suite_labels(path: list[str]) -> list[Any]:
     return [Label(kind, name) for kind, name in zip(("suite", "subSuite"), path, strict=False)]
 
 
-def _key(text: str) -> str:
-    return re.sub(r"([ :=#!])", r"\\\1", _value(text))
-
-
 def _value(text: str) -> str:
-    """A value of a Java properties file, ASCII only."""
-    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    units = escaped.encode("utf-16-be")
-    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
-    return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04x}" for code in codes)
+    """Return *text*, which people read in one line, for a Java properties file in ASCII."""
+    return json.dumps(one_line(text))[1:-1]

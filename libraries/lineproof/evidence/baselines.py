@@ -24,8 +24,8 @@ RESULTS = Path("results")
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _RUN_ID = re.compile(r"(\d{8}T\d{6}Z-[0-9a-f]{6})(?:-(\d{1,6}))?")
-_LINE = re.compile(rf"([0-9a-f]{{64}})  ([^/\n]+)/{re.escape(MANIFEST_FILE)}")
-_LARGEST = 64 * 2**10
+_LINE = re.compile(rf"([0-9a-f]{{64}})  (\w[^/\n]*)/{re.escape(MANIFEST_FILE)}")
+_LARGEST = 64 << 10
 _EXPECTED = "expected the folder of a run, the beginning of its id, or a tag that 'lineproof gate RUN --tag NAME' gave"
 
 
@@ -46,9 +46,7 @@ def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
     """
     path = Path(name)
     if is_folder(path):
-        if any((path / file).exists() for file in (*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE)):
-            return (path,)
-        executions = _executions(path)
+        executions = {} if _holds_run(path) else _executions(path)
         return executions[max(executions)] if executions else (path,)
     places = [place for place in (beside, RESULTS) if place is not None and is_folder(place)]
     if _TAG.fullmatch(name):
@@ -56,14 +54,13 @@ def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
             if os.path.lexists(place / BASELINES / name):
                 return _tagged(place, name)
         for place in places:
-            found = {run: paths for run, paths in _executions(place).items() if run.startswith(name)}
-            exact = [each for paths in found.values() for each in paths if each.name == name]
-            if len(found) > 1:
-                raise ConfigError(f"{len(found)} executions in {place} begin with '{name}'; expected more of the id")
-            if found:
-                return next(iter(found.values()))
-            if exact:
-                return tuple(exact)
+            begun = [runs for run, runs in _executions(place).items() if run.startswith(name)]
+            if len(begun) > 1:
+                raise ConfigError(f"{len(begun)} executions in {place} begin with '{name}'; expected more of the id")
+            if begun:
+                return begun[0]
+            if _RUN_ID.fullmatch(name) and is_folder(place / name):
+                return (place / name,)
     where = " and ".join(map(str, places)) or "results (there is none here)"
     raise ConfigError(f"'{shortened(name)}' is no run, no tag and no beginning of a run's id in {where}; {_EXPECTED}")
 
@@ -73,14 +70,12 @@ def tag_runs(name: str, runs: Sequence[Path]) -> Path:
 
     Raises ConfigError, TestbedError.
     """
-    check_tag(name)
     folders = {run.resolve().parent for run in runs}
     if len(folders) != 1:
         raise ConfigError(f"the runs of tag '{name}' are in {len(folders)} folders; expected one folder of results")
-    path = folders.pop() / BASELINES / name
-    write_whole(
-        path, "".join(f"{sha256_of(run / MANIFEST_FILE)}  {run.resolve().name}/{MANIFEST_FILE}\n" for run in runs)
-    )
+    path = folders.pop() / BASELINES / check_tag(name)
+    lines = [f"{sha256_of(run / MANIFEST_FILE)}  {run.resolve().name}/{MANIFEST_FILE}\n" for run in runs]
+    write_whole(path, "".join(lines))
     return path
 
 
@@ -93,44 +88,36 @@ def check_tag(name: str) -> str:
     return name
 
 
+def _holds_run(folder: Path) -> bool:
+    return any((folder / file).exists() for file in (*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE))
+
+
 def _executions(results: Path) -> dict[str, tuple[Path, ...]]:
     """Run id -> the runs of that execution: ``id``, ``id-2`` and so on."""
-    found: dict[str, list[tuple[int, Path]]] = {}
+    executions: dict[str, list[tuple[int, Path]]] = {}
     try:
-        names = [path.name for path in results.iterdir()]
+        for path in results.iterdir():
+            if (match := _RUN_ID.fullmatch(path.name)) and is_folder(path):
+                executions.setdefault(match[1], []).append((int(match[2] or 1), path))
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", results) from None
-    for name in names:
-        match = _RUN_ID.fullmatch(name)
-        if match and is_folder(results / name):
-            found.setdefault(match[1], []).append((int(match[2] or 1), results / name))
-    return {run: tuple(path for _, path in sorted(paths)) for run, paths in found.items()}
+    return {run: tuple(path for _, path in sorted(paths)) for run, paths in executions.items()}
 
 
 def _tagged(results: Path, name: str) -> tuple[Path, ...]:
     """The runs of the tag *name*, if they are those that were tagged."""
     path = results / BASELINES / name
-    lines = read_text(path, _LARGEST).splitlines()
-    found = []
-    for number, line in enumerate(lines, 1):
+    runs = []
+    for number, line in enumerate(read_text(path, _LARGEST).splitlines() or [""], 1):
         match = _LINE.fullmatch(line)
-        if match is None or match[2] in (".", ".."):
+        if match is None:
             raise ConfigError("is no line of a tag; expected a SHA-256 and RUN/manifest.json", path, number)
         run = results / match[2]
         if not (run / MANIFEST_FILE).is_file():
-            raise ConfigError(
-                f"names the run {shortened(match[2])}, which is not in {results}; put its folder there, or tag another",
-                path,
-                number,
-            )
+            expected = f"which is not in {results}; put its folder there, or tag another"
+            raise ConfigError(f"names the run {shortened(match[2])}, {expected}", path, number)
         if sha256_of(run / MANIFEST_FILE) != match[1]:
-            raise ConfigError(
-                f"names {run}, whose manifest is another now: the run was altered or replaced; use the folder as it"
-                " was, or tag it again",
-                path,
-                number,
-            )
-        found.append(run)
-    if not found:
-        raise ConfigError("names no run; tag one with 'lineproof gate RUN --tag NAME'", path)
-    return tuple(found)
+            expected = "the run was altered or replaced; use the folder as it was, or tag it again"
+            raise ConfigError(f"names {run}, whose manifest is another now: {expected}", path, number)
+        runs.append(run)
+    return tuple(runs)

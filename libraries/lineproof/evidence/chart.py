@@ -77,7 +77,7 @@ AREAS = (Fill("#2c6fa6"), Fill("#59a3c9"), Fill("#7a68a6", Hatch.LEVEL), Fill("#
 
 LOST, ALLOWED = Fill(LOST_COLOUR, Hatch.CROSSED), Fill("#b9c2ca", is_outline=True)
 UNSENT, ASIDE = Fill(FAINT_COLOUR, Hatch.FORWARD), Fill(FAINT_COLOUR, Hatch.BACK)
-DOUBT, WORSE = Fill("#efe6cf"), Fill("#fbecea")
+WORSE = Fill("#fbecea")
 
 
 class Part(NamedTuple):
@@ -114,13 +114,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarGroup:
-    """Bars beside each other below a name. One that is set aside is hatched, one that is not judged is faint."""
+    """Bars beside each other below a name, hatched where they are set aside."""
 
     name: str
     bars: Sequence[Bar]
     is_aside: bool = False
-    is_doubtful: bool = False
-    is_judged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,14 +385,14 @@ class _Frame:
 
     # -- what is drawn, and its sign in the legend ---------------------------------------------------------------------
 
-    def area(self, area: Area, fill: Fill, label: str, opacity: float = 1.0) -> None:
+    def area(self, area: Area, fill: Fill, label: str) -> None:
         """Fill an area."""
         if fill.hatch:
             self.picture.hatched(*area, fill.colour, fill.hatch)
         elif fill.is_outline:
             self.picture.rectangle(*area, "white", edge=fill.colour)
         else:
-            self.picture.rectangle(*area, fill.colour, opacity)
+            self.picture.rectangle(*area, fill.colour)
         if label:
             self.legend[label] = lambda x, y: self.area((x + 4, y - 10, 16, 11), fill, "")
 
@@ -424,17 +422,14 @@ class _Frame:
                 self.picture.text(x - 7, y + 4.5, name, _TICK_SIZE, TEXT_COLOUR, anchor="end")
             elif place % named == 0:
                 self.picture.text(x, y + 18, column.name, _TICK_SIZE, TEXT_COLOUR, anchor="middle")
-            for is_so, fill, words in (
-                (column.is_doubtful, DOUBT, "doubtful"),
-                (column.is_aside, ASIDE, "set aside: spoilt by the testbed"),
-            ):
-                if is_so:
-                    self.area(self.box(middle - 0.45 * wide, middle + 0.45 * wide, 0, 1), fill, words)
+            if column.is_aside:
+                whole = self.box(middle - 0.45 * wide, middle + 0.45 * wide, 0, 1)
+                self.area(whole, ASIDE, "set aside: spoilt by the testbed")
             # a single column would be as wide as the picture
             width = wide * min(0.76, 1 if self.rows else 0.19 * len(columns)) / max(1, len(column.bars))
             for number, bar in enumerate(column.bars):
                 across = middle + (number - (len(column.bars) - 1) / 2) * width
-                self.bar(bar, across, 0.46 * width, value, 1.0 if column.is_judged else 0.45)
+                self.bar(bar, across, 0.46 * width, value)
                 if bar.label and is_labelled:
                     x, y = self.at(across, value.share(bar.end))
                     x, y, anchor = (x + 9, y + 4.5, "start") if self.rows else (x, y - 5, "middle")
@@ -444,12 +439,12 @@ class _Frame:
         if limit is not None:
             self.curve(limit.curve(), lambda across, figure: self.at(across, value.share(figure)))
 
-    def bar(self, bar: Bar, across: float, half: float, value: Axis, opacity: float) -> None:
+    def bar(self, bar: Bar, across: float, half: float, value: Axis) -> None:
         """Draw a bar with *half* of its width on each side of a place."""
         base = 0.0
         for part in bar.parts:
             low, high = value.share(base), value.share(base + part.size)
-            self.area(self.box(across - half, across + half, low, high), part.fill, part.name, opacity)
+            self.area(self.box(across - half, across + half, low, high), part.fill, part.name)
             base += part.size
         for name, low, high, sign, middle in bar.whiskers:
             start, end = self.at(across, value.share(low)), self.at(across, value.share(high))

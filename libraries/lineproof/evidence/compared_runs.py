@@ -8,15 +8,15 @@ sentences. Both are proven worse where the change lies beyond what is allowed, a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from ..core.units import Unit
-from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
-from .records import MarginRecord, RequirementRecord
+from ..stats import Comparison, compare, holm_levels
+from .records import EnvironmentRecord, MarginRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
 from .sentence_rows import SentenceRow, sentence_rows
@@ -24,24 +24,18 @@ from .sentence_rows import SentenceRow, sentence_rows
 ALLOWED = 0.01
 """The ratio by which something may be worse, if nobody says another one: run-to-run variation is no regression."""
 
-RELEVANT = 0.001
-"""The least ratio that counts between samples without spread, if less is allowed."""
-
-_ROUNDING = 1e-9
-"""Up to this ratio to the mean, a standard deviation comes from rounding."""
-
 MARGIN_REMEDY = "run with -v MARGIN:on"
 
 
 class Proven(Enum):
-    """The answer of a comparison to one sentence."""
+    """The answer of a comparison to one sentence; what a reader must see comes first."""
 
     WORSE = "worse"
-    BETTER = "better"
     UNSURE = "unsure"
     """The verdict became, or was, INCONCLUSIVE."""
-    NOTHING_PROVEN = "nothing proven"
     NOT_COMPARED = "not compared"
+    NOTHING_PROVEN = "nothing proven"
+    BETTER = "better"
 
 
 @dataclass(frozen=True)
@@ -49,13 +43,12 @@ class ComparisonRule:
     """``confidence`` of all tests together; ``allowed``: the ratio by which something may be worse."""
 
     confidence: float = 0.95
-    method: Method = "welch"
     allowed: float = ALLOWED
 
 
 @dataclass(frozen=True)
 class CandidateChange:
-    """The change from reference to candidate, as a ratio: -0.02 is 2 % less. ``low`` and ``high``: None is not bounded.
+    """The change from baseline to run, as a ratio: -0.02 is 2 % less. ``low`` and ``high``: None is not bounded.
 
     ``of``: what it is a ratio of. ``confidence`` None: bounds of two searches, which have none; ``estimate`` too.
     """
@@ -64,14 +57,17 @@ class CandidateChange:
     high: float | None
     estimate: float | None = None
     confidence: float | None = None
-    of: str = "the reference"
+    of: str = "the baseline"
 
 
 @dataclass(frozen=True)
 class ComparedSentence:
-    """A sentence in two runs. ``change`` None: not compared; ``why_not`` says why. ``test``: where samples were."""
+    """A sentence of a run. ``before``: the same in the baseline; None: it is not there.
 
-    before: SentenceRow
+    ``change`` None: not compared; ``why_not`` says why. ``test``: where samples were. ``comparable``: the runs are.
+    """
+
+    before: SentenceRow | None
     after: SentenceRow
     rule: ComparisonRule
     change: CandidateChange | None = None
@@ -80,61 +76,51 @@ class ComparedSentence:
     comparable: bool = True
 
     @property
-    def by_margin(self) -> bool:
-        """Return whether two searches were compared."""
-        return self.change is not None and self.test is None
-
-    @property
-    def still(self) -> bool:
-        """Neither run's trials have any spread, so that no test applies."""
-        return self.test is not None and _still(self.test)
+    def turned(self) -> str:
+        """``PASS → FAIL``; "" where both verdicts are the same, or there is one only."""
+        if self.before is None or not self.comparable or self.before.record.verdict == self.after.record.verdict:
+            return ""
+        return f"{self.before.record.verdict} → {self.after.record.verdict}"
 
     @property
     def state(self) -> Proven:
         """Return what is proven. A verdict that turned is proof without a figure."""
-        verdicts = self.before.record.verdict, self.after.record.verdict
-        if not self.comparable:
-            return Proven.NOT_COMPARED
-        if "INCONCLUSIVE" in verdicts:
-            return Proven.UNSURE if verdicts[0] != verdicts[1] else Proven.NOT_COMPARED
-        if verdicts[0] != verdicts[1]:
-            return Proven.WORSE if verdicts[1] == "FAIL" else Proven.BETTER
+        if "INCONCLUSIVE" in self.turned:
+            return Proven.UNSURE
+        if self.turned:
+            return Proven.WORSE if self.after.record.verdict == "FAIL" else Proven.BETTER
         if self.change is None:
             return Proven.NOT_COMPARED
-        allowed = max(self.rule.allowed, RELEVANT) if self.still else self.rule.allowed
-        less = self.change.high is not None and self.change.high < -allowed
-        more = self.change.low is not None and self.change.low > allowed
-        if not less and not more:
+        is_less = self.change.high is not None and self.change.high < -self.rule.allowed
+        is_more = self.change.low is not None and self.change.low > self.rule.allowed
+        if not is_less and not is_more:
             return Proven.NOTHING_PROVEN
-        return Proven.WORSE if less is self.before.record.requirement.at_least else Proven.BETTER
-
-    @property
-    def differs(self) -> bool:
-        """Return whether any change is proven, also one that is allowed."""
-        found = self.change
-        return found is not None and bool((found.high is not None and found.high < 0) or (found.low or 0) > 0)
+        return Proven.WORSE if is_less is self.after.record.requirement.at_least else Proven.BETTER
 
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """Runs of the same suite. ``reasons``: why they are not comparable; ``differences``: what else is another."""
+    """A run and an earlier one of its suite (None: there is none).
 
-    before: RecordedRun
+    ``reasons``: why they are not comparable; ``differences``: what else is another. ``only_before``: what was not
+    judged again.
+    """
+
+    before: RecordedRun | None
     after: RecordedRun
     reasons: tuple[str, ...]
     differences: tuple[str, ...]
     sentences: tuple[ComparedSentence, ...]
     only_before: tuple[SentenceRow, ...] = ()
-    only_after: tuple[SentenceRow, ...] = ()
 
     @property
     def simulated(self) -> bool:
         """Return whether any of both is."""
-        return self.before.simulated or self.after.simulated
+        return self.after.simulated or (self.before is not None and self.before.simulated)
 
     def count(self, state: Proven) -> int:
         """How many sentences are in *state*."""
-        return sum(row.state is state for row in self.sentences)
+        return sum(sentence.state is state for sentence in self.sentences)
 
 
 def pair_runs(
@@ -152,11 +138,8 @@ def pair_runs(
             pairs.append((same.pop(0), run))
         else:
             problems.append(f"the baseline has no run of suite '{suite_of(run)}' for {run.path.name}")
-    problems += [
-        f"suite '{suite}' of the baseline ({run.path.name}) was not run"
-        for suite, left in waiting.items()
-        for run in left
-    ]
+    left = ((suite, run) for suite, runs in waiting.items() for run in runs)
+    problems += [f"suite '{suite}' of the baseline ({run.path.name}) was not run" for suite, run in left]
     return pairs, problems
 
 
@@ -166,36 +149,50 @@ def suite_of(run: RecordedRun) -> str:
     return str(known or Path(run.path).resolve().name)
 
 
-def compare_runs(pairs: Iterable[tuple[RecordedRun, RecordedRun]], rule: ComparisonRule) -> tuple[ComparedRuns, ...]:
-    """Each pair of reference and candidate. Holm's correction is over all pairs together. Raises ConfigError."""
-    found = []
+def compare_runs(
+    pairs: Iterable[tuple[RecordedRun | None, RecordedRun]], rule: ComparisonRule
+) -> tuple[ComparedRuns, ...]:
+    """Each pair of baseline and run. Holm's correction is over all pairs together. Raises ConfigError."""
+    matched = []
     for before, after in pairs:
-        rows = [sentence_rows(run) for run in (before, after)]
-        couples, only_before, only_after = _matched(*rows)
-        reasons = list(why_not_comparable(before, after))
-        if not couples:
+        couples, only_before = _matched(sentence_rows(before) if before else (), sentence_rows(after))
+        reasons = list(why_not_comparable(before, after)) if before else []
+        if before and not any(earlier for earlier, _ in couples):
             reasons.append(
                 f"{before.path.name} and {after.path.name} have no sentence in common; expected two runs of a suite"
             )
-        found.append((before, after, tuple(reasons), couples, only_before, only_after))
-    compared = iter(compare_rows([(*couple, not item[2]) for item in found for couple in item[3]], rule))
+        matched.append((before, after, tuple(reasons), couples, only_before))
+    asked = [(*couple, not reasons) for _, _, reasons, couples, _ in matched for couple in couples]
+    compared = iter(compare_rows(asked, rule))
     return tuple(
-        ComparedRuns(before, after, reasons, _differences(before, after), tuple(next(compared) for _ in couples), *only)
-        for before, after, reasons, couples, *only in found
+        ComparedRuns(
+            before,
+            after,
+            reasons,
+            tuple(_differences(before, after)) if before else (),
+            tuple(next(compared) for _ in couples),
+            only_before,
+        )
+        for before, after, reasons, couples, only_before in matched
     )
 
 
 def compare_rows(
-    couples: Sequence[tuple[SentenceRow, SentenceRow, bool]], rule: ComparisonRule
+    couples: Sequence[tuple[SentenceRow | None, SentenceRow, bool]], rule: ComparisonRule
 ) -> list[ComparedSentence]:
-    """Reference and candidate of each sentence, and whether their runs are comparable."""
-    found = [_compared(before, after, comparable, rule) for before, after, comparable in couples]
-    tests = [(place, row, _relative(row, row.test)) for place, row in enumerate(found) if row.test is not None]
-    levels = holm_levels([change.p for _, _, (change, _) in tests], 1 - rule.confidence)
-    for (place, row, (change, of)), level in zip(tests, levels, strict=True):
+    """Baseline and run of each sentence, and whether their runs are comparable."""
+    compared = [_compared(before, after, comparable, rule) for before, after, comparable in couples]
+    tests = []
+    for place, row in enumerate(compared):
+        if row.test is not None and row.before is not None:
+            scale = _scale(row.test, row.before)
+            tests.append((place, row.test.relative_to(scale, rule.allowed), scale))
+    levels = holm_levels([change.p for _, change, _ in tests], 1 - rule.confidence)
+    for (place, change, scale), level in zip(tests, levels, strict=True):
         low, high = change.interval(1 - level)
-        found[place] = _with(row, CandidateChange(low, high, change.change, 1 - level, of))
-    return found
+        of = "the threshold" if scale else "the baseline"
+        compared[place] = replace(compared[place], change=CandidateChange(low, high, change.change, 1 - level, of))
+    return compared
 
 
 def why_not_comparable(before: RecordedRun, after: RecordedRun) -> tuple[str, ...]:
@@ -206,7 +203,9 @@ def why_not_comparable(before: RecordedRun, after: RecordedRun) -> tuple[str, ..
         reasons.append(f"{sham.path.name} is simulated, {real.path.name} is not")
     old, new = _identity(before), _identity(after)
     reasons += [f"other {name}: {old[name]} → {new[name]}" for name in old if new.get(name, old[name]) != old[name]]
-    return (*reasons, *_other_goal(before, after))
+    goals = [run.environment.extra.get("goal") if run.environment is not None else None for run in (before, after)]
+    was, now = (goal if isinstance(goal, Mapping) else {} for goal in goals)
+    return (*reasons, *(_other_terms(str(was.get("goal")), was, str(now.get("goal")), now) if was and now else ()))
 
 
 def not_finished(run: RecordedRun) -> list[str]:
@@ -234,91 +233,89 @@ def _identity(run: RecordedRun) -> Mapping[str, str]:
     }
 
 
-def _other_goal(before: RecordedRun, after: RecordedRun) -> Iterable[str]:
-    old, new = (run.environment.extra.get("goal") if run.environment is not None else None for run in (before, after))
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _other_terms(str(old.get("goal")), old, str(new.get("goal")), new)
-
-
-def _other_terms(was: str, old: Mapping[str, Any], now: str, new: Mapping[str, Any]) -> Iterable[str]:
-    """Return what differs between two goals, but for keys that only one Lineproof knows."""
+def _other_terms(was: str, old: Mapping[str, Any], now: str, new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs between two goals, but for keys that only one Lineproof knows."""
+    changed = [key for key in old if key in new and key != "about" and old[key] != new[key]]
     if was != now:
         yield f"other goal: {was} → {now}"
-        return
-    changed = [key for key in old if key in new and key != "about" and old[key] != new[key]]
-    if changed:
+    elif changed:
         yield f"other goal: in '{was}' {', '.join(f'{key} was {old[key]}, is {new[key]}' for key in changed)}"
 
 
-def _differences(before: RecordedRun, after: RecordedRun) -> tuple[str, ...]:
+def _differences(before: RecordedRun, after: RecordedRun) -> Iterator[str]:
     one, two = before.environment, after.environment
     if one is None or two is None:
-        return ()
+        return
+    if one.run == two.run:
+        yield "the baseline is the run itself"
     names = sorted((one.versions.keys() & two.versions) - {"generator.server"})
     facts = [(name, one.versions[name], two.versions[name]) for name in names]
-    facts.append(("Lineproof", _code(one.code), _code(two.code)))
-    old, new = (item.extra.get("fingerprints") for item in (one, two))
-    lines = ["the reference is the run itself"] if one.run == two.run else []
-    lines += [f"{name}: {was} → {now}" for name, was, now in facts if was != now]
+    yield from (
+        f"{name}: {was} → {now}" for name, was, now in (*facts, ("Lineproof", *map(_code, (one, two)))) if was != now
+    )
+    old, new = (known.extra.get("fingerprints") for known in (one, two))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        lines += [f"{name}: other content" for name in old if new.get(name, old[name]) != old[name]]
-    return tuple(lines)
+        yield from (f"{name}: other content" for name in old if new.get(name, old[name]) != old[name])
 
 
-def _code(code: Mapping[str, Any]) -> str:
-    dirty = " with changes" if code.get("dirty") is True else ""
-    return f"{code.get('version', 'unknown')} (commit {str(code.get('commit', 'unknown'))[:12]}{dirty})"
+def _code(known: EnvironmentRecord) -> str:
+    dirty = " with changes" if known.code.get("dirty") is True else ""
+    return f"{known.code.get('version', 'unknown')} (commit {str(known.code.get('commit', 'unknown'))[:12]}{dirty})"
 
 
 def _matched(
     before: Sequence[SentenceRow], after: Sequence[SentenceRow]
-) -> tuple[list[tuple[SentenceRow, SentenceRow]], tuple[SentenceRow, ...], tuple[SentenceRow, ...]]:
-    """The sentences of both, in the order of the later run; those that only the one or the other has."""
+) -> tuple[list[tuple[SentenceRow | None, SentenceRow]], tuple[SentenceRow, ...]]:
+    """Each sentence of the later run, with that of the earlier one; those that only the earlier one has."""
     waiting: dict[tuple[str, str], list[SentenceRow]] = {}
     for row in before:
         waiting.setdefault((row.record.test, row.record.sentence), []).append(row)
-    couples, fresh = [], []
+    couples: list[tuple[SentenceRow | None, SentenceRow]] = []
     for row in after:
         same = waiting.get((row.record.test, row.record.sentence))
-        if same:
-            couples.append((same.pop(0), row))
-        else:
-            fresh.append(row)
-    left = {id(row) for rows in waiting.values() for row in rows}
-    return couples, tuple(row for row in before if id(row) in left), tuple(fresh)
+        couples.append((same.pop(0) if same else None, row))
+    return couples, tuple(row for left in waiting.values() for row in left)
 
 
-def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: ComparisonRule) -> ComparedSentence:
-    def not_compared(why: str) -> ComparedSentence:
-        return ComparedSentence(before, after, rule, None, why, None, comparable)
+def _compared(
+    before: SentenceRow | None, after: SentenceRow, comparable: bool, rule: ComparisonRule
+) -> ComparedSentence:
+    if before is None:
+        return ComparedSentence(None, after, rule, why_not="not in the baseline")
+    why_not = _why_not(before, after) if comparable else "the runs are not comparable"
+    compared = ComparedSentence(before, after, rule, why_not=why_not, comparable=comparable)
+    if why_not:
+        return compared
+    if before.search is not None and after.search is not None and (before.is_carried or after.is_carried):
+        return _compared_margins(compared, before.search, after.search)
+    return replace(compared, test=compare(before.sample, after.sample, rule.confidence))
 
+
+def _why_not(before: SentenceRow, after: SentenceRow) -> str:
+    """Return why no figures of a sentence are to be compared; "": they are."""
     old, new = before.record, after.record
     if _demanded(old) != _demanded(new):
-        return not_compared("the same words demand something else: other traffic, threshold or link speed")
+        return "the same words demand something else: other traffic, threshold or link speed"
     if other := list(_other_terms(old.goal, old.goal_terms, new.goal, new.goal_terms)):
-        return not_compared("; ".join(other))
-    verdicts = old.verdict, new.verdict
-    if "INCONCLUSIVE" in verdicts:
-        return not_compared("INCONCLUSIVE proves nothing")
+        return "; ".join(other)
+    if "INCONCLUSIVE" in (old.verdict, new.verdict):
+        return "INCONCLUSIVE proves nothing"
+    sides = {"baseline": before, "run": after}
     if before.is_carried or after.is_carried:
-        if verdicts != ("PASS", "PASS"):
-            return not_compared("the verdicts say it")
-        old_search, new_search = before.search, after.search
-        if old_search is None or new_search is None:
-            missing = [name for name, row in (("reference", before), ("candidate", after)) if row.search is None]
-            where = "either run" if len(missing) == 2 else f"the {missing[0]}"
-            return not_compared(f"margin not measured in {where}: {MARGIN_REMEDY}")
-        return _compared_margins(before, after, old_search, new_search, rule, comparable)
-    for name, row in (("reference", before), ("candidate", after)):
+        missing = [f"the {name}" for name, row in sides.items() if row.search is None]
+        where = "either run" if len(missing) == 2 else "".join(missing)
+        if old.verdict != new.verdict:
+            return "the verdicts say it"
+        return f"margin not measured in {where}: {MARGIN_REMEDY}" if missing else ""
+    for name, row in sides.items():
         if endless := sum(not math.isfinite(value) for value in row.sample):
-            return not_compared(f"{endless} of {len(row.sample)} trials of the {name} have no upper bound")
+            return f"{endless} of {len(row.sample)} trials of the {name} have no upper bound"
     counts = len(before.sample), len(after.sample)
     if min(counts) < 2:
-        return not_compared(f"{counts[0]} and {counts[1]} figures, too few to compare: expected 2 in each run")
-    test = compare(before.sample, after.sample, rule.confidence, rule.method)
-    if not _scale(test, before) and not test.reference.mean:
-        return not_compared("both the reference and the threshold are 0: there is nothing to relate a change to")
-    return ComparedSentence(before, after, rule, None, "", test, comparable)
+        return f"{counts[0]} and {counts[1]} figures, too few to compare: expected 2 in each run"
+    if not old.requirement.threshold.number and not math.fsum(before.sample):
+        return "both the baseline and the threshold are 0: there is nothing to relate a change to"
+    return ""
 
 
 def _demanded(record: RequirementRecord) -> tuple[object, ...]:
@@ -326,43 +323,23 @@ def _demanded(record: RequirementRecord) -> tuple[object, ...]:
     return replace(record.requirement, sentence=""), record.load_pps, record.link_bps
 
 
-def _compared_margins(
-    before: SentenceRow,
-    after: SentenceRow,
-    old: MarginRecord,
-    new: MarginRecord,
-    rule: ComparisonRule,
-    comparable: bool,
-) -> ComparedSentence:
+def _compared_margins(row: ComparedSentence, old: MarginRecord, new: MarginRecord) -> ComparedSentence:
     # the reference carries low to high of the threshold: what it lost is between these two
     low = None if old.high is None else new.low / old.high - 1
     high = None if new.high is None or old.low <= 0 else new.high / old.low - 1
-    found = ComparedSentence(before, after, rule, CandidateChange(low, high), "", None, comparable)
-    unfinished = [(name, item) for name, item in (("reference", old), ("candidate", new)) if not item.finished]
-    if unfinished and found.state is not Proven.WORSE and (low is None or low < -rule.allowed):
-        words = "the search for the margin is unfinished in the"
-        why = "; ".join(f"{words} {name}: {item.reason}" for name, item in unfinished)
-        return _with(found, None, why)
-    return found
+    compared = replace(row, change=CandidateChange(low, high))
+    unfinished = [(name, search) for name, search in (("baseline", old), ("run", new)) if not search.finished]
+    if unfinished and compared.state is not Proven.WORSE and (low is None or low < -row.rule.allowed):
+        ends = (
+            f"the search for the margin is unfinished in the {name}: {search.reason}" for name, search in unfinished
+        )
+        return replace(row, why_not="; ".join(ends))
+    return compared
 
 
 def _scale(test: Comparison, row: SentenceRow) -> float | None:
     """Return what a change is a ratio of where the reference's mean is no measure: a share of next to nothing."""
     threshold = row.record.requirement.threshold
     if threshold.unit is Unit.PERCENT or not test.reference.mean:
-        return threshold.number
+        return threshold.number or None
     return None
-
-
-def _relative(row: ComparedSentence, test: Comparison) -> tuple[RelativeChange, str]:
-    allowed = max(row.rule.allowed, RELEVANT) if _still(test) else row.rule.allowed
-    scale = _scale(test, row.before)
-    return test.relative_to(scale or None, allowed), "the threshold" if scale else "the reference"
-
-
-def _still(test: Comparison) -> bool:
-    return all((each.stddev or 0.0) <= _ROUNDING * abs(each.mean) for each in (test.reference, test.candidate))
-
-
-def _with(row: ComparedSentence, change: CandidateChange | None, why_not: str = "") -> ComparedSentence:
-    return ComparedSentence(row.before, row.after, row.rule, change, why_not, row.test, row.comparable)

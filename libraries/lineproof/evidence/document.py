@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import zip_longest
 from typing import Any, Literal, Self
 
 from ..visible import one_line, shortened, visible
@@ -28,15 +29,11 @@ WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table: ``text`` for people; ``value`` for CSV and JSON (None: the text).
-
-    ``mono``: characters that stand below each other, as a bar of them.
-    """
+    """A cell of a table: ``text`` for people; ``value`` for CSV and JSON (None: the text)."""
 
     text: str
     value: object = None
     mark: Mark = ""
-    mono: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,25 +223,21 @@ def _text_table(table: Table, width: int) -> list[str]:
     columns, rows = _seen(table, "", "people")
     if not columns:
         return []
-    heads = [_line(column.name) for column in columns]
-    cells = [heads, *([_line(cell.text) for cell in row] for _, row in rows)]
-    mono = [any(row[at].mono for _, row in rows) for at in range(len(heads))]
-    widths = [max(1, *(len(row[at]) for row in cells)) for at in range(len(heads))]
-    widths = [most if is_mono else min(_MOST_CELL, most) for most, is_mono in zip(widths, mono, strict=True)]
-    shrinkable = [at for at in range(1, len(heads)) if not mono[at]]
+    cells = [[_line(column.name) for column in columns], *([_line(cell.text) for cell in row] for _, row in rows)]
+    widths = [min(_MOST_CELL, max(1, *map(len, column))) for column in zip(*cells, strict=True)]
     while (rest := width - sum(widths[1:]) - len(_GAP) * (len(widths) - 1)) < _LEAST_FIRST:
-        widest = max(shrinkable, key=lambda at: widths[at], default=0)
+        widest = max(range(1, len(widths)), key=lambda at: widths[at], default=0)
         if widths[widest] <= _LEAST_CELL:
             break
         widths[widest] -= 1
     widths[0] = min(max(rest, _LEAST_CELL), max(1, *(len(row[0]) for row in cells)))
     lines = []
-    for number, row in enumerate(cells):
-        wrapped = [textwrap.wrap(cell, most) or [""] for cell, most in zip(row, widths, strict=True)]
-        for line in range(max(map(len, wrapped))):
-            parts = [column[line] if line < len(column) else "" for column in wrapped]
+    for row in cells:
+        wrapped = [textwrap.wrap(cell, most) for cell, most in zip(row, widths, strict=True)]
+        for parts in zip_longest(*wrapped, fillvalue="") if any(wrapped) else [[""] * len(row)]:
             lines.append(_GAP.join(part.ljust(most) for part, most in zip(parts, widths, strict=True)).rstrip())
-        lines += [_GAP.join("-" * most for most in widths)] if not number else []
+        if row is cells[0]:
+            lines.append(_GAP.join("-" * most for most in widths))
     return lines
 
 
@@ -262,15 +255,12 @@ def _line(words: object) -> str:
     return shortened(one_line(words), _LONGEST)
 
 
-def _cell(cell: Cell | str) -> Cell:
-    return Cell(cell) if isinstance(cell, str) else cell
-
-
 def _seen(table: Table, *only: str) -> tuple[list[Column], list[tuple[Mark, list[Cell]]]]:
     """Return the columns that are for one of *only*, and of each row its mark and their cells."""
     places = [place for place, column in enumerate(table.columns) if column.only in only]
-    rows = [(row.mark, [_cell(row.cells[place]) for place in places]) for row in table.rows]
-    return [table.columns[place] for place in places], rows
+    cells = [(row.mark, [row.cells[place] for place in places]) for row in table.rows]
+    shown = [(mark, [Cell(cell) if isinstance(cell, str) else cell for cell in row]) for mark, row in cells]
+    return [table.columns[place] for place in places], shown
 
 
 # -- HTML --------------------------------------------------------------------------------------------------------------
@@ -358,8 +348,7 @@ def _html_table(head: str, table: Table) -> str:
 
 
 def _html_cell(cell: Cell, column: Column) -> str:
-    shown = escape(_line(cell.text))
-    return f"<td{_classes('left' * column.left, cell.mark)}>{f'<code>{shown}</code>' if cell.mono else shown}</td>"
+    return f"<td{_classes('left' * column.left, cell.mark)}>{escape(_line(cell.text))}</td>"
 
 
 def _classes(*names: str) -> str:
@@ -412,8 +401,6 @@ def _markdown_of(part: Part) -> Iterator[str]:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    if cell.mono:
-        return f"`{_line(cell.text).replace('`', ' ').replace('|', ' ')}`" if cell.text else ""
     shown = markdown_text(_line(cell.text))
     return f"**{shown}**" if cell.mark in ("bad", "unsure") and shown else shown
 

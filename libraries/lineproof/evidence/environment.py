@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -20,44 +21,9 @@ from .. import __version__
 from ..files import read_file
 from ..session.plan import Plan
 from ..system import children
-from .recorder import EXECUTOR
 from .records import EnvironmentRecord
 
 UNKNOWN = "unknown"
-
-PACKAGES = (
-    "lineproof",
-    "robotframework",
-    "robotframework-sshlibrary",
-    "trex-stl-lib",
-    "allure-robotframework",
-    "allure-python-commons",
-    "asyncssh",
-    "paramiko",
-    "pyzmq",
-    "pydantic",
-    "pyyaml",
-    "numpy",
-    "psutil",
-    "scapy",
-    "scipy",
-    "mlrsearch",
-)
-"""The distributions whose versions may influence a result."""
-
-
-_CI: Mapping[str, tuple[str, str, str, str]] = {
-    "GITHUB_ACTIONS": (
-        "github",
-        "GitHub Actions",
-        "{GITHUB_WORKFLOW} #{GITHUB_RUN_NUMBER}",
-        "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
-    ),
-    "GITLAB_CI": ("gitlab", "GitLab CI", "{CI_JOB_NAME} #{CI_PIPELINE_ID}", "{CI_JOB_URL}"),
-    "JENKINS_URL": ("jenkins", "Jenkins", "{JOB_NAME} #{BUILD_NUMBER}", "{BUILD_URL}"),
-    "CI": ("ci", "CI", "{BUILD_NUMBER}", "{BUILD_URL}"),
-}
-"""Variable that a CI system sets -> its type, its name, and the build's name and address, of its variables."""
 
 GIT_LIMIT = 5.0
 """Seconds for each question to git."""
@@ -66,7 +32,7 @@ GIT_LIMIT = 5.0
 def environment_record(
     plan: Plan, run: str, *, simulated: bool, clock_speed: float, extra: Mapping[str, Any]
 ) -> EnvironmentRecord:
-    """Return that of a run of *plan* which begins now and here. *extra*: what there is beside its goal and executor."""
+    """Return that of a run of *plan* which begins now and here. *extra*: what there is beside its goal."""
     return EnvironmentRecord(
         run=run,
         simulated=simulated,
@@ -78,7 +44,7 @@ def environment_record(
         host=host_facts(),
         packages=package_versions(),
         code=code_identity(),
-        extra={"goal": plan.goal.model_dump(), EXECUTOR: executor_facts(os.environ), **extra},
+        extra={"goal": plan.goal.model_dump(), **extra},
     )
 
 
@@ -133,33 +99,13 @@ def host_facts() -> dict[str, Any]:
     }
 
 
-def executor_facts(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what started the run: the job of a CI system, from the variables *given*, or this machine's name.
-
-    As Allure has it: ``name``, ``type``, and of a job ``buildName`` and ``buildUrl``.
-    """
-    for sign, (kind, name, build, url) in _CI.items():
-        if given.get(sign):
-            texts = {"buildName": _filled(build, given), "buildUrl": _filled(url, given)}
-            return {"name": name, "type": kind, **{key: text for key, text in texts.items() if text}}
-    return {"name": platform.node() or UNKNOWN, "type": "local"}
-
-
-def _filled(pattern: str, given: Mapping[str, str]) -> str:
-    """*pattern* with the variables that it names; "" if one is missing."""
-    try:
-        return pattern.format_map(given)
-    except KeyError:
-        return ""
-
-
 def package_versions() -> dict[str, str]:
-    """Versions of those :data:`PACKAGES` that are installed."""
-    found: dict[str, str] = {}
-    for name in sorted(PACKAGES):
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+    """Versions of Lineproof and of the packages that it requires; none where it is not installed."""
+    with contextlib.suppress(PackageNotFoundError):
+        required = [words for words in requires("lineproof") or () if "extra ==" not in words]
+        names = ("lineproof", *sorted(re.split(r"[^\w.-]", words)[0] for words in required))
+        return {name: version(name) for name in names}
+    return {}
 
 
 def _system() -> str:

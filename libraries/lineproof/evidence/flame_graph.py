@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..core.under_load import UnderLoad
-from ..units import si
+from ..units import counted, si
 from .chart import SIMULATED_COLOUR, TEXT_COLOUR
 from .document import SIMULATED
 from .svg import SvgPicture, fitted
@@ -34,16 +34,14 @@ class _Box:
     callees: dict[str, _Box] = field(default_factory=dict)
 
 
-def under_load_flame_graph(found: UnderLoad, title: str, simulated: bool = False) -> str:
-    """The picture of *found*'s stacks; "" if it has no stacks."""
-    sampled = found.sampled
+def under_load_flame_graph(load: UnderLoad, title: str, simulated: bool = False) -> str:
+    """The picture of the stacks that were sampled at *load*; "" if there are none."""
+    sampled = load.sampled
     if sampled is None or not sampled.stacks:
         return ""
-    facts = [f"{sampled.seconds:g} s", f"{sum(sampled.stacks.values())} samples"]
-    if cpus := len(found.cpus) or sampled.cpus:
-        facts.append(f"{cpus} CPU{'s' * (cpus > 1)}")
-    facts.append(f"load {si(found.load_pps, 'pps')}")
-    return flame_graph(sampled.stacks, title, ", ".join(facts), simulated)
+    seen, cpus = sum(sampled.stacks.values()), len(load.cpus) or sampled.cpus
+    facts = [f"{sampled.seconds:g} s", f"{seen} samples", *([counted(cpus, "CPU")] if cpus else [])]
+    return flame_graph(sampled.stacks, title, ", ".join([*facts, f"load {si(load.load_pps, 'pps')}"]), simulated)
 
 
 def flame_graph(stacks: Mapping[str, int], title: str, caption: str, simulated: bool = False) -> str:

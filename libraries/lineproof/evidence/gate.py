@@ -18,7 +18,7 @@ from .compared_runs import (
     pair_runs,
 )
 from .run import RecordedRun
-from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
+from .sentence_rows import unfinished_sentences
 
 
 class Answer(Enum):
@@ -32,51 +32,37 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True)
-class GatedSentence:
-    """``why``: what stands against it, in words. ``compared`` None: there is no baseline of it."""
+class Gate:
+    """The runs, each beside its baseline if it has one. ``problems``: why nothing can be said of the whole."""
 
-    run: RecordedRun
-    row: SentenceRow
-    answer: Answer
-    why: str = ""
-    compared: ComparedSentence | None = None
+    runs: tuple[ComparedRuns, ...]
+    rule: ComparisonRule
+    problems: tuple[str, ...] = ()
+    has_baseline: bool = False
 
     @property
-    def margin_unknown(self) -> bool:
-        """Return whether a load is carried, and nobody looked by how much."""
-        return self.row.is_carried and self.row.search is None
-
-
-@dataclass(frozen=True)
-class Gate:
-    """``problems``: why nothing can be said of the whole. ``comparisons`` None: there is no baseline."""
-
-    runs: tuple[RecordedRun, ...]
-    rule: ComparisonRule
-    sentences: tuple[GatedSentence, ...]
-    problems: tuple[str, ...]
-    baseline: tuple[RecordedRun, ...] = ()
-    comparisons: tuple[ComparedRuns, ...] = ()
+    def sentences(self) -> tuple[ComparedSentence, ...]:
+        """The sentences of all runs, in their order."""
+        return tuple(sentence for run in self.runs for sentence in run.sentences)
 
     @property
     def answer(self) -> Answer:
         """FAIL if a sentence is; INCONCLUSIVE if one is, or there is a problem. A run that did not end is no proof."""
-        found = {item.answer for item in self.sentences}
-        if any(not_finished(run) for run in self.runs):
+        if any(not_finished(run.after) for run in self.runs):
             return Answer.INCONCLUSIVE
-        if Answer.FAIL in found:
+        if self.count(Answer.FAIL):
             return Answer.FAIL
-        return Answer.INCONCLUSIVE if self.problems or Answer.INCONCLUSIVE in found else Answer.PASS
+        return Answer.INCONCLUSIVE if self.problems or self.count(Answer.INCONCLUSIVE) else Answer.PASS
 
     @property
     def simulated(self) -> bool:
         """Return whether any of its runs is."""
-        return any(run.simulated for run in (*self.runs, *self.baseline))
+        return any(pair.simulated for pair in self.runs)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes that decide nothing, for a person who releases: throughputs that nobody knows the margin of."""
-        unknown = sum(item.margin_unknown for item in self.sentences)
+        unknown = sum(item.after.is_carried and item.after.search is None for item in self.sentences)
         if not unknown:
             return ()
         of = "it" if unknown == len(self.sentences) == 1 else f"{unknown} of {counted(len(self.sentences), 'sentence')}"
@@ -84,59 +70,33 @@ class Gate:
 
     def count(self, answer: Answer) -> int:
         """How many sentences have this *answer*."""
-        return sum(item.answer is answer for item in self.sentences)
+        return sum(answer_to(sentence) is answer for sentence in self.sentences)
 
 
 def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: ComparisonRule) -> Gate:
     """The answer for *runs*, by themselves and, where there is one, against *baseline*. Raises ConfigError."""
     pairs, problems = pair_runs(baseline, runs) if baseline else ([], [])
-    comparisons = compare_runs(pairs, rule)
-    compared = {id(item.after): item for item in comparisons}
-    sentences: list[GatedSentence] = []
-    problems += [f"{run.path.name} {words}" for run in runs for words in (*not_finished(run), *_unjudged(run))]
-    for item in comparisons:
-        problems += [words for words in item.reasons if words not in problems]
-        problems += [
-            f"'{row.record.sentence}' ({row.record.test}) of the baseline was not judged in {item.after.path.name}"
-            for row in item.only_before
-        ]
+    earlier = {id(after): before for before, after in pairs}
+    compared = compare_runs([(earlier.get(id(run)), run) for run in runs], rule)
     for run in runs:
-        found = compared.get(id(run))
-        sentences += _alone(run) if found is None else _against(found)
-    if not sentences:
+        unjudged = [f"ended in '{sentence}', which has no verdict" for _, sentence in unfinished_sentences(run)]
+        problems += [f"{run.path.name} {lack}" for lack in (*not_finished(run), *unjudged)]
+    for pair in compared:
+        problems += [reason for reason in pair.reasons if reason not in problems]
+        problems += [
+            f"'{row.record.sentence}' ({row.record.test}) of the baseline was not judged in {pair.after.path.name}"
+            for row in pair.only_before
+        ]
+    if not any(pair.sentences for pair in compared):
         problems.append("no sentence was judged")
-    return Gate(tuple(runs), rule, tuple(sentences), tuple(problems), tuple(baseline), comparisons)
+    return Gate(compared, rule, tuple(problems), bool(baseline))
 
 
-def _unjudged(run: RecordedRun) -> list[str]:
-    return [f"ended in '{sentence}', which has no verdict" for _, sentence in unfinished_sentences(run)]
-
-
-def _alone(run: RecordedRun) -> list[GatedSentence]:
-    rows = sentence_rows(run)
-    return [GatedSentence(run, row, *_verdict(row)) for row in rows]
-
-
-def _against(found: ComparedRuns) -> list[GatedSentence]:
-    """The sentences of the later run, in its order."""
-    known = {id(item.after): item for item in found.sentences}
-    rows = sorted((*(item.after for item in found.sentences), *found.only_after), key=lambda row: row.record.number)
-    return [_compared(found.after, row, known.get(id(row))) for row in rows]
-
-
-def _compared(run: RecordedRun, row: SentenceRow, compared: ComparedSentence | None) -> GatedSentence:
-    answer, why = _verdict(row)
-    if compared is not None and answer is Answer.PASS and compared.comparable:
-        if compared.state is Proven.WORSE:
-            answer, why = Answer.FAIL, f"proven worse than the baseline by more than {100 * compared.rule.allowed:g} %"
-        elif compared.state is Proven.UNSURE:
-            answer, why = Answer.INCONCLUSIVE, "the baseline's verdict is INCONCLUSIVE: choose another baseline"
-        elif compared.state is Proven.NOT_COMPARED:
-            answer, why = Answer.INCONCLUSIVE, compared.why_not
-    return GatedSentence(run, row, answer, why, compared)
-
-
-def _verdict(row: SentenceRow) -> tuple[Answer, str]:
-    """By its own verdict; of what did not pass its message."""
-    answer = Answer[row.record.verdict]
-    return answer, "" if answer is Answer.PASS else row.record.message
+def answer_to(sentence: ComparedSentence) -> Answer:
+    """Return the answer to a sentence: its own verdict, and where that is PASS what its baseline proves."""
+    own = Answer[sentence.after.record.verdict]
+    if own is not Answer.PASS or sentence.before is None or not sentence.comparable:
+        return own
+    if sentence.state is Proven.WORSE:
+        return Answer.FAIL
+    return Answer.INCONCLUSIVE if sentence.state in (Proven.UNSURE, Proven.NOT_COMPARED) else own

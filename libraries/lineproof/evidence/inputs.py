@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
-import yaml
 from pydantic import TypeAdapter
 
 from ..core.traffic.catalogue import Catalogue
@@ -48,10 +47,8 @@ _SECRETS = (
 )
 """What looks like a secret. A testbed file names the variable of a password (``password_from``) and never holds one."""
 
-_VALUE = re.compile(r"\A((?:&\S+\s+)?)\S.*?(?=\s*\Z)", re.DOTALL)
-"""A scalar with the anchor that an alias elsewhere may need."""
-
-_KEY_IN_COMMENT = re.compile(r"""(#.*?\bkey["']?\s*:\s*)\S.*""")
+_KEY = re.compile(r"(\bkey[\"']?\s*:\s*[\"']?)[^\s\"'#,}\]]+")
+"""In a testbed file: the path of a private key, or by mistake the key."""
 
 
 def without_secrets(text: str) -> str:
@@ -63,37 +60,7 @@ def without_secrets(text: str) -> str:
 
 def kept_text(name: str, text: str) -> str:
     """Return *text*, the content of the input *name*, without what is or may be a secret."""
-    if f"/{TESTBEDS}/" in name:
-        text = _without_keys(text)
-    return without_secrets(text)
-
-
-def _without_keys(text: str) -> str:
-    """Return *text*, a testbed file, without the values of ``key``: the path of a private key, or by mistake the key.
-
-    Nothing is left of what is no YAML: it defines no run.
-    """
-    kept, before = "", 0
-    try:
-        scalars = dict(sorted(_scalars(yaml.compose(text, yaml.SafeLoader), False)))  # aliased: a key's if it once is
-    except (yaml.YAMLError, RecursionError):
-        return f"{REMOVED}\n"
-    for (start, end), is_key in {**scalars, (len(text), len(text)): False}.items():
-        scalar = text[start:end]
-        kept += _KEY_IN_COMMENT.sub(rf"\g<1>{REMOVED}", text[before:start])
-        kept += _VALUE.sub(rf"\g<1>{REMOVED}", scalar, 1) if is_key else scalar
-        before = end
-    return kept
-
-
-def _scalars(node: yaml.Node | None, is_key: bool) -> Iterator[tuple[tuple[int, int], bool]]:
-    """Yield where each scalar in *node* begins and ends, and whether it, like all in *node* if *is_key*, is a key's."""
-    if isinstance(node, yaml.ScalarNode):
-        yield (node.start_mark.index, node.end_mark.index), is_key
-    for part in node.value if isinstance(node, yaml.CollectionNode) else ():
-        name, value = part if isinstance(part, tuple) else (None, part)
-        yield from _scalars(name, is_key)
-        yield from _scalars(value, is_key or (name is not None and name.value == "key"))
+    return without_secrets(_KEY.sub(rf"\g<1>{REMOVED}", text) if f"/{TESTBEDS}/" in name else text)
 
 
 def input_files(plan: Plan) -> dict[str, Path]:
@@ -138,21 +105,15 @@ def _kept_file(word: str, path: Path) -> str:
     return f"{FILES}/{word}/{path.name}"
 
 
-@dataclass(frozen=True)
-class KeptPrograms:
-    """Loads profiles in TRex's format from what they answered in the run."""
-
-    folder: Path
-
-    def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
-        """The profile of the word that *entry* defines. Raises ConfigError."""
-        file = self.folder / f"{entry.name}.json"
-        content = read_file(file)
-        try:
-            data = parse_json(content)
-            return read_trex_profile(data["answer"], TypeAdapter(ProfileSource).validate_python({**data, "path": path}))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"is not what a profile answered: {error}", file) from None
+def _answered(folder: Path, path: Path, entry: TrexFile) -> TrexProfile:
+    """Return the profile in TRex's format of the word that *entry* defines, as it answered in the run."""
+    file = folder / f"{entry.name}.json"
+    content = read_file(file)
+    try:
+        data = parse_json(content)
+        return read_trex_profile(data["answer"], TypeAdapter(ProfileSource).validate_python({**data, "path": path}))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"is not what a profile answered: {error}", file) from None
 
 
 def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
@@ -169,7 +130,7 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
             environment.testbed,
             str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
             root / CALIBRATIONS,
-            KeptPrograms(root / PROGRAMS),
+            partial(_answered, root / PROGRAMS),
         )
     except ConfigError as error:
         raise ConfigError(str(error).replace(f"{root}/", ""), folder / INPUTS) from None

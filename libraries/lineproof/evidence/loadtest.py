@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ..methods.ramp import RampPhase, RampResult, RampStep
@@ -22,9 +23,17 @@ def loadtest_data(
     ``profile_file`` is the traffic in words: results with the same words come into the same graph. An entry is one
     second, however long a step is: its rates are the means of the steps in it, weighted by time.
     """
-    plan = result.plan
-    ports = _ports(result.steps)
-    seconds = {str(number): _entry(parts, ports, plan.line_pps) for number, parts in enumerate(_seconds(result.steps))}
+    plan, steps = result.plan, result.steps
+    ports: dict[int, int] = {}
+    for direction in next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ()):
+        for port in (direction.tx_port, direction.rx_port):
+            ports.setdefault(port, len(ports))
+    edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
+    seconds = {}
+    for at in range(math.ceil(edges[-1] - _ROUNDING)):
+        lasting = [min(end, at + 1.0) - max(start, at) for start, end in pairwise(edges)]
+        parts = [(step, time) for step, time in zip(steps, lasting, strict=True) if time > _ROUNDING]
+        seconds[str(at)] = _entry(parts, ports, plan.line_pps)
     return {
         "vars": {
             "profile_file": traffic.name,
@@ -41,37 +50,8 @@ def loadtest_data(
     }
 
 
-def _ports(steps: Sequence[RampStep]) -> dict[int, int]:
-    """The testbed's port numbers -> 0, 1, and so on."""
-    directions = next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ())
-    found: dict[int, int] = {}
-    for port in (port for direction in directions for port in (direction.tx_port, direction.rx_port)):
-        found.setdefault(port, len(found))
-    return found
-
-
-Part = tuple[RampStep, float]
-"""A step, and its seconds within one second."""
-
-
-def _seconds(steps: Sequence[RampStep]) -> list[list[Part]]:
-    """The parts of each second of the ramp; the last second may be shorter."""
-    found: list[list[Part]] = []
-    now = 0.0
-    for step in steps:
-        ends = now + step.trial.outcome.duration
-        while ends - now > _ROUNDING:
-            at = int(now + _ROUNDING)
-            until = min(ends, at + 1.0)
-            while len(found) <= at:
-                found.append([])
-            found[at].append((step, until - now))
-            now = until
-        now = ends
-    return found
-
-
-def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dict[str, Any]:
+def _entry(parts: Sequence[tuple[RampStep, float]], ports: Mapping[int, int], line_pps: float) -> dict[str, Any]:
+    """Return the rates of one second by port. *parts*: its steps, and how much of it each takes."""
     sent, received = [0.0] * len(ports), [0.0] * len(ports)
     whole = math.fsum(lasting for _, lasting in parts)
     for step, lasting in parts:
@@ -79,15 +59,10 @@ def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dic
             weight = lasting / whole / step.trial.seconds.high
             sent[ports[direction.tx_port]] += direction.offered * weight
             received[ports[direction.rx_port]] += direction.forwarded * weight
+    entry: dict[str, Any] = {}
+    for port, (out, back) in enumerate(zip(sent, received, strict=True)):
+        utils = {"tx_util": 100 * out / line_pps, "rx_util": 100 * back / line_pps}
+        entry[str(port)] = {"tx_pps": out, "rx_pps": back, **utils}
     longest, _ = max(parts, key=lambda part: part[1])
-    found: dict[str, Any] = {
-        str(port): {
-            "tx_pps": sent[port],
-            "rx_pps": received[port],
-            "tx_util": 100 * sent[port] / line_pps,
-            "rx_util": 100 * received[port] / line_pps,
-        }
-        for port in ports.values()
-    }
-    found["phase"] = longest.phase.value if longest.phase is not RampPhase.RISE else "rampup"
-    return found
+    entry["phase"] = longest.phase.value if longest.phase is not RampPhase.RISE else "rampup"
+    return entry

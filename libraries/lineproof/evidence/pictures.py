@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 from ..core.bounds import Bounds
 from ..core.latency import LOST as LOST_PROBE
 from ..core.quantity import Promise, Requirement
-from ..core.step_down import StepDown
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS, Unit
 from ..methods.ramp import RampResult
@@ -47,34 +46,20 @@ def sentence_plot(
     link_bps: float,
     title: str,
     simulated: bool = False,
-    step_downs: Mapping[int, StepDown] | None = None,
 ) -> str:
-    """Return the picture of the sentence of *record* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
-
-    *step_downs*: the counts of trials whose load changed, by their number.
-    """
+    """Return the picture of the sentence of *record* as SVG. *link_bps*: link speed of one direction in L1 bit/s."""
     demanded, promise = record.requirement, record.promise
     limit = LimitLine(demanded.threshold.number, f"{demanded.relation} {demanded.text()}", demanded.at_least)
     quantity, judged = promise.quantity, [trial for trial in trials if trial.number]
     if quantity.chart == "rates" or not judged:
         is_rate = demanded.threshold.unit in RATE_UNITS
         rate = limit._replace(value=demanded.threshold_pps(record.link_bps)) if is_rate else None
-        return _rates(promise, rate, trials, traffic, link_bps, title, simulated)
-    known = [trial for trial in judged if not is_set_aside(trial)]
-    aside = len(judged) - len(known)
+        return _rates(promise, rate, judged, traffic, link_bps, title, simulated)
     if quantity.chart == "histogram":
-        return _latencies(promise, limit, known, title, _not_shown(aside, known), simulated)
-    if repeated := [one for one in known if one.number in (step_downs or {}) and quantity.charted(promise, one)]:
-        words = _not_shown(aside, repeated)
-        return _recovery(promise, limit, repeated, step_downs or {}, title, words, simulated)
+        return _latencies(promise, limit, judged, title, simulated)
     columns = [(trial_name(one), None if is_set_aside(one) else quantity.charted(promise, one)) for one in judged]
     name, unit = quantity.title or quantity.name, promise.unit.value
     return chart.range_chart(title, columns, name, unit, "trial", limit=limit, simulated=simulated)
-
-
-def _not_shown(aside: int, shown: Sequence[Trial]) -> str:
-    words = f" ({aside} of {aside + len(shown)} trials not shown: set aside, spoilt by the testbed)"
-    return words if aside else ""
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -103,8 +88,7 @@ def _rates(
         is_aside = is_set_aside(trial)
         groups = [] if is_aside else [own] if promise.in_total else [[row] for row in own]
         shown = [_rate_bar(group, directions, needed) for group in groups if group]
-        is_doubtful = not trial.is_clean and not is_aside
-        columns.append(BarGroup(trial_name(trial), shown, is_aside, is_doubtful, bool(trial.number)))
+        columns.append(BarGroup(trial_name(trial), shown, is_aside))
     line_rate = line_rate_pps(link_bps, traffic.mean_size)
     up = scaled("rate", "pps", 1.12 * max([promised, *(bar.end for one in columns for bar in one.bars)]) or line_rate)
     below = f"trial (line rate of one direction: {si(line_rate, 'pps')})"
@@ -129,15 +113,15 @@ def _rate_bar(rows: Sequence[DirectionRow], directions: Sequence[str], needed: f
     return Bar(parts, label=f"−{percent(ratio)}" if missing and missing == lost else "")
 
 
-# -- latency and recovery ----------------------------------------------------------------------------------------------
+# -- latency -----------------------------------------------------------------------------------------------------------
 
 
-def _latencies(
-    promise: Promise, limit: LimitLine, trials: Sequence[Trial], title: str, aside: str, simulated: bool
-) -> str:
+def _latencies(promise: Promise, limit: LimitLine, trials: Sequence[Trial], title: str, simulated: bool) -> str:
     """Return the probe frames of *trials* by latency, each at the end of its bucket."""
+    shown = [trial for trial in trials if not is_set_aside(trial)]
+    aside = f"{len(trials) - len(shown)} of {len(trials)} trials not shown: set aside, spoilt by the testbed"
     found: dict[str, Counter[float]] = {}
-    for count in (count for trial in trials for count in trial.outcome.latency):
+    for count in (count for trial in shown for count in trial.outcome.latency):
         if spread := count.spread():
             found.setdefault(f"{count.tx_port} → {count.rx_port}", Counter()).update(spread.worst)
     placed = [latency for frames in found.values() for latency in frames if latency < LOST_PROBE]
@@ -152,7 +136,7 @@ def _latencies(
     for name, frames in found.items():
         for latency, number in frames.items():
             counts[name][edges[bisect_left(edges, latency)]] += number
-    below = f"latency [µs], from each figure up to the next{aside}"
+    below = f"latency [µs], from each figure up to the next{f' ({aside})' if len(shown) < len(trials) else ''}"
     return chart.histogram(title, counts, edges, "probe frames", below, limit=limit, simulated=simulated)
 
 
@@ -162,45 +146,6 @@ def _edges(least: float, most: float, limit: float) -> list[float]:
     while found[-1] < most:
         found.append(found[-1] + 10.0 ** (len(str(int(found[-1]))) - 1))
     return sorted({*found, limit})
-
-
-def _recovery(
-    promise: Promise,
-    limit: LimitLine,
-    trials: Sequence[Trial],
-    step_downs: Mapping[int, StepDown],
-    title: str,
-    aside: str,
-    simulated: bool,
-) -> str:
-    """Return the frames that were lost later than each moment, of the direction that lost most after the overload.
-
-    Below them is when the last frame was lost, from the earliest to the latest moment.
-    """
-    found = [step_downs[trial.number] for trial in trials]
-    curves = [
-        max(map(one.lost_later, range(len(one.after.offered))), key=lambda curve: sum(later for _, later in curve))
-        for one in found
-    ]
-    last = 1.05 * max([limit.value, *(curve[-1][0] for curve in curves)]) or 1.0
-    most = 1.1 * max(later for curve in curves for _, later in curve) or 1.0
-    row = most * min(0.06, 0.4 / len(curves))
-    size, unit = (1e6, " [million]") if most >= 1e6 else (1e3, " [thousand]") if most >= 1e4 else (1.0, "")
-    up = linear(f"frames lost later{unit}", most, -row * (len(curves) + 0.5), size)
-    whole = [value for value, _ in up.marks if value >= 0 and value == round(value)]
-    up = up._replace(marks=[(value, f"{value / size:g}") for value in whole])
-    drawn = []
-    for number, (trial, curve) in enumerate(zip(trials, curves, strict=True)):
-        sign, ends = SIGNS[number % len(SIGNS)], promise.quantity.shown(promise, [trial])
-        level, high = -row * (number + 0.75), min(ends.high, last)
-        labels = [((last, level), "no end seen")] if math.isinf(ends.high) else []
-        drawn.append(Curve(f"trial {trial.number}", curve, sign))
-        words = "below 0: last lost frame, from earliest to latest" if not number else ""
-        drawn.append(Curve(words, [(min(ends.low, high), level), (high, level)], sign, labels=labels))
-    note = "" if any(later for curve in curves for _, later in curve) else "no frame was seen to be lost later"
-    drawn.append(limit.curve(is_upright=True))
-    across = linear(f"seconds after the overload{aside}", last)
-    return chart.line(Panel(title, across, up, drawn, note, simulated))
 
 
 # -- the sheet of a sign-off -------------------------------------------------------------------------------------------

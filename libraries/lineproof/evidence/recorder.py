@@ -47,8 +47,8 @@ environment record's extra data."""
 ABOUT = "about"
 """Key of a test's ``documentation`` and ``tags`` in the requirement record's extra data."""
 
-SLA, EXECUTOR = "sla", "executor"
-"""Keys in the environment record's extra data: where the SLA is (words, addresses); what started the run."""
+SLA = "sla"
+"""Key in the environment record's extra data: where the SLA is (words, addresses)."""
 
 
 class Recorder:
@@ -75,8 +75,6 @@ class Recorder:
         self._telemetry: list[tuple[str, Mapping[str, str]]] = []
         """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
         self._step_down: StepDown | None = None
-        self.step_downs: dict[int, StepDown] = {}
-        """Of the current sentence, by the trial's number."""
 
     def keep_inputs(self, plan: Plan) -> None:
         """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
@@ -117,7 +115,7 @@ class Recorder:
         self._test, self._about = test, about
         self._trials = {}
         self._traffic = self._drains = 0.0
-        self._step_down, self.step_downs = None, {}
+        self._step_down = None
 
     def keep_trial(
         self, requirement: Requirement | TrafficWords, trial: Trial, session: Session, evidence: str = ""
@@ -144,8 +142,6 @@ class Recorder:
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
-        if self._step_down is not None:
-            self.step_downs[trial.number] = self._step_down
         self._step_down = None
         self.folder.add(record)
         self._traffic += trial.outcome.duration
@@ -312,8 +308,6 @@ class Recorder:
         copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
         self.folder.add(copy)
         self._trials[trial.number] = len(trial.problems)
-        if record.step_down is not None:
-            self.step_downs[trial.number] = record.step_down
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
         """Note the end and write the manifest; returns the sum of the records. Harmless when repeated.

@@ -6,10 +6,10 @@ Rates are of each port unless stated. Each document ends with its declared devia
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any
 
 from ..core.trial import Load
-from ..methods.deviations import Deviation, deviations_of
+from ..methods.deviations import deviations_of
 from ..methods.ramp import RampResult, RampStep
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import DirectionLatency, LatencyResult
@@ -203,16 +203,7 @@ _BOUNDS: Columns[CapacityBounds] = (
 )
 
 
-class _Ended(Protocol):
-    @property
-    def size(self) -> float: ...
-    @property
-    def ended(self) -> str: ...
-    @property
-    def deviations(self) -> tuple[Deviation, ...]: ...
-
-
-def _notes(results: Sequence[_Ended]) -> list[str]:
+def _notes(results: Sequence[Any]) -> list[str]:
     """Return which results ended early, and each deviation once."""
     return [*(f"{item.size:g} bytes: {item.ended}." for item in results if item.ended), *_declared(results)]
 

@@ -1,14 +1,19 @@
-"""The summary of runs: what was promised, what was measured, and the verdict of each sentence; as data.
+"""The summary of runs: what was promised, what was measured, and the verdict of each sentence; and its page.
 
-:mod:`.summary_forms` shows it. It is made of the records alone, also of those of a run that was killed.
+It is made of the records alone, also of those of a run that was killed. The page is in the folder of the execution's
+first run.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import math
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +21,28 @@ from pydantic import ValidationError
 
 from ..core.goal import Goal
 from ..core.registry import is_installed
+from ..core.rule import Ruling
+from ..errors import LineproofError, in_words
+from ..files import write_whole
 from ..units import counted
+from .document import (
+    Cell,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Note,
+    Part,
+    Section,
+    Table,
+    as_page,
+    data_cells,
+    verdict_cell,
+)
 from .rates import percent
-from .records import UNJUDGED, VERDICTS, EnvironmentRecord, MeasurementRecord
+from .records import UNJUDGED, VERDICTS, EnvironmentRecord
 from .run import RecordedRun, methods_of, read_run
-from .run_files import RESULTS, STUDY_PAGE
+from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE, partial
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .started_as import StartedAs
 
@@ -38,26 +60,12 @@ DESCRIPTION = "description"
 
 
 @dataclass(frozen=True)
-class StudySummary:
-    """The measurements of a study's run. ``gaps``: measurements without a value; ``text``: where its tables are."""
-
-    measurements: int
-    gaps: int
-    text: str
-
-    def __str__(self) -> str:
-        missing = f", {self.gaps} without a value" if self.gaps else ""
-        return f"{counted(self.measurements, 'measurement')}{missing}"
-
-
-@dataclass(frozen=True)
 class RunSummary:
     """One run. ``rows``: its sentences. ``facts``: name and words of what was tested, with what, by which goal.
 
     ``incomplete``: what the run lacks because it ended badly, in words. ``suite``: "" where nobody wrote it down.
-    ``study``: of a study's run, which has no sentences. ``unjudged``: why no sentence was judged. ``results``: of a run
-    without sentences, the methods of its characterisations. ``resume``: the command that goes on with it; "" where
-    nobody wrote down how it was started.
+    ``tables``: where those of a study are, and ``instead``: what the run has in place of sentences, or why it has none.
+    ``resume``: the command that goes on with it; "" where nobody wrote down how it was started.
     """
 
     folder: Path
@@ -66,42 +74,24 @@ class RunSummary:
     facts: Mapping[str, str]
     rows: tuple[SentenceRow, ...]
     incomplete: tuple[str, ...] = ()
-    study: StudySummary | None = None
-    unjudged: str = ""
-    results: tuple[str, ...] = ()
+    tables: str = ""
+    instead: str = ""
     resume: str = ""
 
     @property
     def title(self) -> str:
-        """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``; of a study: ``study small: 8 measurements``.
-
-        Where the set-up failed before any sentence: ``Suite: nothing was judged: …``; of characterisations alone:
-        ``Suite: 6 characterisations, no sentence``.
-        """
-        return f"{self.suite or self.folder.name}: {self._outcome()}{' – INCOMPLETE' if self.incomplete else ''}"
-
-    def _outcome(self) -> str:
-        if self.study:
-            return str(self.study)
-        if self.unjudged and not self.rows and not self.incomplete:
-            return f"nothing was judged: {self.unjudged}"
-        if self.results:
-            return f"{counted(len(self.results), 'characterisation')}, no sentence"
-        found = Counter[str](row.record.verdict for row in self.rows)
-        return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
+        """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
+        verdicts = Counter[str](row.record.verdict for row in self.rows)
+        outcome = self.instead or ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS)
+        return f"{self.suite or self.folder.name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """The ``runs`` of an execution.
-
-    ``unread``: why others are not among them. ``next``: the command that goes on with a run that did not end.
-    ``page``: the path of the summary as a page.
-    """
+    """The ``runs`` of an execution; ``unread``: why others are not among them; ``page``: the path of their page."""
 
     runs: tuple[RunSummary, ...]
-    unread: tuple[str, ...] = field(default=())
-    next: str = ""
+    unread: tuple[str, ...] = ()
     page: str = ""
 
     @property
@@ -119,21 +109,22 @@ def summary_of(run: RecordedRun) -> RunSummary:
     """Return the summary of *run*."""
     folder, environment, rows = run.path, run.environment, sentence_rows(run)
     suite = str(environment.extra.get("suite", "")) if environment else ""
-    study = None if run.measurements is None else _study(folder, run.measurements)
-    # the trials of a study are of its measurements, and have no verdicts
-    incomplete = _incomplete(environment, {} if study else unfinished_sentences(run))
-    unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
-    results = () if rows or study else methods_of(folder)
-    facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS})"} if results else {})
+    incomplete = _incomplete(environment, unfinished_sentences(run) if run.measurements is None else {})
+    methods = () if rows or run.measurements is not None else methods_of(folder)
+    facts, tables, instead = _facts(environment), "", ""
+    if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
+        page = f"{folder / STUDY_PAGE}, or " if (folder / STUDY_PAGE).is_file() else ""
+        tables = f"Its tables: {page}lineproof study report {folder.name}\n"
+        gaps = sum(record.value is None for record in run.measurements)
+        instead = counted(len(run.measurements), "measurement") + (f", {gaps} without a value" if gaps else "")
+    elif methods:
+        facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
+        instead = f"{counted(len(methods), 'characterisation')}, no sentence"
+    elif environment and (unjudged := environment.extra.get(UNJUDGED)) and not rows and not incomplete:
+        instead = f"nothing was judged: {unjudged}"
     started = StartedAs.of(environment.extra) if environment else None
     resume = started.going_on(folder) if started else ""
-    return RunSummary(folder, suite, run.simulated, facts, rows, tuple(incomplete), study, unjudged, results, resume)
-
-
-def _study(folder: Path, records: Sequence[MeasurementRecord]) -> StudySummary:
-    page = f"{folder / STUDY_PAGE}, or " if (folder / STUDY_PAGE).is_file() else ""
-    text = f"Its tables: {page}lineproof study report {folder.name}\n"
-    return StudySummary(len(records), sum(record.value is None for record in records), text)
+    return RunSummary(folder, suite, run.simulated, facts, rows, tuple(incomplete), tables, instead, resume)
 
 
 def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
@@ -169,6 +160,63 @@ def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple
     if environment is None or environment.ended is None:
         return [INCOMPLETE, *(words or ["no trial of an unfinished sentence"])]
     return words
+
+
+def summary(found: ExecutionSummary) -> Document:
+    """Return a section for each run, which is the whole document of one run."""
+    alone = len(found.runs) == 1
+    title = found.runs[0].title if alone else f"Summary of {counted(len(found.runs), 'run')}"
+    sections = [Section("" if alone else run.title, _parts(run)) for run in found.runs]
+    commands = {"Next": next_command(found.runs), "Page": found.page}
+    sections.append(
+        Section(
+            "", [*map(Note, found.unread), *(Code(f"{name}: {words}") for name, words in commands.items() if words)]
+        )
+    )
+    return Document(title, sections, found.simulated)
+
+
+def _parts(run: RunSummary) -> list[Part]:
+    parts: list[Part] = [*(Note(words, strong=True) for words in run.incomplete), Facts(run.facts)]
+    parts += [Code(run.tables)] if run.tables else []
+    parts += [Table.of([_row(run, row) for row in run.rows])] if run.rows else []
+    return [*parts, Code(f"Evidence: {run.folder}")]
+
+
+def _row(run: RunSummary, row: SentenceRow) -> dict[Column, Cell]:
+    """Return what people read, then figures as numbers in the sentence's unit, without SI prefix."""
+    record, demanded, margin = row.record, row.record.requirement, row.margin or (None, None)
+    measured = row.measured if row.sample else None
+    people = {
+        Column("test", left=True, only="page"): Cell(record.test),
+        Column("promised", left=True, key="sentence"): Cell(record.sentence),
+        Column("measured", left=True, only="people"): Cell(measured_text(row)),
+        Column(confidence_words(run.rows), left=True, only="people"): Cell(interval_text(row)),
+        Column("margin", left=True, only="people"): Cell(margin_text(row)),
+        Column("verdict", left=True): verdict_cell(record.verdict),
+    }
+    data = {
+        "quantity": record.quantity,
+        "statistic": demanded.statistic and demanded.statistic.name,
+        "relation": demanded.relation,
+        "promised": demanded.threshold.number,
+        "unit": demanded.threshold.unit.value,
+        "scope": demanded.scope.value,
+        "measured": measured and measured.estimate,
+        "low": measured and measured.low,
+        "high": measured and measured.high,
+        "confidence": row.confidence,
+        "trials": len(row.sample),
+        "set_aside": row.set_aside,
+        "loss_ratio": row.lost,
+        "margin_low_percent": None if margin[0] is None else 100 * margin[0],
+        "margin_high_percent": None if margin[1] is None else 100 * margin[1],
+        **{name: run.facts.get(name) for name in ("testbed", "router", "software", "firmware")},
+        "goal": record.goal,
+        "simulated": record.simulated,
+        "incomplete": "; ".join(run.incomplete),
+    }
+    return data_cells({"run": record.run, "suite": run.suite}) | people | data_cells(data)
 
 
 def measured_text(row: SentenceRow) -> str:
@@ -214,3 +262,53 @@ def confidence_words(rows: Sequence[SentenceRow]) -> str:
     """``interval (95 %)``; without the figure where it is not the same of all *rows*."""
     found = {row.confidence for row in rows}
     return f"interval ({100 * found.pop():g} %)" if len(found) == 1 else "interval"
+
+
+# -- an execution and its page -----------------------------------------------------------------------------------------
+
+
+def execution_summary(execution: Path, known: Mapping[Path, RunSummary]) -> ExecutionSummary:
+    """The summary of all runs of *execution*, as far as they can be read. *known*: those that were read before.
+
+    They are in *execution*, then ``…-2`` and so on.
+    """
+    runs, unread = [], []
+    others = (execution.with_name(f"{execution.name}-{number}") for number in count(2))
+    for folder in takewhile(lambda folder: (folder / REQUIREMENTS).exists(), chain([execution], others)):
+        try:
+            runs.append(known.get(folder) or summarise(folder))
+        except (LineproofError, OSError) as error:
+            unread.append(in_words(error))
+    page = page_name(execution) if runs else ""
+    return ExecutionSummary(tuple(runs), tuple(unread), page)
+
+
+def write_page(folder: Path, found: ExecutionSummary) -> None:
+    """Write the page into *folder*. Raises TestbedError."""
+    write_whole(folder / PAGE, as_page(summary(found)), fresh=partial(folder / PAGE))
+
+
+@contextlib.contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """No two processes are in this block for the same *folder* at once, where its file system knows locks."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+def next_command(runs: Sequence[RunSummary]) -> str:
+    """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
+    for run in runs:
+        if run.incomplete or any(row.record.verdict == Ruling.INCONCLUSIVE.value for row in run.rows):
+            suite = run.suite or "that it was"
+            return run.resume or f"robot -v RESUME:{run.folder.name}, the options of that run, and the suite {suite}"
+    return ""
+
+
+def page_name(execution: Path) -> str:
+    """Return the path of the summary's page of *execution*, from the current folder if it lies below."""
+    page, here = execution / PAGE, Path.cwd()
+    return str(page.relative_to(here) if page.is_relative_to(here) else page)

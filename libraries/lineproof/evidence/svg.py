@@ -64,12 +64,9 @@ class SvgPicture:
         self._title = title
         self._shapes: list[str] = []
 
-    def rectangle(
-        self, x: float, y: float, width: float, height: float, fill: str, opacity: float = 1.0, edge: str = ""
-    ) -> None:
+    def rectangle(self, x: float, y: float, width: float, height: float, fill: str, edge: str = "") -> None:
         """A filled rectangle; *x*, *y*: its top left corner; *edge*: colour of a line around it."""
-        style = "" if opacity == 1 else f' opacity="{opacity:g}"'
-        style += f" stroke={_quoted(edge)}" if edge else ""
+        style = f" stroke={_quoted(edge)}" if edge else ""
         self._shapes.append(f"<rect {_place(x, y, width, height)} fill={_quoted(fill)}{style}/>")
 
     def hatched(

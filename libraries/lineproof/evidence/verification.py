@@ -6,14 +6,13 @@ it too, and nobody but ``verify`` and ``signoff`` refuses a run because of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import TestbedError
 from ..json_text import JsonError
 from .integrity import CHANGED, MISSING, Alteration, Integrity, check_integrity
-from .records import Manifest
 from .run import kind_of
 from .run_files import ENVIRONMENT_FILE, MANIFEST_FILE, SHEETS, SIGNATURE, derived_sums
 from .signature import PublicKey, Signed, check_signature
@@ -47,22 +46,30 @@ def verify(folder: Path, key: PublicKey | None = None, signature: Path | None = 
     and TestbedError where the library for *key* is missing.
     """
     found, present = check_integrity(folder), derived_sums(folder)
-    if found.manifest is not None and (note := _not_summed(found.manifest, present)):
-        found = replace(found, notes=(*found.notes, note))
-    signed: Signed | None = None
+    notes, signed = list(found.notes), None
     wrong: tuple[Alteration, ...] = ()
     try:
         signed, wrong = check_signature(folder, key, signature)
     except TestbedError as error:
         if key is not None:
             raise
-        found = replace(found, notes=(*found.notes, f"{SIGNATURE} is not read: {error}"))
-    sheets = [name for name in SHEETS if (folder / name).exists()]
-    if sheets and not (folder / SIGNATURE).exists():
-        words = f"{' and '.join(sheets)}: not checked, as no signature is over it; 'lineproof signoff' makes it again"
-        found = replace(found, notes=(*found.notes, words))
-    derived = _derived_alterations(found, present)
-    return VerifiedRun(found, (*found.altered, *wrong, *derived, *schema_problems(found)), signed)
+        notes.append(f"{SIGNATURE} is not read: {error}")
+    unsigned = () if (folder / SIGNATURE).exists() else [name for name in SHEETS if (folder / name).exists()]
+    if unsigned:
+        notes.append(
+            f"{' and '.join(unsigned)}: not checked, as no signature is over it; 'lineproof signoff' makes it again"
+        )
+    if found.manifest is not None:
+        # what was added has no sum: it may be of a process that was killed
+        sums = found.manifest.derived
+        wrong += tuple(Alteration(name, MISSING) for name in sums if name not in present)
+        changed = (name for name in sums if present.get(name, sums[name]) != sums[name])
+        wrong += tuple(Alteration(name, f"{CHANGED}: its SHA-256 was {sums[name]}") for name in changed)
+        listed, there = ({name.partition("/")[0] for name in names} for names in (sums, present))
+        if names := " and ".join(sorted(there - listed)):
+            notes.append(f"{names}: made from the records, and without sums in {MANIFEST_FILE}: not checked")
+    found = replace(found, notes=tuple(notes))
+    return VerifiedRun(found, (*found.altered, *wrong, *schema_problems(found)), signed)
 
 
 def schema_problems(found: Integrity) -> Iterator[Alteration]:
@@ -86,22 +93,3 @@ def _problem(line: bytes, name: str) -> str:
     except ValueError as error:
         return f"does not fit the schema {kind.schema}: {error}"
     return ""
-
-
-def _derived_alterations(found: Integrity, present: Mapping[str, str]) -> Iterator[Alteration]:
-    """Yield what was changed or removed since. *present*: the sums of now.
-
-    What was added has no sum: it may be of a process that was killed.
-    """
-    for name, digest in found.manifest.derived.items() if found.manifest else ():
-        if name not in present:
-            yield Alteration(name, MISSING)
-        elif present[name] != digest:
-            yield Alteration(name, f"{CHANGED}: its SHA-256 was {digest}")
-
-
-def _not_summed(manifest: Manifest, present: Mapping[str, str]) -> str:
-    """Return what is derived of a closed run and has no sum at all, in words; "": nothing is."""
-    listed, there = ({name.partition("/")[0] for name in names} for names in (manifest.derived, present))
-    names = " and ".join(sorted(there - listed))
-    return names and f"{names}: made from the records, and without sums in {MANIFEST_FILE}: not checked"

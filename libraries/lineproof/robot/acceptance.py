@@ -30,8 +30,7 @@ from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.started_as import STARTED_AS
-from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
-from ..evidence.summary_forms import summary
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Listener, Reading
@@ -255,15 +254,12 @@ class AcceptanceKeywords(Component):
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             show_document("Trials", trials_document(*shown))
             name = plot_name(requirement)
-            _show_plot(name, lambda: sentence_plot(record, *shown, step_downs=recorder.step_downs))
+            _show_plot(name, lambda: sentence_plot(record, *shown))
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document("Where frames went", ledgers_document(verdict.ledgers, title, session.simulated))
-        if verdict.why.explanations:
-            allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
-        allure.attach_text("Verdict", verdict.message)
         if notes:
-            allure.attach_text("Reconnection", notes)
+            logger.info(notes)
         return verdict
 
     @keyword(tags=["sentences"])
@@ -339,8 +335,7 @@ def _show_plot(name: str, draw: Callable[[], str]) -> None:
     except Exception as error:  # a picture must not cost a verdict
         logger.warn(f"no plot of the trials: {in_words(error)}")
         return
-    allure.attach_svg(name, plot)
-    allure.show_svg(name, plot)
+    allure.attach(name, plot, "SVG")
     logger.info(svg_image(name, plot), html=True)
 
 

@@ -331,7 +331,6 @@ def _shown(record: MarginRecord) -> str:
     """The margin in words, which are in log and report, too."""
     words = str(record)
     logger.info(f"margin: {words}; {record.seconds:g} s of traffic")
-    allure.attach_text("Margin", words)
     return words
 
 
@@ -389,7 +388,7 @@ class CharacterisationWork:
         findings = "\n".join([found, *(f"Deviation: {item}." for item in deviations)])
         self.recorder.folder.add(self._record(result, findings, loadtest))
         if picture is not None:
-            allure.attach_svg(self.title, picture)
+            allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
         show_document(f"{self.title} (table)", document)
         for item in early:
@@ -399,7 +398,6 @@ class CharacterisationWork:
             sources = ", ".join(dict.fromkeys(item.source for item in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         BuiltIn().set_test_message(f"{self.title}: {message}", append=True, separator="\n")
-        allure.attach_text("Findings", findings)
 
     def _record(self, result: Any, findings: str, loadtest: Mapping[str, object] | None) -> CharacterisationRecord:
         return CharacterisationRecord(

@@ -18,8 +18,7 @@ from ..errors import LineproofError, in_words
 from ..evidence.document import as_text
 from ..evidence.run import new_run_id, seal_derived
 from ..evidence.started_as import ROBOT, VARIABLE, StartedAs
-from ..evidence.summary import RunSummary
-from ..evidence.summary_forms import execution_summary, one_at_a_time, summary, write_page
+from ..evidence.summary import RunSummary, execution_summary, one_at_a_time, summary, write_page
 from ..files import write_whole
 from .run_variables import NAMES, options
 from .suite_sentences import plain

@@ -93,7 +93,7 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         self.ROBOT_LIBRARY_LISTENER = [
             self._shared.interruption,
             CalmListener(
-                allure.allure_listener(lambda: self._acceptance.allure_folder),
+                allure.AllureListener(lambda: self._acceptance.allure_folder),
                 # Allure's is the first folder of all: without it there will be no run's either
                 lambda: ALLURE_LACKS if is_folder(self._acceptance.allure_folder) else NOTHING_KEPT,
                 lambda: allure.remove_half_written(self._acceptance.allure_folder),

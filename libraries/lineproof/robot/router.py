@@ -180,6 +180,6 @@ class TelemetryKeywords(Component):
         show_document(f"The router {name}", under_load_document(found, title, session.simulated))
         if graph:
             picture = f"Flame graph of the router {name}"
-            allure.attach_svg(picture, graph)
+            allure.attach(picture, graph, "SVG")
             logger.info(svg_image(picture, graph), html=True)
         return found

@@ -137,7 +137,7 @@ class Component:
 
 def show_document(name: str, document: Document) -> None:
     """Show *document* in Robot's log, and in Allure as the running test's attachment *name*."""
-    allure.attach_html(name, as_page(document))
+    allure.attach(name, as_page(document), "HTML")
     logger.info(as_html(document), html=True)
 
 

@@ -64,7 +64,7 @@ class StudyKeywords(Component):
         run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name, started)
         self._found = found = read_results(run.run())
         shown = write_page(found)
-        allure.attach_html(found.study.title, page(found))
+        allure.attach(found.study.title, page(found), "HTML")
         for words in (headline(found), *notes(found)):
             logger.info(words)
         logger.info(f"{headline(found)}; {shown}", also_console=True)
