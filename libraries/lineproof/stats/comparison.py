@@ -27,7 +27,7 @@ class RelativeChange:
     p: float
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Lower and upper end."""
+        """Return the lower and the upper end."""
         half = t_value(confidence, self.degrees_of_freedom) * self.error if self.error else 0.0
         return self.change - half, self.change + half
 
@@ -60,7 +60,7 @@ class Comparison:
         return abs(self.difference) > self.half_width
 
     def relative_to(self, scale: float | None = None, allowed: float = 0.0) -> RelativeChange:
-        """The difference as a ratio of the reference's mean, or of *scale*: a number in the samples' unit.
+        """Return the difference as a ratio of the reference's mean, or of *scale*: a number in the samples' unit.
 
         ``p``: the probability of at least such a change, if the true one is at most *allowed* (a ratio) either way.
         Raises ZeroDivisionError if there is nothing to relate it to.
@@ -80,18 +80,14 @@ class Comparison:
         return RelativeChange(change, error, self.degrees_of_freedom, p)
 
     def text(self) -> str:
-        """Return what ministat(1) prints below its plot; the last line differs for Welch's test. Then the note."""
+        """Return what ministat(1) prints below its plot, of a pooled comparison. Then the note."""
         lines = [VITALS_HEAD, self.reference.vitals("x"), self.candidate.vitals("+")]
         level = f"{100 * self.confidence:.1f}% confidence"
         if self.significant:
             lines += [f"Difference at {level}", f"\t{self.difference:g} +/- {self.half_width:g}"]
             if self.relative_percent is not None:
                 lines.append(f"\t{self.relative_percent:g}% +/- {self.relative_half_width_percent:g}%")
-            if self.pooled_s is not None:
-                lines.append(f"\t(Student's t, pooled s = {self.pooled_s:g})")
-            else:
-                freedom = f"{self.degrees_of_freedom:.4g} degrees of freedom"
-                lines.append(f"\t(Welch's t, standard error = {self.standard_error:g}, {freedom})")
+            lines.append(f"\t(Student's t, pooled s = {self.pooled_s:g})")
         else:
             lines.append(f"No difference proven at {level}")
         return "\n".join([*lines, self.note] if self.note else lines)
@@ -164,7 +160,7 @@ def _table_t(confidence: float, freedom: float) -> float:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
-    """The level at which each of the hypotheses with these *p_values* is tested (Holm 1979); in their order.
+    """Return the level at which each of the hypotheses with these *p_values* is tested (Holm 1979); in their order.
 
     One is rejected where its p is at most its level. The probability that any true one is rejected is at most *alpha*,
     however the tests depend on each other. An interval of confidence 1 - level says the same as the test.
@@ -184,7 +180,7 @@ WIDTH = 74
 
 
 def dot_plot(reference: Sequence[float], candidate: Sequence[float]) -> str:
-    """The samples as ``ministat -s`` draws them: ``x`` is of the *reference*, ``+`` of the *candidate*, ``*`` of both.
+    """Return the samples as ``ministat -s`` draws them: ``x`` is of the *reference*, ``+`` of the other, ``*`` of both.
 
     Figures of one column are stacked. Below stands a bar for each sample: its mean (``A``) ± one standard deviation and
     its median (``M``; ``A`` covers it). One difference is intended: where the reference's stack is the higher one, some
