@@ -78,9 +78,10 @@ def best_partition(values: Sequence[float], penalty: float) -> list[int]:
     before = np.full(count + 1, np.inf)
     before[0] = 0.0
     begins = np.zeros(count + 1, dtype=int)
+    lengths = np.arange(count, 0, -1)
     for end in range(LEAST_SEGMENT, count + 1):
-        starts = np.arange(end - LEAST_SEGMENT + 1)
-        costs = before[starts] - (sums[end] - sums[starts]) ** 2 / (end - starts)
+        starts = end - LEAST_SEGMENT + 1
+        costs = before[:starts] - (sums[end] - sums[:starts]) ** 2 / lengths[count - end : count - end + starts]
         begins[end] = place = int(costs.argmin())
         before[end] = costs[place] + penalty
     places, end = [], count
