@@ -102,6 +102,7 @@ def make_sheet(
     run = read_run(folder)
     if run.environment is None:
         raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
+    told = About() if about is None else load_config(about, About)
     summary, waived = summary_of(run), read_waivers(waivers, run.requirements, now.date())
     again, contradicted = _judged_again(folder)
     reasons = (*_reasons(run, summary, waived), *contradicted)
@@ -113,7 +114,7 @@ def make_sheet(
         run,
         summary,
         run.environment,
-        About() if about is None else load_config(about, About),
+        told,
         waived,
         sha256_of(manifest) if manifest.is_file() else None,
         now.replace(microsecond=0),
