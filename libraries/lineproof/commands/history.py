@@ -54,11 +54,10 @@ def _since(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     """Do it. 0: done, 1: some runs were not imported. Raises LineproofError."""
     try:
-        status: int = arguments.act(arguments)
+        return int(arguments.act(arguments))
     except ImportError as error:
         words = f"the history needs the extra 'history': {remedy('history')} ({error.name} is missing)"
         raise ConfigError(words) from None
-    return status
 
 
 def _import(arguments: argparse.Namespace) -> int:

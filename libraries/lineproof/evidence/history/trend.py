@@ -28,8 +28,7 @@ Point = StoreRow[Any]
 COLUMNS = 5
 """Runs or releases in a table, the newest ones; more cannot be read beside each other."""
 
-_RUN = ("simulated", "platform", "software", "testbed")
-_GROUP = (*_RUN, "goal")
+_GROUP = ("simulated", "platform", "software", "testbed", "goal")
 """Figures that differ in one of these are of unlike things."""
 
 
@@ -38,7 +37,7 @@ def points_of(store: HistoryStore, wanted: Mapping[str, str], part: str = "", si
 
     *part*: of the sentence, in any case of letters; *since*: Unix time.
     """
-    of_run = [runs.c[name] for name in (*_RUN, "release", "closed")]
+    of_run = [runs.c[name] for name in (*_GROUP[:-1], "release", "closed")]
     chosen = select(*of_run, *sentences.c).join_from(sentences, runs).filter_by(**wanted)
     chosen = chosen.where(sentences.c.started >= since, sentences.c.sentence.icontains(part, autoescape=True))
     return store.rows(chosen.order_by(sentences.c.started, sentences.c.run, sentences.c.number))
@@ -62,24 +61,19 @@ class LevelChange(NamedTuple):
         if size.relative_percent is not None:
             by = f"{size.relative_percent:+.3g} % ± {size.relative_half_width_percent:.2g} %"
         levels = f"from {_text(after, size.reference.mean)} to {_text(after, size.candidate.mean)}"
-        new = new_in_release(self.before.release, after.release)
-        release = f", new release: {new}" if new else ""
+        release = f", new release: {new}" if (new := new_in_release(self.before.release, after.release)) else ""
         word = "WORSE" if self.worse else "better"
         return f"{word} {by}, {levels}, in run {after.run} of {moment(after.started)}{release}: {after.sentence}"
 
 
 def level_changes(points: Sequence[Point]) -> list[LevelChange]:
-    """Return where the level of the sentence of *points* changed, by time.
-
-    Where margins were searched, a load that only passed says nothing of the level.
-    """
-    judged = judged_points(points)
-    places = change_points([point.value for point in judged])
-    return [LevelChange(judged[place - 1], judged[place], size) for place, size in places]
+    """Return where the level of a sentence changed, by time. *points*: those of :func:`judged_points`."""
+    places = change_points([point.value for point in points])
+    return [LevelChange(points[place - 1], points[place], size) for place, size in places]
 
 
 def judged_points(points: Sequence[Point]) -> list[Point]:
-    """Return the points that a level is seen in."""
+    """Return the points with a figure; where margins were searched, none of a load that only passed."""
     searched = any(point.kind == CAPACITY for point in points)
     return [point for point in points if point.value is not None and not (searched and point.kind == AT_LEAST)]
 
@@ -90,20 +84,21 @@ def trend(points: Sequence[Point], by_release: bool = False) -> Document:
     *by_release*: a column is the newest run of a release.
     """
     simulated = all(point.simulated for point in points)
-    sections, changes, judged = [], list[LevelChange](), list[int]()
+    sections, changes, counts = [], list[LevelChange](), list[int]()
     for key, group in sorted(_groups(points, *_GROUP).items(), key=lambda named: str(named[0])):
         of_simulated, platform, software, testbed, goal = key
         series = _groups(group, "sentence", "test")
-        own = [change for one in series.values() for change in level_changes(one)]
+        judged = list(map(judged_points, series.values()))
+        own = [change for one in judged for change in level_changes(one)]
         label = [Note(SIMULATED, strong=True)] if of_simulated and not simulated else []
         name = " ".join(filter(None, (platform, software))) or "unknown platform"
         parts: list[Part] = [*label, _table(group, series, by_release), Items(list(map(str, own)))]
         sections.append(Section(f"{name} on {testbed}, goal {goal}", parts))
         changes += own
-        judged += [len(judged_points(one)) for one in series.values()]
-    enough = sum(number >= 2 * LEAST_SEGMENT for number in judged)
+        counts += map(len, judged)
+    enough = sum(count >= 2 * LEAST_SEGMENT for count in counts)
     rule = (
-        f"Changes of level were looked for in {enough} of {counted(len(judged), 'sentence')}: in those with figures of"
+        f"Changes of level were looked for in {enough} of {counted(len(counts), 'sentence')}: in those with figures of"
         f" {2 * LEAST_SEGMENT} runs. Of sentences without a change at most 1 in {1 / FALSE_ALARMS:.0f} shows one by"
         " chance. The ± is Welch's, at 95 % confidence."
     )
