@@ -23,7 +23,6 @@ from lineproof.evidence.rejudging import RejudgedSentence
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.signoff.page import html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
-from lineproof.evidence.signoff.testbed_drawing import testbed_drawing
 from support.evidence_builders import Elements, requirement_record
 from support.signoff_runs import (
     FORWARDS,
@@ -52,32 +51,50 @@ def test_the_sheet_says_what_was_promised_measured_and_who_answers_for_what(tmp_
         "  supplier: {name: Example Routers GmbH, signatory: Jane Doe}",
         "  witness: {name: Notary}",
         "device: {model: '6100', serial: NTG-0042, firmware: '4.20'}",
-        "testbed: {cables: {'0': DAC no. 4711}}",
+        "cables: {'0': DAC no. 4711}",
         "deviations: [27 °C in the room]",
     )
     run = left_run(tmp_path, "FAIL", "PASS", "INCONCLUSIVE")
     html = page(run, about=told_of, waivers=waivers(tmp_path, waiver(LOSES)))
     shown = told(html)
-    read = "coreboot 4.19 read from the router Firmware as told 4.20"
     for words in (
         "Contract 2026-117",
         "Example Routers GmbH the router",
-        "NTG-0042",
-        read,
+        "serial NTG-0042 told by the parties",
+        "firmware 4.20 told by the parties: nameplate, papers firmware coreboot 4.19 read from the router",
         "27 °C in the room",
         "Witness",
+        "10 Gbit/s DAC no. 4711 TenGigabitEthernet3/0/0",
+        "10 Gbit/s ____________________ TenGigabitEthernet3/0/1",
     ):
         assert words in shown, f"{words}: {shown}"
     assert (make_sheet(run, NOW, draft=True).manifest or "no manifest") in shown
     assert "DRAFT" not in shown and "SIMULATED" not in shown
-    drawing = testbed_drawing(make_sheet(run, NOW, told_of, draft=True))
-    assert all(words in drawing for words in ("port 1", "DAC no. 4711", "cable: ____", "10 Gbit/s", "NTG-0042"))
+
+
+def test_a_lawyer_reads_first_what_the_traffic_is_what_counts_and_what_is_forgiven(tmp_path: Path):
+    first = told(page(left_run(tmp_path))).partition("Who answers for what")[0]
+    for words in (
+        "traffic 64b unidirectional frames (pieces of data) of 64 bytes; small ones are the hardest; sent in one",
+        "traffic imix unidirectional a mix of small, middle and large frames",
+        "the load was sent, and no frame is lost, or the figure is as promised",
+        "8 good trials, more where some are not; 60 at most",
+        "misses its promise in 12 % of its trials passes as a rule, one that misses it in 40 % passes by chance in at",
+        "of a load without loss 0.1 % may be lost",
+    ):
+        assert words in first, f"{words}: {first}"
 
 
 @pytest.mark.parametrize(
     ("verdicts", "changes", "words"),
     [
         ([], {"simulated": True}, "it is simulated, so that no router was measured"),
+        ([], {"kind": "netns"}, "its testbed is no hardware (netns)"),
+        (
+            [],
+            {"goal": "quick"},
+            "its goal 'quick' is too weak: up to 5 % of routers pass that miss a promise in 60 %",
+        ),
         (["INCONCLUSIVE"], {}, f"INCONCLUSIVE and not waived: '{THROUGHPUT}'"),
         ([], {"closed": False}, "it did not end, so that it has no manifest to sign"),
         ([], {"extra": {"interrupted": "imix ≥ 1 Mpps"}}, "it is incomplete (unfinished: 0 trials of 'imix"),
@@ -98,8 +115,7 @@ def test_what_cannot_be_signed_off(tmp_path: Path, verdicts: list[str], changes:
 def test_a_run_without_a_sentence_is_refused(tmp_path: Path):
     empty = RunFolder.create(tmp_path, "empty")
     empty.close(environment(run="empty"))
-    with pytest.raises(ConfigError, match="no sentence was judged"):
-        make_sheet(empty.path, NOW)
+    assert "no sentence was judged in it" in make_sheet(empty.path, NOW, draft=True).reasons
 
 
 @pytest.mark.parametrize(
@@ -150,7 +166,7 @@ def test_a_signed_run_and_everything_that_was_changed_afterwards(
     assert public in shown.out and PASSWORD not in shown.out + shown.err
     assert public in (run / "signoff.html").read_text()
     assert main(["verify", str(run), "--public-key", public]) == 0
-    assert "verdicts:3 PASS, 0 FAIL, 0 INCONCLUSIVE" in " ".join(capsys.readouterr().out.split())
+    assert "result:all 3 promises kept" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ConfigError, match=r"manifest\.json\.minisig: is a signature already"):
         main(words)
     assert main([*words, "--output", str(tmp_path / "buyer")]) == 0
@@ -180,17 +196,9 @@ def test_a_sheet_that_no_signature_is_over_is_named(tmp_path: Path, capsys: pyte
     assert "signoff.pdf was added since it was signed: the signature is not over it" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("state", "words", "reason"),
-    [
-        ("same", "all 1 promise come to the same verdict from the records", ""),
-        ("UNKNOWN", "0 of 1 promise come to the same verdict from the records; the records are not enough for", ""),
-        ("DIFFERS", "0 of 1 promise", "is FAIL from the records, which say PASS"),
-        ("SUSPECT", "0 of 1 promise", "which say PASS and contradict themselves: trial 1 says"),
-    ],
-)
+@pytest.mark.parametrize("state", ["same", "UNKNOWN", "DIFFERS", "SUSPECT"])
 def test_records_that_lead_to_another_verdict_are_not_signed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, words: str, reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ):
     run = left_run(tmp_path, "PASS")
     (record,) = read_run(run).requirements
@@ -200,10 +208,10 @@ def test_records_that_lead_to_another_verdict_are_not_signed(
     assert item.state == state
     found = SimpleNamespace(sentences=(item,), changed=())
     monkeypatch.setattr("lineproof.evidence.signoff.sheet.rejudge", lambda folder: found)
-    shown = told(page(run, draft=True))
-    assert words in shown and reason in shown
-    if reason:
-        with pytest.raises(ConfigError, match=reason):
+    words = f"{'all' if state == 'same' else '0 of'} 1 promise come to the same verdict from the records"
+    assert words in told(page(run, draft=True))
+    if state in ("DIFFERS", "SUSPECT"):
+        with pytest.raises(ConfigError, match="come to another verdict, or contradict themselves"):
             make_sheet(run, NOW)
 
 
@@ -214,7 +222,7 @@ def test_a_password_is_never_guessed_and_a_draft_never_signed(tmp_path: Path, mo
     monkeypatch.setattr("sys.stdin", None)
     for more, found in (
         ([], "needs a password, and there is no terminal"),
-        (["--password-from", "KEY_PASSWORD"], "the variable KEY_PASSWORD, which --password-from names, is not set"),
+        (["--password-from", "KEY_PASSWORD"], "KEY_PASSWORD, which --password-from names, is not set"),
         (["--draft"], "a draft is never signed"),
     ):
         with pytest.raises(ConfigError, match=found):
@@ -222,8 +230,6 @@ def test_a_password_is_never_guessed_and_a_draft_never_signed(tmp_path: Path, mo
     monkeypatch.setenv("KEY_PASSWORD", "wrong")
     with pytest.raises(ConfigError, match="wrong password"):
         main([*signing, "--password-from", "KEY_PASSWORD"])
-    with pytest.raises(ConfigError, match="expected --key too"):
-        main(["signoff", str(run), "--password-from", "KEY_PASSWORD"])
     assert not list(run.glob("signoff*")) and not list(run.glob("*.minisig"))
 
 
@@ -260,7 +266,7 @@ def test_promises_are_numbered_one_by_one_though_searches_are_between_them(tmp_p
     for number in (2, 5, 9):
         run.add(requirement_record(run=run.run_id, simulated=False, number=number, verdict="FAIL"))
     run.close(with_end)
-    shown = told(page(run.path))
+    shown = told(page(run.path, draft=True))
     assert re.findall(r" (\d) 64b unidirectional ≥", shown.partition("Appendix")[0]) == ["1", "2", "3"]
     assert "Promise 3: " in shown and "waived: promise 1, 2, 3." in shown and "Promise 9" not in shown
 
@@ -271,7 +277,7 @@ def test_every_try_of_a_promise_is_listed(tmp_path: Path):
     tries = {"other_tries": (before,), "evidence": (30.0, 20.0)}
     run.add(requirement_record(run=run.run_id, simulated=False, verdict="PASS", **tries))
     run.close(replace(environment(), run=run.run_id))
-    shown = told(page(run.path)).partition("Every try")[2]
+    shown = told(page(run.path, draft=True)).partition("Every try")[2]
     assert re.search(r"1 20261120T040000Z-abc123 2026-11-17 \S+ FAIL 1 to 40 1 20261121\S+ .* PASS 30 to 1", shown), (
         shown
     )

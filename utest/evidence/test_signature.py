@@ -14,7 +14,7 @@ import pytest
 from lineproof import __version__
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.signature import SecretKey, read_public_key
+from lineproof.evidence.signature import PublicKey, read_public_key, secret_key, sign
 from lineproof.evidence.verification import verify
 from support.resealed import change_records
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
@@ -26,10 +26,8 @@ needs_minisign = pytest.mark.skipif(shutil.which("minisign") is None, reason="ne
 
 def signed_run(folder: Path, password: str | None = None) -> tuple[Path, str]:
     run, (key, public) = left_run(folder / "results"), key_file(folder, password)
-    with SecretKey(key) as secret:
-        if password is not None:
-            secret.unlock(password)
-        content = secret.sign((run / "manifest.json").read_bytes(), FIELDS)
+    with secret_key(key, lambda: password or "") as secret:
+        content = sign(secret, (run / "manifest.json").read_bytes(), FIELDS)
     (run / "manifest.json.minisig").write_bytes(content)
     return run, public
 
@@ -105,16 +103,17 @@ def test_what_is_no_public_key_is_refused(tmp_path: Path, text: str):
 
 def test_what_is_no_secret_key_and_a_wrong_password_are_refused(tmp_path: Path):
     key, public = key_file(tmp_path, PASSWORD)
-    with SecretKey(key) as secret:
-        assert secret.needs_password
-        with pytest.raises(ConfigError, match=r"key: cannot be decrypted: wrong password"):
-            secret.unlock("wrong")
-        secret.unlock(PASSWORD)
-        assert secret.public_key.text == public
+    with (
+        pytest.raises(ConfigError, match=r"key: cannot be decrypted: wrong password"),
+        secret_key(key, lambda: "wrong"),
+    ):
+        pass
+    with secret_key(key, lambda: PASSWORD) as secret:
+        assert PublicKey.of(secret).text == public
     for content in (b"", public.encode(), key.read_bytes()[:-9], b"x" * 9999):
         key.write_bytes(content)
-        with pytest.raises(ConfigError):
-            SecretKey(key)
+        with pytest.raises(ConfigError), secret_key(key, lambda: PASSWORD):
+            pass
 
 
 def test_without_the_library_a_run_is_checked_but_for_its_signature(tmp_path: Path, monkeypatch):
@@ -137,9 +136,9 @@ def test_minisign_checks_our_signature_and_we_check_its(tmp_path: Path):
     minisign("-G", "-W", "-p", "its.pub", "-s", "its.key")
     run = left_run(tmp_path / "results")
     manifest = run / "manifest.json"
-    with SecretKey(tmp_path / "its.key") as secret:
-        key = secret.public_key
-        Path(f"{manifest}.minisig").write_bytes(secret.sign(manifest.read_bytes(), FIELDS))
+    with secret_key(tmp_path / "its.key", str) as secret:
+        key = PublicKey.of(secret)
+        Path(f"{manifest}.minisig").write_bytes(sign(secret, manifest.read_bytes(), FIELDS))
     assert key == read_public_key(str(tmp_path / "its.pub"))
     assert COMMENT in minisign("-V", "-m", str(manifest), "-p", "its.pub")
     # minisign writes no leading zeros

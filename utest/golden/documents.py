@@ -155,7 +155,6 @@ def _of_suites() -> Iterator[tuple[str, str]]:
         told = _printed("signoff", run, "--draft", "--html-only", "--output", folder)
         yield f"signoff-{name}.txt", f"{told}\n{_file(folder / 'signoff-draft.html')}"
     yield "history-import.txt", _printed("history", "import", passed, mixed, "--store", store)
-    yield "history-list.txt", _printed("history", "list", "--store", store)
     yield "history-trend.txt", _printed("history", "trend", "--store", store)
     yield "study.txt", _printed("study", "report", studies.run_of(studies.SHORTEST))
 
@@ -168,9 +167,8 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     yield "compare-made.txt", _printed("compare", made / "before", made / "after", "--ministat")
     runs = history_runs.two_releases(scratch() / "releases")
     _printed("history", "import", *runs, "--store", store)
-    csv = scratch() / "trend.csv"
-    yield "history-made.txt", _printed("history", "trend", "--store", store, "--csv", csv)
-    yield "history-made.csv.txt", csv.read_text(encoding="utf-8")
+    yield "history-made.txt", _printed("history", "trend", "--store", store)
+    yield "history-releases.txt", _printed("history", "trend", "--by", "release", "--store", store)
     run = signoff_runs.left_run(scratch() / "signed", "PASS", "FAIL", "INCONCLUSIVE")
     waiver = signoff_runs.waivers(scratch(), signoff_runs.waiver(signoff_runs.LOSES))
     told = _printed("signoff", run, "--html-only", "--waivers", waiver, "--output", made)

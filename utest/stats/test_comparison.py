@@ -6,8 +6,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.stats import VITALS_HEAD, Summary, compare, dot_plot, holm_levels
-from lineproof.stats.change_points import LEAST_SEGMENT, best_partition, change_points, penalty_of
+from lineproof.stats import Summary, compare, dot_plot, holm_levels
+from lineproof.stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, best_partition, change_points, penalty_of
+from lineproof.stats.intervals import VITALS_HEAD
 from support.paths import DATA
 
 DATA = DATA / "ministat"
@@ -62,12 +63,6 @@ def test_vitals_are_printed_as_by_ministat(name: str):
         assert columns == theirs
 
 
-def test_the_text_names_welchs_test_and_its_degrees_of_freedom():
-    lines = compare([99, 100, 101], [118, 120, 122]).text().splitlines()
-    assert lines[3] == "Difference at 95.0% confidence"
-    assert lines[-1].startswith("\t(Welch's t, standard error = 1.29") and lines[-1].endswith("degrees of freedom)")
-
-
 # --- comparisons
 
 
@@ -93,7 +88,7 @@ def test_the_relative_error_includes_the_uncertainty_of_the_reference():
 def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     found = compare([-10, -11, -12], [-1, -2, -3])
     assert found.relative_percent < 0 < found.relative_half_width_percent
-    found = compare([-1, 0, 1], [99, 100, 101])
+    found = compare([-1, 0, 1], [99, 100, 101], method="pooled")
     assert found.significant and found.relative_percent is None
     assert found.text().count("%") == 1  # the confidence's
 
@@ -102,20 +97,15 @@ def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
 def test_samples_without_spread_have_an_exact_difference(method):
     found = compare([5, 5, 5], [6, 6], method=method)
     assert (found.difference, found.half_width, found.significant) == (1, 0, True)
-    assert found.text().endswith(
-        "All measurements of the reference and of the candidate are equal: no spread was seen."
-    )
+    assert "of the reference and of the candidate are equal" in found.note
     assert not compare([5, 5, 5], [5, 5], method=method).significant
     assert "of the candidate are equal" in compare([5, 6, 7], [5, 5], method=method).note
 
 
-def test_too_small_samples_and_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match=r"candidate has 1 measurement.*\.$"):
-        compare([1, 2], [1])
-    with pytest.raises(ValueError, match=r"reference has 1 measurement.*\.$"):
-        compare(Summary.of([1]), [1, 2])
-    with pytest.raises(ValueError, match=r"'welch' or 'pooled'\.$"):
-        compare([1, 2], [1, 2], method="paired")  # type: ignore[arg-type]
+def test_too_small_samples_are_refused():
+    for one, two in (([1, 2], [1]), (Summary.of([1]), [1, 2]), ([1, 2], [1, float("nan")])):
+        with pytest.raises(ValueError, match="at least"):
+            compare(one, two)
 
 
 # -- where the level of a series changes
@@ -153,10 +143,14 @@ def test_two_changes_are_found_with_their_sizes() -> None:
     assert [round(size.relative_percent or 0, 1) for _, size in found] == pytest.approx([-3.7, 5.8], abs=0.2)
 
 
-def test_noise_alone_hardly_ever_has_a_change_and_a_step_nearly_always() -> None:
-    alarms = [bool(change_points(steps(5e6, count=40, seed=seed))) for seed in range(100)]
-    found = [bool(change_points(steps(5e6, 0.993 * 5e6, count=20, seed=seed))) for seed in range(100)]
-    assert sum(alarms) <= 3 and sum(found) >= 95
+@pytest.mark.parametrize("count", [6, 12, 40])
+def test_noise_alone_has_a_change_no_more_often_than_is_stated(count: int) -> None:
+    alarms = [bool(change_points(steps(5e6, count=count, seed=seed))) for seed in range(400)]
+    assert sum(alarms) <= 400 * FALSE_ALARMS
+
+
+def test_a_step_is_nearly_always_found() -> None:
+    assert sum(bool(change_points(steps(5e6, 0.993 * 5e6, count=20, seed=seed))) for seed in range(100)) >= 95
 
 
 def test_one_bad_run_is_no_change() -> None:
@@ -173,11 +167,6 @@ def test_too_few_values_have_no_change(values: list[float]) -> None:
 def test_figures_without_noise_change_where_they_step_and_not_by_rounding() -> None:
     assert [place for place, _ in change_points([5e6] * 5 + [4.9e6] * 5)] == [5]
     assert change_points([5e6] * 5 + [5e6 + 1] * 5) == []
-
-
-def test_an_unknown_figure_is_refused() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        change_points([1.0] * 9 + [float("nan")])
 
 
 def test_the_unit_does_not_matter() -> None:

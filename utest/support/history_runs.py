@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
@@ -47,53 +46,27 @@ def write_run(
     *,
     name: str = "",
     release: str = "24.02",
-    verdict: Any = "PASS",
     simulated: bool = False,
     margin: tuple[float, float | None] | None = None,
     close: bool = True,
     sentence: str = SENTENCE,
-    words: str = "",
     platform: str = "box",
     goal: str = "standard",
-    versions: Mapping[str, str] | None = None,
 ) -> Path:
-    """A run of one *sentence*, *day* days after BEGIN, with these *words*.
-
-    *rates*: what its trials forwarded, in frames/s.
-    """
+    """Write a run of one *sentence*, *day* days after BEGIN, whose trials forwarded *rates*, in frames/s."""
     started = BEGIN + day * DAY
-    words = words or sentence
-    name = name or f"run-{day:04d}"
-    written = RunFolder.create(folder, name)
-    environment = EnvironmentRecord(
-        name,
-        simulated,
-        "lab",
-        platform,
-        "vpp",
-        1.0,
-        started,
-        versions=versions or {"router.vpp": release, "generator.server": "3"},
-    )
+    written = RunFolder.create(folder, name or f"run-{day:04d}")
+    name = written.run_id
+    versions = {"router.vpp": release, "generator.server": "3"}
+    environment = EnvironmentRecord(name, simulated, "lab", platform, "vpp", 1.0, started, versions=versions)
     written.write_environment(environment)
     for record in trial_records(name, rates, started, simulated):
-        written.add(replace(record, sentence=words))
+        written.add(replace(record, sentence=sentence))
     if margin is not None:
-        found = MarginRecord(name, simulated, 1, "T", words, *margin, True, "", 12.0)
-        written.add(found)
-    written.add(
-        requirement_record(
-            run=name,
-            simulated=simulated,
-            number=1,
-            test="T",
-            **{**promised(sentence), "sentence": words, "goal": goal},
-            verdict=verdict,
-            started=started,
-            ended=started + 9,
-            trials=tuple(range(1, len(rates) + 1)),
-        )
-    )
+        written.add(MarginRecord(name, simulated, 1, "T", sentence, *margin, True, "", 12.0))
+    fields = {"run": name, "simulated": simulated, "number": 1, "test": "T", **promised(sentence), "goal": goal}
+    times = {"started": started, "ended": started + 9, "trials": tuple(range(1, len(rates) + 1))}
+    written.add(requirement_record(**fields, **times))
     if close:
         written.close(replace(environment, ended=started + 10))
     return written.path
@@ -105,7 +78,7 @@ def around(mean: float, seed: int, count: int = 5, spread: float = 0.002) -> lis
     return [chance.gauss(mean, spread * mean) for _ in range(count)]
 
 
-def two_releases(folder: Path, **more: Any) -> list[Path]:
-    """Ten runs at 5.4 Mpps, then ten of another release at 5.2 Mpps."""
-    before = [write_run(folder, day, around(5.4e6, day), **more) for day in range(10)]
-    return before + [write_run(folder, day, around(5.2e6, day), release="24.06", **more) for day in range(10, 20)]
+def two_releases(folder: Path) -> list[Path]:
+    """Write ten runs at 5.4 Mpps, then ten of another release at 5.2 Mpps."""
+    before = [write_run(folder, day, around(5.4e6, day)) for day in range(10)]
+    return before + [write_run(folder, day, around(5.2e6, day), release="24.06") for day in range(10, 20)]

@@ -20,7 +20,7 @@ from lineproof.evidence.run import RunFolder
 from lineproof.evidence.signoff.page import html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet
 from lineproof.generators.base import GeneratorPort
-from support.evidence_builders import LINK, requirement_record, trial
+from support.evidence_builders import LINK, promised, requirement_record, trial
 from support.paths import ROOT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ SENTENCES = (THROUGHPUT, FORWARDS, LOSES)
 
 def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None, **changes: Any) -> EnvironmentRecord:
     """Return that of a testbed with two cables."""
-    goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
+    goal = read_goal(ROOT / "variables" / "goals", "standard").model_dump()
     facts = RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02")
     ports = tuple(GeneratorPort(at, f"02:00:00:00:00:0{at}", LINK, True, "net_ixgbe") for at in (0, 1))
     found = EnvironmentRecord(
@@ -65,15 +65,18 @@ def left_run(
     simulated: bool = False,
     closed: bool = True,
     spoilt: Sequence[int] = (),
+    kind: str = "hardware",
+    goal: str = "standard",
     **changes: Any,
 ) -> Path:
     """A run whose sentences, the three again and again, have these *verdicts*; three times PASS without.
 
-    *spoilt*: trials of each that are set aside.
+    *spoilt*: trials of each that are set aside; *kind*: of testbed; *goal*: that judged.
     """
     run = RunFolder.create(results, "20261121T040000Z-abc123")
     with_end = replace(environment(simulated, **changes), run=run.run_id)
     run.write_environment(replace(with_end, ended=None))
+    run.add_input("variables/testbeds/lab.yaml", f"kind: {kind}\n".encode())
     given = verdicts or ("PASS",) * len(SENTENCES)
     for number, (verdict, sentence) in enumerate(zip(given, itertools.cycle(SENTENCES), strict=False), 1):
         lost = {"PASS": 0, "FAIL": 400_000, "INCONCLUSIVE": 0}[verdict]
@@ -90,7 +93,7 @@ def left_run(
                 simulated=simulated,
                 number=number,
                 test=f"Test {number}",
-                sentence=sentence,
+                **promised(sentence, goal),
                 verdict=verdict,
                 message=f"{verdict}: as measured",
                 trials=(1, 2, 3),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -39,11 +38,6 @@ def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
         metavar="NAME:VALUE",
         help=f"a variable of {whose}, as for robot: -v TESTBED:lab",
     )
-
-
-def print_json(document: Mapping[str, Any]) -> None:
-    """The object that ``--json`` asks for."""
-    print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def print_lines(lines: Iterable[str], data: Mapping[str, Any], json: bool = False) -> None:

@@ -6,16 +6,16 @@ import argparse
 import getpass
 import os
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.run_files import DRAFTS, MANIFEST_FILE, SHEETS, SIGNATURE, partial
-from ..evidence.signature import SecretKey
+from ..evidence.signature import PublicKey, secret_key, sign
 from ..evidence.signoff.page import html_sheet, pdf_sheet, require_weasyprint, result_words
 from ..evidence.signoff.sheet import Sheet, make_sheet
 from ..files import check_writable, read_file, write_whole
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Make the sheet that a run is signed off with, as PDF/A and HTML: parties, router, testbed, every sentence with"
         " what was measured, waivers, sums, place for signatures; with --key an electronic signature too, in minisign's"
-        " format. Refuses a run that is simulated, altered or unfinished, or INCONCLUSIVE without a waiver."
+        " format. Refuses what is altered, unfinished or not of hardware, a weak goal, INCONCLUSIVE without a waiver."
     )
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="folder of a run: results/<run id>")
     parser.add_argument("--about", metavar="FILE", type=Path, help="YAML: parties, serial number, place, cables")
@@ -48,34 +48,20 @@ def run(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output or folder
     if arguments.draft and arguments.key is not None:
         raise ConfigError("a draft is never signed; leave out --key or --draft")
-    if arguments.password_from is not None and arguments.key is None:
-        raise ConfigError("--password-from is of the key; expected --key too")
     if not arguments.html_only:
         require_weasyprint()
     if not arguments.draft and (output / SIGNATURE).exists():
         words = "is a signature already; move it away with its sheets, or write elsewhere with --output"
         raise ConfigError(words, output / SIGNATURE)
-    with ExitStack() as stack:
-        key = None if arguments.key is None else stack.enter_context(SecretKey(arguments.key))
-        sheet = make_sheet(folder, datetime.now(UTC), arguments.about, arguments.waivers, arguments.draft)
-        if key is not None:
-            if key.needs_password:
-                key.unlock(_password(arguments.password_from, arguments.key))
-            sheet = replace(sheet, key=key.public_key)
-        check_writable(output)
+    sheet = make_sheet(folder, datetime.now(UTC), arguments.about, arguments.waivers, arguments.draft)
+    check_writable(output)
+    if arguments.key is None:
         contents = _contents(sheet, arguments.html_only)
-        if key is not None:
-            content = read_file(folder / MANIFEST_FILE)
-            if sha256(content).hexdigest() != sheet.manifest:
-                raise ConfigError("was changed while the sheet was made; nothing was signed", folder / MANIFEST_FILE)
-            fields = {
-                "signed": f"{sheet.made:%Y-%m-%dT%H:%M:%SZ}",
-                "run": sheet.environment.run,
-                "verdicts": sheet.verdicts,
-                "waived": str(len(sheet.used_waivers)),
-                **{name: sha256(made).hexdigest() for name, made in contents.items()},
-            }
-            contents[SIGNATURE] = key.sign(content, fields)
+    else:
+        with secret_key(arguments.key, lambda: _password(arguments.password_from, arguments.key)) as key:
+            sheet = replace(sheet, key=PublicKey.of(key))
+            contents = _contents(sheet, arguments.html_only)
+            contents[SIGNATURE] = _signature(sheet, key, contents)
     for name, made in contents.items():
         write_whole(output / name, made, fresh=partial(output / name))
         print(f"wrote {output / name}")
@@ -86,21 +72,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _contents(sheet: Sheet, html_only: bool) -> dict[str, bytes]:
-    """The sheet's files: name -> content."""
+    """Return the sheet's files: name -> content."""
     html, pdf = DRAFTS if sheet.draft else SHEETS
     page = html_sheet(sheet)
     return {html: page.encode(), **({} if html_only else {pdf: pdf_sheet(page, sheet)})}
 
 
+def _signature(sheet: Sheet, key: Any, contents: Mapping[str, bytes]) -> bytes:
+    """Return the signature over the manifest that the sheet names, with the sums of the sheets."""
+    path = sheet.run.path / MANIFEST_FILE
+    manifest = read_file(path)
+    if sha256(manifest).hexdigest() != sheet.manifest:
+        raise ConfigError("was changed while the sheet was made; nothing was signed", path)
+    sums = {name: sha256(made).hexdigest() for name, made in contents.items()}
+    signed = f"{sheet.made:%Y-%m-%dT%H:%M:%SZ}"
+    return sign(key, manifest, {"signed": signed, "run": sheet.environment.run, "result": result_words(sheet), **sums})
+
+
 def _password(variable: str | None, key: Path) -> str:
-    """From the environment *variable*, else from the terminal. Raises ConfigError."""
+    """Return that of the environment *variable*, else from the terminal. Raises ConfigError."""
     if variable is not None:
-        if found := os.environ.get(variable):
-            return found
-        raise ConfigError(
-            f"the variable {variable}, which --password-from names, is not set; set it: read -rs {variable}"
-        )
+        if password := os.environ.get(variable):
+            return password
+        raise ConfigError(f"{variable}, which --password-from names, is not set; set it: read -rs {variable}")
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError("needs a password, and there is no terminal to ask on; expected --password-from NAME", key)
-    ask: Callable[[str], str] = getpass.getpass
-    return ask(f"Password of {key}: ")
+    return getpass.getpass(f"Password of {key}: ")

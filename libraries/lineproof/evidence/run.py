@@ -282,7 +282,7 @@ class RecordedRun:
             any(record.simulated or record.clock_speed != 1 for record in timed)
             or any(record.simulated for record in self.requirements)
             or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
-            or any(_is_simulated(name, content) for name, content in read_inputs(self.path).items())
+            or any(testbed_kind(*named) == "simulated" for named in read_inputs(self.path).items())
         )
 
 
@@ -296,14 +296,14 @@ def _by_number(records: Sequence[N]) -> dict[int, list[N]]:
     return found
 
 
-def _is_simulated(name: str, content: bytes) -> bool:
-    """Return whether the input *name* is a testbed's file that says ``kind: simulated``."""
+def testbed_kind(name: str, content: bytes) -> str:
+    """Return the kind of testbed that the input *name* describes; "" if it is no testbed's file."""
     if "/testbeds/" not in name or len(content) > _LARGEST_TESTBED:
-        return False
+        return ""
     with contextlib.suppress(ConfigError):
         data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
-        return isinstance(data, dict) and data.get("kind") == "simulated"
-    return False
+        return str(data.get("kind") or "") if isinstance(data, dict) else ""
+    return ""
 
 
 def read_run(folder: Path) -> RecordedRun:

@@ -10,11 +10,11 @@ import base64
 import contextlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from .. import __version__
 from ..errors import ConfigError, TestbedError
@@ -48,9 +48,14 @@ class PublicKey:
 
     text: str
 
+    @classmethod
+    def of(cls, secret: Any) -> Self:
+        """Return that of an open secret key."""
+        return cls(secret.get_public_key().to_base64().decode())
+
     @property
     def id(self) -> str:
-        """16 digits."""
+        """Return its 16 digits."""
         return _id(base64.b64decode(self.text)[2:10])
 
 
@@ -67,56 +72,39 @@ class Signed:
         return f"signature of key {self.key_id}: {state}; it says: {shortened(self.comment, 600)}"
 
 
-class SecretKey:
-    """A minisign secret key that is read from the file *path*; use as a context manager, which wipes it.
+@contextlib.contextmanager
+def secret_key(path: Path, password: Callable[[], str]) -> Iterator[Any]:
+    """Open minisign's secret key in the file *path*, and wipe it afterwards.
 
-    *password*: asked for where the key has one. No message has it. Raises ConfigError and TestbedError.
+    *password*: called where the key has one; to decrypt it takes seconds and, as minisign has it, 1 GiB. No message has
+    it. Raises ConfigError and TestbedError.
     """
+    minisign, problem = _library(), "is no secret key of minisign"
+    try:
+        key = minisign.SecretKey.from_bytes(read_file(path, LARGEST_KEY))
+        if key.is_encrypted():
+            problem = "cannot be decrypted"
+            key.decrypt(password())
+    except (ValueError, MemoryError) as error:
+        raise ConfigError(f"{problem}: {error or 'that takes 1 GiB of memory'}", path) from None
+    try:
+        yield key
+    finally:
+        key.wipe()
 
-    def __init__(self, path: Path) -> None:
-        self._path, minisign = path, _library()
-        try:
-            self._key: Any = minisign.SecretKey.from_bytes(read_file(path, LARGEST_KEY))
-        except ValueError as error:
-            raise ConfigError(f"is no secret key of minisign: {error}; expected one of 'minisign -G'", path) from None
 
-    def __enter__(self) -> SecretKey:
-        return self
+def sign(key: Any, content: bytes, fields: Mapping[str, str]) -> bytes:
+    """Return the signature file of *content* by an open secret *key*. The *fields* are signed too, as its comment.
 
-    def __exit__(self, *_: object) -> None:
-        self._key.wipe()
-
-    @property
-    def needs_password(self) -> bool:
-        """Return whether it is encrypted."""
-        return bool(self._key.is_encrypted())
-
-    def unlock(self, password: str) -> None:
-        """Decrypt it, which takes seconds and, as minisign has it, 1 GiB. Raises ConfigError."""
-        try:
-            self._key.decrypt(password)
-        except ValueError as error:
-            raise ConfigError(f"cannot be decrypted: {error}", self._path) from None
-        except MemoryError:
-            raise ConfigError("cannot be decrypted: that takes 1 GiB of memory", self._path) from None
-
-    @property
-    def public_key(self) -> PublicKey:
-        """The key that its signatures are checked with; of an encrypted one only once it is unlocked."""
-        return PublicKey(self._key.get_public_key().to_base64().decode())
-
-    def sign(self, content: bytes, fields: Mapping[str, str]) -> bytes:
-        """The signature file of *content*. The *fields* are its trusted comment, which is signed too.
-
-        They are ``name:value`` with tabs between, as in minisign's own comments; what is not ASCII is escaped.
-        """
-        text = "\t".join(f"{name}:{value}" for name, value in {_OURS: __version__, **fields}.items())
-        comment = "".join(each if each == "\t" or " " <= each < "\x7f" else ascii(each)[1:-1] for each in text)
-        return bytes(self._key.sign(content, untrusted_comment=_COMMENT, trusted_comment=comment)) + b"\n"
+    They are ``name:value`` with tabs between, as in minisign's own comments; what is not ASCII is escaped.
+    """
+    text = "\t".join(f"{name}:{value}" for name, value in {_OURS: __version__, **fields}.items())
+    comment = "".join(each if each == "\t" or " " <= each < "\x7f" else ascii(each)[1:-1] for each in text)
+    return bytes(key.sign(content, untrusted_comment=_COMMENT, trusted_comment=comment)) + b"\n"
 
 
 def read_public_key(words: str) -> PublicKey:
-    """The public key that *words* are, or that is in the file of that name. Raises ConfigError."""
+    """Return the public key that *words* are, or that is in the file of that name. Raises ConfigError."""
     text, path = words.strip(), None
     if not _KEY.fullmatch(text):
         path = Path(words)
@@ -130,61 +118,56 @@ def read_public_key(words: str) -> PublicKey:
 def check_signature(
     folder: Path, key: PublicKey | None, path: Path | None = None
 ) -> tuple[Signed | None, tuple[Alteration, ...]]:
-    """The signature over the manifest of the run in *folder*, and what is wrong with it or with what it names.
+    """Return the signature over the manifest of the run in *folder*, and what is wrong with it or with what it names.
 
     *path* of the signature, in the folder by default; the sheets are beside it. Without a *key* it is read only.
     Raises TestbedError where the library is missing.
     """
     found = path or folder / SIGNATURE
     name = found.name if found.parent == folder else str(found)
-    if not found.is_file() or found.is_symlink():
-        there = found.exists() or found.is_symlink()
-        wanted = key is not None or path is not None or there
-        words = "is no regular file" if there else f"{MISSING}: nobody has signed this run"
-        return None, ((Alteration(name, words),) if wanted else ())
+    if found.is_symlink() or (found.exists() and not found.is_file()):
+        return None, (Alteration(name, "is no regular file"),)
+    if not found.exists():
+        wanted = key is not None or path is not None
+        return None, (Alteration(name, f"{MISSING}: nobody has signed this run"),) * wanted
     minisign = _library()
     try:
         content = read_file(found, LARGEST_SIGNATURE)
         signature = minisign.Signature.from_bytes(content)
         own = bytes(signature) + b"\n"
     except (ValueError, ConfigError) as error:
-        return None, (Alteration(name, f"{CHANGED}: it is no signature of minisign ({_reason(error)})"),)
-    comment = str(signature.trusted_comment)
-    key_id = _id(base64.b64decode(own.split(b"\n")[1])[2:10])
-    altered = [] if own == content else [Alteration(name, f"{CHANGED}: it is not as minisign writes signatures")]
-    if own == content and comment.startswith(f"{_OURS}:") and signature.untrusted_comment != _COMMENT:
-        altered.append(Alteration(name, f"{CHANGED}: its first line is not '{_COMMENT}'", 1))
-    if key is not None:
-        altered += _wrong(minisign, folder, name, signature, key_id, key)
+        reason = shortened(str(error).rpartition(": ")[2])
+        return None, (Alteration(name, f"{CHANGED}: it is no signature of minisign ({reason})"),)
+    comment, key_id = str(signature.trusted_comment), _id(base64.b64decode(own.split(b"\n")[1])[2:10])
+    is_ours = comment.startswith(f"{_OURS}:")
+    altered = []
+    if own != content or (is_ours and signature.untrusted_comment != _COMMENT):
+        altered.append(Alteration(name, f"{CHANGED}: it is not as it was written"))
+    if key is not None and (words := _wrong(minisign, folder / MANIFEST_FILE, signature, key_id, key)):
+        altered.append(Alteration(name, words))
     signed = Signed(key_id, comment, key is not None and not altered)
     sheets = dict(_SHEET.findall(comment))
-    if comment.startswith(f"{_OURS}:"):  # minisign's own names no sheet
-        others = [sheet for sheet in SHEETS if sheet not in sheets and found.with_name(sheet).exists()]
-        altered += [Alteration(sheet, f"{ADDED} since it was signed: the signature is not over it") for sheet in others]
-    for sheet, digest in sheets.items():
+    for sheet in SHEETS if is_ours else ():  # minisign's own comment names no sheet
         beside = found.with_name(sheet)
-        if beside.is_symlink() or not beside.is_file():
+        if sheet in sheets and (beside.is_symlink() or not beside.is_file()):
             altered.append(Alteration(sheet, MISSING))
-        elif sha256_of(beside) != digest:
+        elif sheet in sheets and sha256_of(beside) != sheets[sheet]:
             altered.append(Alteration(sheet, f"{CHANGED} since it was signed"))
+        elif sheet not in sheets and beside.exists():
+            altered.append(Alteration(sheet, f"{ADDED} since it was signed: the signature is not over it"))
     return signed, tuple(altered)
 
 
-def _wrong(
-    minisign: ModuleType, folder: Path, name: str, signature: Any, key_id: str, key: PublicKey
-) -> Iterator[Alteration]:
-    """Why *signature* is not one of *key* over the manifest."""
-    manifest = folder / MANIFEST_FILE
+def _wrong(minisign: ModuleType, manifest: Path, signature: Any, key_id: str, key: PublicKey) -> str:
+    """Return why *signature* is not one of *key* over the *manifest*; "" if it is."""
     if key_id != key.id:
-        yield Alteration(name, f"is of key {key_id}, and the key to check it with is {key.id}")
-    elif manifest.is_file() and not manifest.is_symlink():
-        try:
-            minisign.PublicKey.from_base64(key.text).verify(read_file(manifest), signature)
-        except ValueError:
-            words = f"is no signature of key {key_id} over {MANIFEST_FILE}: one of the two files was changed"
-            yield Alteration(name, words)
-    else:
-        yield Alteration(name, f"signs {MANIFEST_FILE}, which is missing")
+        return f"is of key {key_id}, and the key to check it with is {key.id}"
+    if not manifest.is_file() or manifest.is_symlink():
+        return f"signs {MANIFEST_FILE}, which is missing"
+    with contextlib.suppress(ValueError):
+        minisign.PublicKey.from_base64(key.text).verify(read_file(manifest), signature)
+        return ""
+    return f"is no signature of key {key_id} over {MANIFEST_FILE}: one of the two files was changed"
 
 
 def _library() -> ModuleType:
@@ -197,7 +180,3 @@ def _library() -> ModuleType:
 
 def _id(raw: bytes) -> str:
     return f"{int.from_bytes(raw, 'little'):016X}"
-
-
-def _reason(error: Exception) -> str:
-    return shortened(str(error).rpartition(": ")[2])

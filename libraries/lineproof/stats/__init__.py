@@ -5,20 +5,17 @@ imported on first use, because the import takes about a second and most runs do 
 """
 
 from .comparison import Comparison, Method, RelativeChange, compare, dot_plot, holm_levels
-from .intervals import VITALS_HEAD, Interval, Summary, bootstrap_interval, interval, mean_interval, normality
+from .intervals import Interval, Summary, interval, mean_interval
 
 __all__ = [
-    "VITALS_HEAD",
     "Comparison",
     "Interval",
     "Method",
     "RelativeChange",
     "Summary",
-    "bootstrap_interval",
     "compare",
     "dot_plot",
     "holm_levels",
     "interval",
     "mean_interval",
-    "normality",
 ]

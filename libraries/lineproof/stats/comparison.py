@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .intervals import VITALS_HEAD, Summary, check_confidence, check_sample, t_value
+from .intervals import VITALS_HEAD, Summary, check_sample, t_value
 
 Method = Literal["welch", "pooled"]
 
@@ -26,7 +27,7 @@ class RelativeChange:
     p: float
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Lower and upper end."""
+        """Return the lower and the upper end."""
         half = t_value(confidence, self.degrees_of_freedom) * self.error if self.error else 0.0
         return self.change - half, self.change + half
 
@@ -59,7 +60,7 @@ class Comparison:
         return abs(self.difference) > self.half_width
 
     def relative_to(self, scale: float | None = None, allowed: float = 0.0) -> RelativeChange:
-        """The difference as a ratio of the reference's mean, or of *scale*: a number in the samples' unit.
+        """Return the difference as a ratio of the reference's mean, or of *scale*: a number in the samples' unit.
 
         ``p``: the probability of at least such a change, if the true one is at most *allowed* (a ratio) either way.
         Raises ZeroDivisionError if there is nothing to relate it to.
@@ -79,18 +80,14 @@ class Comparison:
         return RelativeChange(change, error, self.degrees_of_freedom, p)
 
     def text(self) -> str:
-        """Return what ministat(1) prints below its plot; the last line differs for Welch's test. Then the note."""
+        """Return what ministat(1) prints below its plot, of a pooled comparison. Then the note."""
         lines = [VITALS_HEAD, self.reference.vitals("x"), self.candidate.vitals("+")]
         level = f"{100 * self.confidence:.1f}% confidence"
         if self.significant:
             lines += [f"Difference at {level}", f"\t{self.difference:g} +/- {self.half_width:g}"]
             if self.relative_percent is not None:
                 lines.append(f"\t{self.relative_percent:g}% +/- {self.relative_half_width_percent:g}%")
-            if self.pooled_s is not None:
-                lines.append(f"\t(Student's t, pooled s = {self.pooled_s:g})")
-            else:
-                freedom = f"{self.degrees_of_freedom:.4g} degrees of freedom"
-                lines.append(f"\t(Welch's t, standard error = {self.standard_error:g}, {freedom})")
+            lines.append(f"\t(Student's t, pooled s = {self.pooled_s:g})")
         else:
             lines.append(f"No difference proven at {level}")
         return "\n".join([*lines, self.note] if self.note else lines)
@@ -107,42 +104,39 @@ def compare(
     ``welch`` (Welch 1947, degrees of freedom by Satterthwaite) lets each sample have its own variance. ``pooled``
     assumes one variance and reproduces every digit that ministat(1) prints: ministat takes t from a table (FreeBSD,
     usr.bin/ministat/ministat.c) with three decimals up to 100 degrees of freedom, and the normal distribution's value
-    above. SciPy's t, rounded to three decimals, is that table; unrounded it is not (98524.4 instead of the published
-    98524.2). Two differences are intended: ministat's column for 99.5 % contains the values of 99.8 %, this is exact;
-    and some ministats print ``half_width`` as a percentage on the second line, this includes the reference's own
+    above. Two differences are intended: ministat's column for 99.5 % contains the values of 99.8 %, this is exact; and
+    some ministats print ``half_width`` as a percentage on the second line, this includes the reference's own
     uncertainty, as the ministat of the published answers does.
 
-    Raises ValueError for a sample of fewer than two measurements or with one that is not finite, and for a wrong
-    *confidence* or *method*.
+    Raises ValueError for a sample of fewer than two measurements or with one that is not finite.
     """
-    check_confidence(confidence)
-    if method not in ("welch", "pooled"):
-        raise ValueError(f"there is no comparison by {method!r}; it is 'welch' or 'pooled'.")
-    old, old_variance = _summary(reference, "reference")
-    new, new_variance = _summary(candidate, "candidate")
-    pooled = method == "pooled"
-    if pooled:
-        freedom = float(old.n + new.n - 2)
-        t = _table_t(confidence, freedom)
-    else:
-        freedom = _welch_freedom(old_variance / old.n, old.n, new_variance / new.n, new.n)
-        t = t_value(confidence, freedom)
+    old, new = (
+        sample if isinstance(sample, Summary) else Summary.of(check_sample(sample, 2))
+        for sample in (reference, candidate)
+    )
+    if old.stddev is None or new.stddev is None:
+        raise ValueError("one measurement has no spread; a comparison needs at least two of each sample")
+    # relative to the larger one, as squares of small ones would vanish
+    scale = max(old.stddev, new.stddev) or 1.0
+    old_variance, new_variance = (old.stddev / scale) ** 2, (new.stddev / scale) ** 2
 
-    def error(ratio: float) -> float:
-        """The standard error of candidate - ratio * reference."""
+    def squared_error(ratio: float) -> float:
+        """Return the squared standard error of candidate - ratio * reference."""
         scaled = old_variance * ratio * ratio
-        if pooled:
-            common = ((old.n - 1) * scaled + (new.n - 1) * new_variance) / freedom
-            return math.sqrt(common * (1 / old.n + 1 / new.n))
-        return math.sqrt(scaled / old.n + new_variance / new.n)
+        if method == "welch":
+            return scaled / old.n + new_variance / new.n
+        return ((old.n - 1) * scaled + (new.n - 1) * new_variance) / freedom * (1 / old.n + 1 / new.n)
 
-    difference, standard_error = new.mean - old.mean, error(1)
+    freedom = float(old.n + new.n - 2)
+    if method == "welch" and max(old_variance, new_variance):
+        parts = (old_variance / old.n) ** 2 / (old.n - 1) + (new_variance / new.n) ** 2 / (new.n - 1)
+        freedom = squared_error(1) ** 2 / parts
+    t = t_value(confidence, freedom) if method == "welch" else _table_t(confidence, freedom)
+    difference, standard_error = new.mean - old.mean, scale * math.sqrt(squared_error(1))
     relative = None if old.mean == 0 else 100 * difference / old.mean
     # the error of a ratio of two means, to first order (the delta method)
-    relative_half = None if old.mean == 0 else 100 * t * error(new.mean / old.mean) / abs(old.mean)
-    common_s = math.sqrt(((old.n - 1) * old_variance + (new.n - 1) * new_variance) / freedom) if pooled else None
+    ratio_error = None if old.mean == 0 else scale * math.sqrt(squared_error(new.mean / old.mean)) / abs(old.mean)
     constant = [name for name, sample in (("reference", old), ("candidate", new)) if sample.stddev == 0]
-    note = f"All measurements of the {' and of the '.join(constant)} are equal: no spread was seen." if constant else ""
     return Comparison(
         old,
         new,
@@ -151,38 +145,22 @@ def compare(
         difference,
         t * standard_error,
         relative,
-        relative_half,
+        None if ratio_error is None else 100 * t * ratio_error,
         standard_error,
-        common_s,
+        standard_error / math.sqrt(1 / old.n + 1 / new.n) if method == "pooled" else None,
         freedom,
-        note,
+        f"All measurements of the {' and of the '.join(constant)} are equal: no spread was seen." if constant else "",
     )
 
 
-def _summary(sample: Sequence[float] | Summary, what: str) -> tuple[Summary, float]:
-    """The sample's figures and its variance."""
-    found = sample if isinstance(sample, Summary) else Summary.of(check_sample(sample, 2, what))
-    if found.stddev is None:
-        raise ValueError(f"the {what} has 1 measurement, so no spread; a comparison needs at least 2 measurements.")
-    return found, found.stddev**2
-
-
 def _table_t(confidence: float, freedom: float) -> float:
-    """Student's t as in ministat's table."""
-    return round(t_value(confidence, freedom if freedom <= _LAST_TABLE_ROW else math.inf), 3)
-
-
-def _welch_freedom(a: float, n_a: int, b: float, n_b: int) -> float:
-    """Satterthwaite's degrees of freedom of the sum of two squared standard errors."""
-    largest = max(a, b)
-    if largest == 0:  # no spread: the error is 0 for any degrees of freedom
-        return float(n_a + n_b - 2)
-    a, b = a / largest, b / largest
-    return (a + b) ** 2 / (a**2 / (n_a - 1) + b**2 / (n_b - 1))
+    """Return Student's t as in ministat's table."""
+    normal = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+    return round(t_value(confidence, freedom) if freedom <= _LAST_TABLE_ROW else normal, 3)
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
-    """The level at which each of the hypotheses with these *p_values* is tested (Holm 1979); in their order.
+    """Return the level at which each of the hypotheses with these *p_values* is tested (Holm 1979); in their order.
 
     One is rejected where its p is at most its level. The probability that any true one is rejected is at most *alpha*,
     however the tests depend on each other. An interval of confidence 1 - level says the same as the test.
@@ -202,15 +180,15 @@ WIDTH = 74
 
 
 def dot_plot(reference: Sequence[float], candidate: Sequence[float]) -> str:
-    """The samples as ``ministat -s`` draws them: ``x`` is of the *reference*, ``+`` of the *candidate*, ``*`` of both.
+    """Return the samples as ``ministat -s`` draws them: ``x`` is of the *reference*, ``+`` of the other, ``*`` of both.
 
     Figures of one column are stacked. Below stands a bar for each sample: its mean (``A``) ± one standard deviation and
     its median (``M``; ``A`` covers it). One difference is intended: where the reference's stack is the higher one, some
     ministats leave out what is above the candidate's. Raises ValueError for a sample that is empty or not finite.
     """
-    samples = (check_sample(reference, what="reference"), check_sample(candidate, what="candidate"))
-    sums = [Summary.of(sample) for sample in samples]
-    ends = [end for found in sums for end in (found.minimum, found.maximum, *_spread(found))]
+    samples = check_sample(reference), check_sample(candidate)
+    summaries = [Summary.of(sample) for sample in samples]
+    ends = [end for known in summaries for end in (known.minimum, known.maximum, *_spread(known))]
     least = min(ends)
     step = (max(ends) - least) / (WIDTH - 1)
     if step <= 0:
@@ -224,7 +202,7 @@ def dot_plot(reference: Sequence[float], candidate: Sequence[float]) -> str:
     for level in range(max(max(stack.values()) for stack in stacks), 0, -1):
         marks = ((stacks[0][place] >= level, stacks[1][place] >= level) for place in range(WIDTH))
         lines.append("".join(_SYMBOLS[mark] for mark in marks))
-    lines += [_bar(found, column, WIDTH) for found in sums]
+    lines += [_bar(known, column) for known in summaries]
     frame = f"+{'-' * WIDTH}+"
     return "\n".join([frame, *(f"|{line}|" for line in lines), frame])
 
@@ -232,16 +210,16 @@ def dot_plot(reference: Sequence[float], candidate: Sequence[float]) -> str:
 _SYMBOLS = {(False, False): " ", (True, False): "x", (False, True): "+", (True, True): "*"}
 
 
-def _spread(found: Summary) -> tuple[float, float]:
-    deviation = found.stddev or 0.0
-    return found.mean - deviation, found.mean + deviation
+def _spread(known: Summary) -> tuple[float, float]:
+    deviation = known.stddev or 0.0
+    return known.mean - deviation, known.mean + deviation
 
 
-def _bar(found: Summary, column: Callable[[float], int], width: int) -> str:
-    line = [" "] * width
-    low, high = (column(end) for end in _spread(found))
+def _bar(known: Summary, column: Callable[[float], int]) -> str:
+    line = [" "] * WIDTH
+    low, high = map(column, _spread(known))
     line[low : high + 1] = "_" * (high + 1 - low)
     line[low] = line[high] = "|"
-    line[column(found.median)] = "M"
-    line[column(found.mean)] = "A"
+    line[column(known.median)] = "M"
+    line[column(known.mean)] = "A"
     return "".join(line)

@@ -31,7 +31,7 @@ def database(cluster: str) -> str:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store that does not exist yet, of each kind."""
     if request.param == "sqlite":
         return str(tmp_path / "store" / "history.db")

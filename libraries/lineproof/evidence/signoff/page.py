@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ...core.goal import Goal
 from ...core.verdict import odds_text
 from ...errors import TestbedError
 from ...files import read_file
@@ -36,8 +37,7 @@ from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..sentence_rows import SentenceRow
 from ..summary import NOT_READ, confidence_words, interval_text, margin_text, measured_text
-from .sheet import KEPT, Sheet
-from .testbed_drawing import testbed_drawing
+from .sheet import KEPT, Sheet, goals_of
 
 BLANK = "_" * 20
 """A place to write by hand."""
@@ -54,10 +54,11 @@ ANSWERS = {
 def sheet_document(sheet: Sheet) -> Document:
     """Return what the sheet says."""
     told = sheet.about.device
-    device = " ".join(filter(None, (told.manufacturer, told.model)))
+    device = " ".join(filter(None, (told.get("manufacturer"), told.get("model"))))
     device = device or sheet.summary.facts.get("router", sheet.environment.platform)
     sections = (
         _head(sheet),
+        Section("This traffic, a good trial, and what is forgiven", [Facts(terms(sheet.rows))]),
         _parties(sheet),
         _promises(sheet),
         *_reasons(sheet),
@@ -66,7 +67,7 @@ def sheet_document(sheet: Sheet) -> Document:
         _evidence(sheet),
         _signatures(sheet),
         _plots(sheet),
-        Section("Appendix B: words", [Facts(dict(glossary([row.record for row in sheet.rows])))]),
+        Section("Appendix B: words", [Facts(WORDS)]),
         *_versions(sheet),
     )
     title = f"{'DRAFT: ' if sheet.draft else ''}Acceptance sheet: {device}"
@@ -78,7 +79,7 @@ def _head(sheet: Sheet) -> Section:
     parts: list[Part] = [
         Note(
             "What the router was promised to do, what was measured, and who answers for what. Times are UTC, dates"
-            " year-month-day. Words are explained in appendix B."
+            " year-month-day."
         )
     ]
     if sheet.watermark:
@@ -86,19 +87,19 @@ def _head(sheet: Sheet) -> Section:
         parts.append(Note(f"DRAFT, not to be signed.{known}", strong=True))
     if sheet.reasons:
         parts += [Note("This run cannot be signed off:", strong=True), Items(sheet.reasons)]
-    measured = f"{moment(environment.started)} to {moment(environment.ended) if environment.ended else 'not ended'}"
+    ended = moment(environment.ended) if environment.ended else "not ended"
     facts = {
         "Contract": told.contract or BLANK,
-        "Measured": measured,
-        "Place": told.testbed.place or BLANK,
+        "Measured": f"{moment(environment.started)} to {ended}",
         "Sheet made": f"{sheet.made:%Y-%m-%d %H:%M}",
+        **{name.capitalize(): words for name, words in {"place": BLANK, **told.testbed}.items()},
+        **({"Remarks": told.remarks} if told.remarks else {}),
     }
-    remarks = {"Remarks": told.remarks} if told.remarks else {}
-    return Section("", [*parts, Note(f"Result: {result_words(sheet)}.", strong=True), Facts(facts | remarks)])
+    return Section("", [*parts, Note(f"Result: {result_words(sheet)}.", strong=True), Facts(facts)])
 
 
 def result_words(sheet: Sheet) -> str:
-    """The result in a line: ``8 of 9 promises kept; 1 not kept (FAIL), waived``."""
+    """Return the result in a line: ``8 of 9 promises kept; 1 not kept (FAIL), waived``."""
     rows = sheet.rows
     if not rows:
         return "no promise was judged"
@@ -116,10 +117,10 @@ def result_words(sheet: Sheet) -> str:
 
 
 def _parties(sheet: Sheet) -> Section:
-    rows = [
-        (name.capitalize(), ", ".join(filter(None, (party.name, party.address, party.contact))) or BLANK, ANSWERS[name])
-        for name, party in sheet.parties.items()
-    ]
+    rows = []
+    for part, party in sheet.parties.items():
+        who = ", ".join(words for name, words in party.items() if name != "signatory")
+        rows.append((part.capitalize(), who or BLANK, ANSWERS[part]))
     waived: dict[str, list[str]] = {}
     for row, waiver in sheet.used_waivers:
         waived.setdefault(waiver.author, []).append(str(sheet.number(row)))
@@ -128,14 +129,10 @@ def _parties(sheet: Sheet) -> Section:
 
 
 def _promises(sheet: Sheet) -> Section:
-    first = Note("A promise of the contract that is not listed here was not measured in this run.")
-    if not sheet.rows:
-        return Section(_PROMISES, [first, Note("No sentence was judged.")])
+    parts: list[Part] = [Note("A promise of the contract that is not listed here was not measured in this run.")]
     heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
-    return Section(_PROMISES, [first, _table(heads, [_promise(sheet, row) for row in sheet.rows])])
-
-
-_PROMISES = "What was promised, and what was measured"
+    parts += [_table(heads, [_promise(sheet, row) for row in sheet.rows])] if sheet.rows else []
+    return Section("What was promised, and what was measured", parts)
 
 
 def _promise(sheet: Sheet, row: SentenceRow) -> tuple[Cell | str, ...]:
@@ -160,13 +157,10 @@ def _reasons(sheet: Sheet) -> Iterator[Section]:
     if sheet.used_waivers:
         words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
         waivers = [
-            (
-                *(str(sheet.number(row)), row.record.sentence, row.record.verdict),
-                *(waiver.author, waiver.reason, str(waiver.expires)),
-            )
+            (str(sheet.number(row)), row.record.sentence, waiver.author, waiver.reason, str(waiver.expires))
             for row, waiver in sheet.used_waivers
         ]
-        heads = ("no.", "promise", "verdict", "author", "reason", "valid until")
+        heads = ("no.", "promise", "author", "reason", "valid until")
         yield Section("Waivers", [Note(words), _table(heads, waivers)])
     if others := [str(sheet.number(row)) for row in unkept if sheet.waiver(row) is None]:
         yield Section("", [Note(f"Not kept and not waived: promise {', '.join(others)}.", strong=True)])
@@ -185,23 +179,29 @@ def _reasons(sheet: Sheet) -> Iterator[Section]:
 def _why(number: int, message: str) -> Iterator[Part]:
     first, *details = message.splitlines() or [""]
     yield Note(f"Promise {number}: {first}", strong=True)
-    if details:
-        yield Items([line.strip() for line in details])
+    yield Items([line.strip() for line in details])
 
 
 def _device(sheet: Sheet) -> Section:
-    told, facts = sheet.about.device, sheet.summary.facts
+    """Return the router, as its nameplate and as it reports itself, and each port with its cable."""
+    facts, environment = sheet.summary.facts, sheet.environment
+    told = {**dict.fromkeys(("manufacturer", "model", "serial", "hardware"), BLANK), **sheet.about.device}
     read = facts.get("firmware", NOT_READ)
     rows = [
-        ("Manufacturer, model", f"{told.manufacturer or BLANK} {told.model or BLANK}", "nameplate"),
-        ("Serial number, hardware", f"{told.serial or BLANK} {told.hardware or BLANK}", "nameplate"),
-        ("Firmware", BLANK, "") if read == NOT_READ else ("Firmware", read, "read from the router"),
-        *([("Firmware as told", told.firmware, "told by the parties")] if told.firmware else []),
-        ("Platform", facts.get("router", ""), "platform file of the run"),
-        ("Software", facts.get("software", ""), "read from the router"),
+        *((name, words, "told by the parties: nameplate, papers") for name, words in told.items()),
+        ("firmware", BLANK, "") if read == NOT_READ else ("firmware", read, "read from the router"),
+        ("platform", facts.get("router", ""), "platform file of the run"),
+        ("software", facts.get("software", ""), "read from the router"),
+        ("generator", facts.get("generator", ""), "read from the generator"),
     ]
-    drawing = Figure(testbed_drawing(sheet), "testbed")
-    return Section("Router and testbed", [_table(("", "what", "known from"), rows), drawing])
+    known = {str(port.index): port for port in environment.ports}
+    ports = []
+    for index, interface in environment.interfaces.items():
+        port = known.get(index)
+        card = (f"{port.driver} {port.mac}", f"{port.speed_bps / 1e9:g} Gbit/s") if port else ("", "")
+        ports.append((index, *card, sheet.about.cables.get(index, BLANK), interface))
+    heads = ("port", "generator's card", "speed", "cable", "router's interface")
+    return Section("Router and testbed", [_table(("", "what", "known from"), rows), _table(heads, ports)])
 
 
 def _method(sheet: Sheet) -> Section:
@@ -210,13 +210,11 @@ def _method(sheet: Sheet) -> Section:
         "How it was measured",
         [
             Note(
-                "The generator sends frames through the router at the load that a promise names, and counts what comes"
-                " back at the other port, frame by frame, for the time of a trial. Trials are repeated until the goal's"
-                " rule decides. What the testbed did wrong widens a trial's figure, and each trial counts at both ends:"
-                " for a PASS at the worse one, for a FAIL at the better one. Means are without trials of which any"
-                " number of frames may be the testbed's: they are set aside. Terms are those of RFC 1242, RFC 2285,"
-                " RFC 2544 and RFC 9971; the whole method is Lineproof's page 'methodology', of the version in"
-                " appendix C."
+                "Trials are repeated until the goal's rule decides. What the testbed did wrong widens a trial's figure,"
+                " and each trial counts at both ends: for a PASS at the worse one, for a FAIL at the better one. Means"
+                " are without trials of which any number of frames may be the testbed's: they are set aside. Terms are"
+                " those of RFC 1242, RFC 2285, RFC 2544 and RFC 9971; the whole method is Lineproof's page"
+                " 'methodology', of the version in appendix D."
             ),
             Note(f"Goal {sheet.summary.facts.get('goal', '')}"),
             Note(f"Deviations{' from the method' if declared else ': none was declared'}", strong=True),
@@ -233,10 +231,7 @@ def _evidence(sheet: Sheet) -> Section:
         "Judged again": sheet.again,
         "Electronic signature": f"key {key.id}, public key {key.text}" if key else "none",
     }
-    check = Note(
-        f"{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN"
-        f"{', with Lineproof or without it' if key else ''}:"
-    )
+    check = Note(f"{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:")
     if not key:
         return Section("Evidence", [Facts(facts), check, Code("lineproof verify RUN")])
     commands = f"lineproof verify RUN --public-key {key.text}\nminisign -V -m RUN/{MANIFEST_FILE} -P {key.text}"
@@ -251,12 +246,12 @@ def _signatures(sheet: Sheet) -> Section:
     words = "Signed for what each party answers for, as above; the appendix is part of it."
     places = [
         Code(
-            f"{name.capitalize()}{f': {party.name}' if party.name else ''}\n"
-            f"name         {party.signatory or BLANK}\n\n"
+            f"{part.capitalize()}: {party.get('name', BLANK)}\n"
+            f"name         {party.get('signatory', BLANK)}\n\n"
             f"place, date  {BLANK}\n\n\n"
             f"signature    {BLANK}\n"
         )
-        for name, party in sheet.parties.items()
+        for part, party in sheet.parties.items()
     ]
     return Section("Signatures", [Note("Not to be signed: a draft." if sheet.draft else words), *places])
 
@@ -271,17 +266,11 @@ def _plots(sheet: Sheet) -> Section:
 
 def _versions(sheet: Sheet) -> Iterator[Section]:
     environment = sheet.environment
-    yield Section("Appendix C: router, programs, sums", ())
     if (facts := environment.router_facts) is not None:
-        yield Section("The router, as it reports itself", [Facts(dict(known_rows(facts)))])
-    yield Section("Versions, as each reports it", [Facts(dict(sorted(environment.versions.items())))])
+        yield Section("Appendix C: the router, as it reports itself", [Facts(dict(known_rows(facts)))])
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
-    host = {name: str(value) for name, value in environment.host.items()}
-    yield Section("", [Facts({"Lineproof": code or "unknown", **host})])
-    fingerprints = environment.extra.get("fingerprints")
-    if isinstance(fingerprints, dict) and fingerprints:
-        sums = {str(name): str(value) for name, value in sorted(fingerprints.items())}
-        yield Section("SHA-256 of the files that define the run", [Facts(sums)])
+    versions = {"Lineproof": code or "unknown", **dict(sorted(environment.versions.items()))}
+    yield Section("Appendix D: versions, as each reports it", [Facts(versions)])
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
@@ -289,11 +278,89 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
 
 
 def moment(seconds: float) -> str:
-    """Unix time as UTC."""
+    """Return Unix time as UTC."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
     except (OverflowError, ValueError, OSError):
         return "unknown"
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def terms(rows: Sequence[SentenceRow]) -> dict[str, str]:
+    """Return what the promises of *rows* mean: each traffic, and what the goals count and forgive."""
+    traffics = dict.fromkeys(row.record.requirement.traffic for row in rows)
+    goals = goals_of(rows)
+    facts = {f"traffic {name}": _traffic_words(name) for name in traffics}
+    for goal in goals:
+        of = f" (goal {goal.goal})" if len(goals) > 1 else ""
+        facts |= {f"{name}{of}": words for name, words in _goal_words(goal).items()}
+    return facts
+
+
+_TRAFFIC = (
+    (r"(\d+)b", r"frames (pieces of data) of \1 bytes; small ones are the hardest"),
+    (r"imix", "a mix of small, middle and large frames, as on the Internet"),
+    (r"1-flow", "all frames belong to one connection, which one core of the processor has to carry"),
+    (r"(\d+)-flows?", r"the frames belong to \1 connections"),
+    (r"unidirectional", "sent in one direction"),
+    (r"bidirectional", "sent in both directions at once"),
+)
+
+
+def _traffic_words(traffic: str) -> str:
+    """Return *traffic* for somebody who knows no network; a word of the user's own profiles stays."""
+    parts = []
+    for word in traffic.split():
+        known = (re.sub(pattern, words, word) for pattern, words in _TRAFFIC if re.fullmatch(pattern, word))
+        parts.append(next(known, word))
+    return "; ".join(parts)
+
+
+def _goal_words(goal: Goal) -> Mapping[str, str]:
+    lossless = f"at most {100 * goal.loss_ratio:g} % of the frames are lost" if goal.loss_ratio else "no frame is lost"
+    forgiven = "nothing: one lost frame in its one trial is a FAIL"
+    if not goal.is_strict and goal.good_share and goal.bad_share:
+        forgiven = (
+            f"single bad trials: a router that misses its promise in {100 * goal.good_share:g} % of its trials passes"
+            f" as a rule, one that misses it in {100 * goal.bad_share:g} % passes by chance in at most"
+            f" {100 * goal.risk:g} % of tests. Of all frames of a load without loss {100 * goal.forgiven:g} % may be"
+            " lost. What happens more rarely is seen only by a promise 'for' a longer time."
+        )
+    return {
+        "trial": f"traffic through the router for {goal.final_trial_duration:g} s or longer; every frame is counted",
+        "good trial": f"one that keeps the promise: the load was sent, and {lossless}, or the figure is as promised",
+        "kept (PASS)": f"{counted(goal.fewest_trials, 'good trial')}, more where some are not; {goal.budget} at most",
+        "forgiven": forgiven,
+    }
+
+
+def in_plain_words(record: RequirementRecord) -> str:
+    """Return what the sentence of *record* promises."""
+    demanded = record.requirement
+    least, scope = "at least" if demanded.at_least else "at most", demanded.scope.value
+    figure = f"{least} {demanded.text()}{f' {scope}' if scope else ''}"
+    load = "offered as much as the generator can send"
+    if named := demanded.named_load(record.link_bps):
+        load = f"offered {si(named.pps, 'pps')} at each port"
+    return demanded.quantity.plain(record.promise, figure, load)
+
+
+WORDS = {
+    "PASS": "the promise was kept, and the testbed really put the load on the cable",
+    "FAIL": "the promise was not kept; the router is the reason",
+    "INCONCLUSIVE": "nothing is proven, neither for nor against the router; the testbed is the reason",
+    "interval": "within it the mean lies with the confidence that the column's head says",
+    "margin": "by how much the figure is better (+) or worse (−) than promised",
+    "each way, in total": "the figure of the worse direction; the sum of all (two full directions are 200 %)",
+    "line rate": "as many frames as the cable can carry; 100 % is a full cable in one direction",
+    "kpps, Mpps": "thousands, millions of frames per second",
+    "L1, L2": "bits on the cable with the gaps between frames; without them",
+    "µs, ms": "millionths, thousandths of a second",
+    "cycles/packet": "steps of the processor for a frame",
+}
+"""The sheet's own words, and units."""
 
 
 # -- page and PDF ------------------------------------------------------------------------------------------------------
@@ -314,9 +381,8 @@ body .lineproof pre {{ white-space: pre-wrap; overflow-wrap: anywhere; font: 8pt
 .lineproof tr, .lineproof svg, .lineproof pre {{ break-inside: avoid; }}
 .lineproof h2 {{ break-after: avoid; }}
 .lineproof > svg {{ max-width: 49%; height: auto; }}
-.lineproof > svg:first-of-type {{ max-width: 100%; }}
 """
-"""CSS for paper, in black and white. The first picture is the testbed, the others are a plot of each promise."""
+"""CSS for paper, in black and white."""
 
 
 def html_sheet(sheet: Sheet) -> str:
@@ -332,30 +398,25 @@ def _css_text(words: str) -> str:
     return '"' + re.sub(r"[^ \w]", lambda found: f"\\{ord(found[0]):x} ", words, flags=re.ASCII) + '"'
 
 
-_NEEDS = "the PDF needs the package weasyprint: {remedy}; or leave the PDF out: --html-only"
-_PANGO = "the PDF needs the library Pango, on Debian and Ubuntu: apt install libpango-1.0-0 libpangoft2-1.0-0"
-
-
 def require_weasyprint() -> Any:
-    """The package. Raises TestbedError with the way out where it, or its library, is missing."""
+    """Return the package. Raises TestbedError with the way out where it, or its library, is missing."""
     try:
         return importlib.import_module("weasyprint")
     except ImportError:
-        raise TestbedError(_NEEDS.format(remedy=remedy("signoff"))) from None
+        needs = f"the package weasyprint: {remedy('signoff')}"
     except OSError:  # it loads the library when it is imported
-        raise TestbedError(f"{_PANGO}; or leave the PDF out: --html-only") from None
+        needs = "the library Pango, on Debian and Ubuntu: apt install libpango-1.0-0 libpangoft2-1.0-0"
+    raise TestbedError(f"the PDF needs {needs}; or leave the PDF out: --html-only")
 
 
 def pdf_sheet(page: str, sheet: Sheet) -> bytes:
-    """*page*, that of *sheet*, as PDF/A-3b with the fonts of the system. Nothing is fetched."""
+    """Return *page*, that of *sheet*, as PDF/A-3b with the fonts of the system. Nothing is fetched."""
     weasyprint = require_weasyprint()
-    manifest = sheet.run.path / MANIFEST_FILE
+    files = dict.fromkeys(sheet.attached, "Supplement")
+    files |= {sheet.run.path / MANIFEST_FILE: "Source"} if sheet.manifest else {}
     attached = [
         weasyprint.Attachment(string=read_file(path), name=path.name, relationship=relationship)
-        for path, relationship in (
-            *([(manifest, "Source")] if sheet.manifest else []),
-            *((path, "Supplement") for path in sheet.attached),
-        )
+        for path, relationship in files.items()
     ]
     nothing = weasyprint.urls.URLFetcher(allowed_protocols=(), allow_redirects=False, fail_on_errors=True)
     made: bytes = weasyprint.HTML(string=page, url_fetcher=nothing).write_pdf(
@@ -369,57 +430,3 @@ def _plain_metadata(_: Any, pdf: Any) -> None:
     for item in pdf.objects:
         if getattr(item, "extra", {}).get("Type") == "/Metadata":
             item.compress = False
-
-
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
-def in_plain_words(record: RequirementRecord) -> str:
-    """Return what the sentence of *record* promises."""
-    demanded = record.requirement
-    least, scope = "at least" if demanded.at_least else "at most", demanded.scope.value
-    figure = f"{least} {demanded.text()}{f' {scope}' if scope else ''}"
-    load = "offered as much as the generator can send"
-    if named := demanded.named_load(record.link_bps):
-        load = f"offered {si(named.pps, 'pps')} at each port"
-    return demanded.quantity.plain(record.promise, figure, load)
-
-
-_WORDS = (
-    (r"\b(\d+)b\b", "frames (pieces of data) of so many bytes, as 64b of 64; small ones are the hardest"),
-    (r"\bimix", "a mix of small, middle and large frames, as on the Internet"),
-    (r"\b1-flow\b", "all frames belong to one connection, which one core of the processor has to carry"),
-    (r"\bunidirectional\b", "in one direction"),
-    (r"\bbidirectional\b", "in both directions at once"),
-    (r"\beach way\b", "the figure is that of the worse direction"),
-    (r"\bin total\b", "the figure is the sum of the directions; two full directions are 200 %"),
-    (r"\bline rate\b", "as many frames as the cable can carry; 100 % is a full cable in one direction"),
-    (r"\b[MkG]?pps\b", "frames per second; kpps: thousands, Mpps: millions of them"),
-    (r"\b[GMk]bps L1\b", "bits per second on the cable, with the gaps between frames"),
-    (r"\b[GMk]bps L2\b", "bits per second of frames, without the gaps between them"),
-    (r"\b[µm]s\b", "µs: millionths of a second, ms: thousandths"),
-    (r"\bcycles/packet\b", "steps of the processor for a frame"),
-    (r"\bforwards\b", "what is delivered while more is offered than the router can carry"),
-    (r"\bpdv\b", "how much longer frames take than the fastest one"),
-)
-
-FIXED = {
-    "PASS": "the promise was kept, and the testbed really put the load on the cable",
-    "FAIL": "the promise was not kept; the router is the reason",
-    "INCONCLUSIVE": "nothing is proven, neither for nor against the router; the testbed is the reason",
-    "trial": "one period of traffic whose frames are counted: sent and received",
-    "goal": "the rule that says how many trials a verdict takes, and how much a trial may lose",
-    "interval": "within it the mean lies with the confidence that the column's head says",
-    "margin": "by how much the figure is better (+) or worse (−) than promised",
-}
-"""The sheet's own words."""
-
-
-def glossary(records: Sequence[RequirementRecord]) -> Iterator[tuple[str, str]]:
-    """Word and meaning: of the sentences those that occur, then the sheet's own."""
-    sentences = " \n ".join(record.sentence for record in records)
-    for pattern, meaning in _WORDS:
-        found = list(dict.fromkeys(match[0] for match in re.finditer(pattern, sentences)))
-        if found:
-            yield ", ".join(found[:6]), meaning
-    yield from FIXED.items()

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from ...config import Config, load_config, read_yaml, validate_config
+from ...core.goal import Goal
 from ...errors import ConfigError, LineproofError, in_words
 from ...units import counted
 from ...visible import shortened
-from ..records import VERDICTS, EnvironmentRecord, RequirementRecord
-from ..rejudging import DIFFERS, SUSPECT, UNKNOWN, rejudge
-from ..run import RecordedRun, read_run
+from ..records import EnvironmentRecord, RequirementRecord
+from ..rejudging import DIFFERS, SUSPECT, rejudge
+from ..run import RecordedRun, read_inputs, read_run, testbed_kind
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..sentence_rows import SentenceRow
 from ..signature import PublicKey
@@ -27,16 +27,20 @@ from ..verification import verify
 
 KEPT = "PASS"
 
+Part = Literal["supplier", "tester", "buyer", "witness"]
+PARTIES: tuple[Part, ...] = get_args(Part)
+
+WEAKEST_SHARE, WEAKEST_RISK = 0.5, 0.05
+"""A goal is too weak if a router that misses its promise in more of its trials passes, or one at it more often."""
+
 
 @dataclass(frozen=True)
 class Sheet:
     """A run that is signed off. ``waivers``: by the number of the sentence's record. ``made`` in UTC.
 
-    ``again``: what its records say when they are judged again, in words.
-
-    ``reasons``: why it cannot be signed off, as sentences without their subject; () unless it is a ``draft``.
-    ``key``: that it will be signed with. ``manifest``: the SHA-256 of manifest.json; None: the run was never closed.
-    ``attached``: files of the user that the PDF carries along.
+    ``again``: what its records say when they are judged again, in words. ``reasons``: why it cannot be signed off, as
+    sentences without their subject; () unless it is a ``draft``. ``key``: that it will be signed with. ``manifest``:
+    the SHA-256 of manifest.json; None: the run was never closed. ``attached``: files of the user in the PDF.
     """
 
     run: RecordedRun
@@ -67,7 +71,7 @@ class Sheet:
         return (*(["DRAFT"] if self.draft else []), *(["SIMULATED"] if self.run.simulated else []))
 
     def waiver(self, row: SentenceRow) -> Waiver | None:
-        """The waiver that *row* needs and has."""
+        """Return the waiver that *row* needs and has."""
         return None if row.record.verdict == KEPT else self.waivers.get(row.record.number)
 
     @property
@@ -76,15 +80,10 @@ class Sheet:
         return tuple((row, waiver) for row in self.rows if (waiver := self.waiver(row)) is not None)
 
     @property
-    def parties(self) -> dict[str, Party]:
-        """Return who signs, by its part in it."""
-        return {name: party for name, party in self.about.parties if party is not None}
-
-    @property
-    def verdicts(self) -> str:
-        """``8 PASS, 1 FAIL, 0 INCONCLUSIVE``."""
-        found = Counter[str](row.record.verdict for row in self.rows)
-        return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
+    def parties(self) -> Mapping[str, Mapping[str, str]]:
+        """Return who signs, by its part in it: without a witness, if none is named."""
+        named = dict(self.about.parties)
+        return {part: named.get(part, {}) for part in PARTIES if part != "witness" or part in named}
 
 
 def make_sheet(
@@ -94,18 +93,17 @@ def make_sheet(
     waivers: Path | None = None,
     draft: bool = False,
 ) -> Sheet:
-    """The sheet of the run in *folder*. *about*, *waivers*: the user's files. *now*: UTC.
+    """Return the sheet of the run in *folder*. *about*, *waivers*: the user's files. *now*: UTC.
 
     Raises ConfigError with one sentence where the run was altered, where a file is wrong, and, unless it is a *draft*,
     where the run cannot be signed off.
     """
     verify(folder).refuse_problems()
     run = read_run(folder)
-    summary = summary_of(run)
     if run.environment is None:
         raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
-    told = read_about(about)
-    waived = read_waivers(waivers, run.requirements, now.date())
+    told = About() if about is None else load_config(about, About)
+    summary, waived = summary_of(run), read_waivers(waivers, run.requirements, now.date())
     again, contradicted = _judged_again(folder)
     reasons = (*_reasons(run, summary, waived), *contradicted)
     if reasons and not draft:
@@ -127,19 +125,34 @@ def make_sheet(
     )
 
 
+def goals_of(rows: Sequence[SentenceRow]) -> tuple[Goal, ...]:
+    """Return the goals by which the sentences were judged."""
+    return tuple({row.record.goal: row.record.promise.goal for row in rows}.values())
+
+
 def _reasons(run: RecordedRun, summary: RunSummary, waivers: Mapping[int, Waiver]) -> Iterator[str]:
+    kinds = {kind for name, content in read_inputs(run.path).items() if (kind := testbed_kind(name, content))}
     if run.simulated:
         yield "it is simulated, so that no router was measured"
+    elif kinds != {"hardware"}:
+        yield f"its testbed is no hardware ({', '.join(sorted(kinds)) or 'its file was not kept'})"
+    for goal in goals_of(summary.rows):
+        share = goal.bad_share or 1.0
+        if not goal.is_strict and (share > WEAKEST_SHARE or goal.risk > WEAKEST_RISK):
+            yield (
+                f"its goal '{goal.goal}' is too weak: up to {100 * goal.risk:g} % of routers pass that miss a promise"
+                f" in {100 * share:g} % of their trials; expected at most {100 * WEAKEST_RISK:g} % and"
+                f" {100 * WEAKEST_SHARE:g} %, as of 'standard'"
+            )
     if not (run.path / MANIFEST_FILE).is_file():
         yield "it did not end, so that it has no manifest to sign"
     elif summary.incomplete:
         yield f"it is incomplete ({'; '.join(summary.incomplete)})"
     if not run.requirements:
         yield "no sentence was judged in it"
-    if undecided := [row for row in summary.rows if row.record.verdict == "INCONCLUSIVE"]:
-        names = [f"'{row.record.sentence}'" for row in undecided if row.record.number not in waivers]
-        if names:
-            yield f"INCONCLUSIVE and not waived: {_some(names)}"
+    undecided = [row.record for row in summary.rows if row.record.verdict == "INCONCLUSIVE"]
+    if names := [f"'{record.sentence}'" for record in undecided if record.number not in waivers]:
+        yield f"INCONCLUSIVE and not waived: {_some(names)}"
 
 
 def _judged_again(folder: Path) -> tuple[str, list[str]]:
@@ -151,71 +164,38 @@ def _judged_again(folder: Path) -> tuple[str, list[str]]:
         found = rejudge(folder)
     except LineproofError as error:
         return f"not judged again: {in_words(error)}", []
-    same = sum(item.same for item in found.sentences)
-    of = "all" if same == len(found.sentences) else f"{same} of"
-    words = f"{of} {counted(len(found.sentences), 'promise')} come to the same verdict from the records"
-    if unknown := [f"'{item.record.sentence}'" for item in found.sentences if item.state == UNKNOWN]:
-        words += f"; the records are not enough for {_some(unknown)}"
-    wrong = [
-        f"'{item.record.sentence}' is {item.verdict.ruling.value if item.verdict else ''} from the records, which say"
-        f" {item.record.verdict}{f' and contradict themselves: {item.problems[0]}' if item.problems else ''}"
-        for item in found.sentences
-        if item.state in (DIFFERS, SUSPECT)
-    ]
-    return words, [*found.changed, *([_some(wrong)] if wrong else [])]
+    same, of_all = sum(item.same for item in found.sentences), counted(len(found.sentences), "promise")
+    words = (
+        f"{'all' if same == len(found.sentences) else f'{same} of'} {of_all} come to the same verdict from the records"
+    )
+    wrong = [f"'{item.record.sentence}'" for item in found.sentences if item.state in (DIFFERS, SUSPECT)]
+    how = "come to another verdict, or contradict themselves ('lineproof rejudge' says how)"
+    return words, [*found.changed, *([f"its records of {_some(wrong)} {how}"] if wrong else [])]
 
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
+# -- the user's files --------------------------------------------------------------------------------------------------
+
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
 
 
-class Party(Config):
-    """Who it is, and who signs for it. What is missing is a blank to fill in by hand."""
-
-    name: Words | None = None
-    address: Words | None = None
-    contact: Words | None = None
-    signatory: Words | None = None
-
-
-class Parties(Config):
-    """``supplier``: promises. ``tester``: measures. ``buyer``: accepts and waives. ``witness``: was there."""
-
-    supplier: Party = Party()
-    tester: Party = Party()
-    buyer: Party = Party()
-    witness: Party | None = None
-
-
-class Device(Config):
-    """The router, as its nameplate and papers say."""
-
-    manufacturer: Words | None = None
-    model: Words | None = None
-    serial: Words | None = None
-    hardware: Words | None = None
-    firmware: Words | None = None
-
-
-class SheetTestbed(Config):
-    """The testbed, as no program can know it. ``cables``: by the generator's port, ``{"0": "DAC 1 m, no. 4711"}``."""
-
-    generator: Words | None = None
-    place: Words | None = None
-    cables: Mapping[Annotated[str, Field(pattern=r"[0-9]{1,2}")], Words] = {}
-
-
 class About(Config):
-    """The file of ``--about``. ``deviations``: what was done otherwise than agreed, beside what the records declare."""
+    """The file of ``--about``: what no program can know. What is missing is a blank to fill in by hand.
+
+    ``parties``: each with its name, signatory and what else is to be said. ``device``: nameplate and papers, as
+    ``serial``. ``testbed``: as ``place``. ``cables``: by the generator's port. ``deviations``: what was done otherwise
+    than agreed, beside what the records declare.
+    """
 
     contract: Words | None = None
-    parties: Parties = Parties()
-    device: Device = Device()
-    testbed: SheetTestbed = SheetTestbed()
-    deviations: Annotated[tuple[Words, ...], Field(max_length=50)] = ()
+    parties: Mapping[Part, Mapping[Words, Words]] = {}
+    device: Mapping[Words, Words] = {}
+    testbed: Mapping[Words, Words] = {}
+    cables: Mapping[Annotated[str, Field(pattern=r"[0-9]{1,2}")], Words] = {}
+    deviations: tuple[Words, ...] = ()
     remarks: Words | None = None
 
 
@@ -245,16 +225,11 @@ class Waiver(Config):
 class Waivers(Config):
     """The file of ``--waivers``."""
 
-    waivers: Annotated[tuple[Waiver, ...], Field(min_length=1, max_length=1000)]
-
-
-def read_about(path: Path | None) -> About:
-    """The file *path*; of none, one that says nothing. Raises ConfigError."""
-    return About() if path is None else load_config(path, About)
+    waivers: Annotated[tuple[Waiver, ...], Field(min_length=1)]
 
 
 def read_waivers(path: Path | None, records: Sequence[RequirementRecord], today: date) -> dict[int, Waiver]:
-    """The waivers of *path*, by the number of the sentence in *records* that each is about.
+    """Return the waivers of *path*, by the number of the sentence in *records* that each is about.
 
     Raises ConfigError naming the waiver that has expired before *today*, that is about no sentence of the run, or about
     one that another waiver is about.
@@ -262,22 +237,23 @@ def read_waivers(path: Path | None, records: Sequence[RequirementRecord], today:
     if path is None:
         return {}
     data, lines = read_yaml(path)
-    found: dict[int, Waiver] = {}
+    by_number: dict[int, Waiver] = {}
     for index, waiver in enumerate(validate_config(data, Waivers, path, lines).waivers):
         line, name = lines.get(("waivers", str(index))), shortened(waiver.sentence)
-        if waiver.expires < today:
-            words = f"the waiver of '{name}' by {shortened(waiver.author)} expired on {waiver.expires}"
-            raise ConfigError(f"{words}; ask for a new one, or remove it", path, line)
         mine = [record.number for record in records if waiver.fits(record)]
-        if not mine:
-            known = "; ".join(shortened(record.sentence) for record in records if record.verdict != "PASS")
-            words = f"no sentence of this run is '{name}'{f' of test {waiver.test!r}' if waiver.test else ''}"
-            raise ConfigError(f"{words}; those that need a waiver: {known or 'none'}", path, line)
-        if twice := [number for number in mine if number in found]:
-            words = f"a second waiver of sentence {twice[0]}, '{name}'; keep one, or name its 'test'"
-            raise ConfigError(words, path, line)
-        found |= dict.fromkeys(mine, waiver)
-    return found
+        problem = ""
+        if waiver.expires < today:
+            problem = f"the waiver of '{name}' by {shortened(waiver.author)} expired on {waiver.expires}"
+        elif not mine:
+            known = "; ".join(shortened(record.sentence) for record in records if record.verdict != KEPT)
+            of_test = f" of test {waiver.test!r}" if waiver.test else ""
+            problem = f"no sentence of this run is '{name}'{of_test}; those that need a waiver: {known or 'none'}"
+        elif twice := [number for number in mine if number in by_number]:
+            problem = f"a second waiver of sentence {twice[0]}, '{name}'; keep one, or name its 'test'"
+        if problem:
+            raise ConfigError(problem, path, line)
+        by_number |= dict.fromkeys(mine, waiver)
+    return by_number
 
 
 def _plain(sentence: str) -> str:
