@@ -307,8 +307,8 @@ class Plan:
             words = refusal(self.testbed.generator_type, lacks)
             raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
 
-    def check_method(self, method: Method, traffic: str = "") -> None:
-        """Raise SentenceError if *method*, with *traffic*, needs what the testbed's generator does not have.
+    def check_method(self, method: Method) -> None:
+        """Raise SentenceError if *method* needs what the testbed's generator does not have.
 
         A switch that counts the frames as well stands in for counts of the generator's own.
         """
@@ -316,8 +316,7 @@ class Plan:
         counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
         if not counted and not getattr(self.abilities, method.ability):
             words = refusal(self.testbed.generator_type, lambda able: able.lacks_of(method.ability))
-            what = f"{method.words} of '{traffic}'" if traffic else method.words
-            raise SentenceError(f"{what}: {words} (testbed '{self.testbed.testbed}')")
+            raise SentenceError(f"{method.words}: {words} (testbed '{self.testbed.testbed}')")
 
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""
