@@ -187,13 +187,11 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
         ("64b 1", "64b sideways 1", "small.yaml:8: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
     ],
 )
-def test_a_file_can_be_named_and_is_read_alone(tmp_path: Path, before: str, after: str, says: str) -> None:
+def test_a_study_is_read_with_what_it_names(tmp_path: Path, before: str, after: str, says: str) -> None:
     study_project(tmp_path, SMALL.replace(before, after, 1))
-    study_project(tmp_path, "study: wrong\n", "other")
-    found = check(tmp_path, "variables/studies/small.yaml")
+    found = check(tmp_path)
     assert found.returncode == bool(says), found.stdout + found.stderr
-    assert says in found.stdout and "other" not in found.stdout
-    assert found.stdout.endswith(f"{1 if says else 0} problem{'' if says else 's'} in 1 file and no suite read\n")
+    assert says in found.stdout
 
 
 def test_keys_that_others_may_use_are_warnings(tmp_path: Path) -> None:
@@ -206,7 +204,6 @@ def test_keys_that_others_may_use_are_warnings(tmp_path: Path) -> None:
     key.write_text("-----BEGIN", encoding="utf-8")
     for mode, expected in ((0o644, [f"{folder}/lab.yaml: the private key '{key}' has the mode 0644"]), (0o600, [])):
         key.chmod(mode)
-        for words in ((), (str(folder / "lab.yaml"),)):
-            found = check(tmp_path, "--json", *words)
-            assert found.returncode == 0, found.stdout
-            assert [item.partition(",")[0] for item in json.loads(found.stdout)["warnings"]] == expected
+        found = check(tmp_path, "--json")
+        assert found.returncode == 0, found.stdout
+        assert [item.partition(",")[0] for item in json.loads(found.stdout)["warnings"]] == expected

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         metavar="SUITE",
-        help="suite files or folders, or files of variables/ (default: the project's tests/ and all of its files)",
+        help="suite files or folders (default: the project's tests/)",
     )
     add_variables(parser, "the suites")
     parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
@@ -62,32 +62,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
-    data = [path for path in arguments.suites if path.suffix in (".yaml", ".yml")]
-    named = [path for path in arguments.suites if path not in data]
-    require_suites(named)
+    require_suites(arguments.suites)
     project = Project.find(arguments.project)
     usual = project.root / "tests"
-    suites = named or ([usual] if not data and is_folder(usual) and _has_suite(usual) else [])
+    suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
     wrong, said, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
-    # files alone are read alone; with a suite, or without any name, all of the project's
-    alone = bool(data) and not suites
-    of_files = [words for path in data for words in _named_file(path, project, arguments.project is not None)]
-    of_files += [] if alone else _files(project)
-    for owner, testbeds in _testbeds(data, project, arguments.project is not None, alone):
-        unfit, unsure = address_findings(owner, testbeds)
-        of_files += unfit
-        said += unsure
+    unfit, unsure = _address_findings(project)
+    of_files = [*_files(project), *unfit]
     # a suite that reads a wrong file says so in other words: with the file's problem at the end
     wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
     problems = list(dict.fromkeys([*of_files, *wrong]))
-    warnings, file_count = ([], len(data)) if alone else (_warnings(project), _file_count(project))
     places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
+    warnings = _warnings(project)
     # of one line the problem says enough
-    warnings += [words for words in dict.fromkeys(said) if not words.startswith(tuple(places))]
-    beds = [path for path in data if path.absolute().parent.name == "testbeds"]
-    with contextlib.suppress(ConfigError):  # a problem already
-        beds += [] if alone else listed(project.testbeds.own, "*.yaml")
-    warnings += dict.fromkeys(words for path in beds for words in _open_keys(path))
+    warnings += [words for words in dict.fromkeys([*said, *unsure]) if not words.startswith(tuple(places))]
+    warnings += dict.fromkeys(words for path in _own(project, "testbeds") for words in _open_keys(path))
+    file_count = sum(len(_own(project, kind)) for kind in KINDS)
     read = counted(suite_count, "suite") if suites else "no suite read"
     counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}"
     lines = [*(f"warning: {words}" for words in warnings), *problems, counts]
@@ -116,30 +106,23 @@ def _has_suite(path: Path) -> bool:
     return not is_folder(path) or any(path.rglob("*.robot*"))
 
 
-def _file_count(project: Project) -> int:
-    """How many files of ``variables/`` the project has."""
-    with contextlib.suppress(ConfigError):  # a problem already
-        return sum(len(listed(getattr(project, kind).own, "*.yaml")) for kind in KINDS)
-    return 0
-
-
-def _testbeds(data: Iterable[Path], project: Project, given: bool, alone: bool) -> Iterator[tuple[Project, list[str]]]:
-    """The testbeds to be read, by their project: those among *data*, and unless *alone* all of *project*."""
-    for path in data:
-        if path.absolute().parent.name == "testbeds" and path.suffix == ".yaml":
-            yield (project if given else _owner(path)), [path.stem]
-    with contextlib.suppress(ConfigError):  # a problem already
-        yield project, [] if alone else [path.stem for path in listed(project.testbeds.own, "*.yaml")]
-
-
-def _owner(path: Path) -> Project:
-    """The project that the data file *path* is in."""
-    return Project(path.absolute().parent.parent.parent)
+def _own(project: Project, kind: str, pattern: str = "*.yaml") -> list[Path]:
+    """Return the project's own files of *kind*; none of a folder that cannot be read, which is a problem already."""
+    with contextlib.suppress(ConfigError):
+        return listed(getattr(project, kind).own, pattern)
+    return []
 
 
 def _files(project: Project) -> Iterator[str]:
     """Yield what is wrong with the project's own files; packaged ones are right."""
-    for kind, read in _readers(project).items():
+    readers: dict[str, Callable[[str], object]] = {
+        "platforms": lambda name: read_platform(project.platforms, name),
+        "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
+        "goals": lambda name: read_goal(project.goals, name),
+        "shells": lambda name: read_command_file(project.shells, name),
+        "studies": lambda name: check_study(project, name),
+    }
+    for kind, read in readers.items():
         try:
             paths = listed(getattr(project, kind).own, "*.yaml")
         except ConfigError as error:
@@ -166,49 +149,12 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
     yield from ran.stdout.splitlines() if not ran.returncode else [shortened(ran.stderr)]
 
 
-def _readers(project: Project) -> dict[str, Callable[[str], object]]:
-    """Return what reads a file of a kind by its name. Raise LineproofError."""
-    return {
-        "platforms": lambda name: read_platform(project.platforms, name),
-        "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
-        "goals": lambda name: read_goal(project.goals, name),
-        "shells": lambda name: read_command_file(project.shells, name),
-        "studies": lambda name: check_study(project, name),
-    }
-
-
-def _named_file(path: Path, project: Project, given: bool) -> Iterator[str]:
-    """Yield what is wrong with the data file *path*, of the project that it is in; *given*: of *project* in any case.
-
-    Raises ConfigError for a file of no kind.
-    """
-    if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
-        raise ConfigError("there is no such file", path)
-    folder = path.absolute().parent
-    if folder.parent.name != "variables" or folder.name not in KINDS:
-        kinds = ", ".join(f"variables/{kind}" for kind in KINDS)
-        raise ConfigError(f"is no suite and no file of a project; expected *.robot, or a file in {kinds}", path)
-    if path.suffix != ".yaml":
-        yield f"{path}: {_IGNORED}"
-        return
-    owner = project if given else _owner(path)
-    if read := _readers(owner).get(folder.name):
-        yield from _problem(partial(read, path.stem))
-        if folder.name == "platforms":
-            yield from _models([path])
-    else:
-        yield from _words(owner)
-        yield from _problem(lambda: read_cards(owner.generators))
-
-
 def _warnings(project: Project) -> list[str]:
     """Which of the project's files take the place of packaged ones, and which nothing reads."""
     found: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
         found.extend(replaced_files(project))
-        for kind in KINDS:
-            found += [f"{path}: {_IGNORED}" for path in listed(getattr(project, kind).own, "*.yml")]
-    return found
+    return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
 
 
 def _open_keys(path: Path) -> Iterator[str]:
@@ -315,15 +261,15 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
             yield message.text or ""
 
 
-def address_findings(project: Project, testbeds: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What is wrong with addresses in *testbeds*, and warnings; files that cannot be read are problems elsewhere."""
+def _address_findings(project: Project) -> tuple[list[str], list[str]]:
+    """What is wrong with addresses in the project's testbeds, and warnings; an unreadable file is a problem already."""
     problems: list[str] = []
     warnings: list[str] = []
     with contextlib.suppress(LineproofError):
         catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
-        for name in testbeds:
+        for path in _own(project, "testbeds"):
             with contextlib.suppress(LineproofError):
-                for misfit in misfits_of(read_testbed(project.testbeds, name), catalogue):
-                    words = str(misfit.located(project.testbeds, name))
+                for misfit in misfits_of(read_testbed(project.testbeds, path.stem), catalogue):
+                    words = str(misfit.located(project.testbeds, path.stem))
                     (problems if misfit.certain else warnings).append(words)
     return problems, warnings
