@@ -23,8 +23,8 @@ from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
 from lineproof.robot.characterisation import _deadline
-from lineproof.robot.execution import DEFAULTS, _of_user
-from lineproof.robot.run_variables import NAMES, _given, check_names, check_values, options
+from lineproof.robot.execution import DEFAULTS, _of_user, options
+from lineproof.robot.run_variables import NAMES, check_values
 from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
 from lineproof.robot.suite_sentences import plain
@@ -152,39 +152,6 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
-
-
-@pytest.mark.parametrize(
-    ("name", "near"), [("GAOL", "GOAL"), ("characterize", "CHARACTERISE"), ("RESULT", "RESULTS"), ("MARGINS", "MARGIN")]
-)
-def test_a_misspelt_name_is_refused(tmp_path: Path, name: str, near: str):
-    with pytest.raises(ConfigError, match=f"did you mean '{near}'"):
-        check_names([name], tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("TESTBED=lab", "'-v TESTBED=lab': expected '-v TESTBED:lab'"),
-        ("goal=a=b", "'-v goal=a=b': expected '-v goal:a=b'"),
-        ("MY_TOKEN=secret", "'-v MY_TOKEN=…': expected '-v MY_TOKEN:…'"),
-    ],
-)
-def test_an_equals_sign_for_the_colon_is_refused(tmp_path: Path, name: str, says: str):
-    with pytest.raises(ConfigError) as caught:
-        check_names([name], tmp_path)
-    assert says in str(caught.value)
-
-
-def test_other_names_are_the_suites_own(tmp_path: Path):
-    check_names(["Test Bed", "goal", "MODEST", "x", "RATE"], tmp_path)
-    (tmp_path / "suite.robot").write_text("*** Variables ***\n${Test Bed 2}    x\n")
-    check_names(["TESTBED2"], tmp_path / "suite.robot")
-
-
-def test_names_are_read_from_the_command_line():
-    argv = "robot -v GOAL:x --variable A:b:c -vB:1 --variable=C:2 --variablefile d:e f.robot"
-    assert list(_given(argv.split())) == ["GOAL", "A", "B", "C"]
 
 
 ROBOTS = {"${EMPTY}": "", "${NONE}": "None"}
