@@ -14,23 +14,11 @@ from ..core.sentence import EXAMPLES, is_sentence
 from ..core.traffic.catalogue import Catalogue
 from ..visible import shortened
 
-CALLS_FIRST = {
-    "runkeyword": 0,
-    "runkeywordandcontinueonfailure": 0,
-    "runkeywordandwarnonfailure": 0,
-    "runkeywordandreturn": 0,
-    "runkeywordandreturnif": 1,
-    "runkeywordunless": 1,
-    "runkeywordiftestfailed": 0,
-    "runkeywordiftestpassed": 0,
-    "runkeywordifalltestspassed": 0,
-    "runkeywordifanytestsfailed": 0,
-    "runkeywordiftimeoutoccurred": 0,
-    "repeatkeyword": 1,
-    "waituntilkeywordsucceeds": 2,
-}
-"""Keywords that call another -> the index of the argument that names it. Those that expect a failure are left out."""
-
+_CALLS = re.compile(
+    r"(builtin\.)?(runkeywords?(andcontinueonfailure|andwarnonfailure|andreturn)?|runkeywordif(all|any|test|timeout).+"
+    r"|repeatkeyword|waituntilkeywordsucceeds|(?P<conditional>runkeyword(andreturn)?(if|unless)))"
+)
+"""Keywords that call another, as :func:`plain`; those that expect a failure are left out."""
 
 _PREFIX = re.compile(r"^(?:given|when|then|and|but) (?=\S)", re.IGNORECASE)
 
@@ -149,33 +137,15 @@ def _with_inner_calls(item: Any, later: frozenset[str]) -> Iterator[KeywordCall]
 
 
 def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The call itself, and the calls in its arguments."""
+    """The call itself, and the sentences among its arguments where it calls other keywords; a condition is none."""
     yield name, arguments
-    for inner in _inner(plain(name.removeprefix("BuiltIn.")), arguments):
-        if inner:
-            yield from _called(inner[0], inner[1:])
-
-
-def _inner(plain: str, arguments: tuple[str, ...]) -> list[tuple[str, ...]]:
-    if plain == "runkeywords":
-        if "AND" in arguments:
-            return _split(arguments, ("AND",))
-        return [(argument,) for argument in arguments]
-    if plain == "runkeywordif":
-        branches = _split(arguments, ("ELSE IF", "ELSE"))
-        marks = ["IF", *(argument for argument in arguments if argument in ("ELSE IF", "ELSE"))]
-        return [part if mark == "ELSE" else part[1:] for mark, part in zip(marks, branches, strict=True)]
-    return [arguments[CALLS_FIRST[plain] :]] if plain in CALLS_FIRST else []
-
-
-def _split(arguments: tuple[str, ...], marks: tuple[str, ...]) -> list[tuple[str, ...]]:
-    parts: list[tuple[str, ...]] = [()]
-    for argument in arguments:
-        if argument in marks:
-            parts.append(())
-        else:
-            parts[-1] += (argument,)
-    return parts
+    if calls := _CALLS.fullmatch(plain(name)):
+        before = ("ELSE IF" if calls["conditional"] else "", *arguments)
+        yield from (
+            (argument, ())
+            for mark, argument in zip(before, arguments, strict=False)
+            if mark != "ELSE IF" and is_sentence(argument)
+        )
 
 
 def _set_by(body: Iterable[Any]) -> Iterator[str]:
