@@ -6,8 +6,6 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from support import yaml_once
-
 MODULES = (
     *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "lineproof.robot"),
     *("lineproof.commands.main", "lineproof.testbed.simulated"),
@@ -15,11 +13,9 @@ MODULES = (
 
 
 def preload() -> None:
-    """Import what a run imports, and read what is shipped."""
+    """Import what a run imports."""
     for name in MODULES:
         importlib.import_module(name)
-    yaml_once.install()
-    yaml_once.read_all()
 
 
 def main(argv: Sequence[str]) -> None:
