@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from .config import Config, did_you_mean, load_config
 from .errors import ConfigError
-from .project import Folder, listed, packaged_variables
+from .project import Folder, listed
 from .units import parse_link_speed
 from .visible import shortened
 
@@ -72,12 +72,9 @@ class Software(Config):
         known = get_args(Shell)
         if not isinstance(value, str) or value in known:
             return value
-        described = "a file of variables/shells"
-        if value in [path.stem for path in listed(packaged_variables() / "shells", "*.yaml")]:
-            raise ValueError(f"expected 'shell: generic' and 'commands: {value}', {described}")
         raise ValueError(
             f"unknown shell '{shortened(value)}'; {did_you_mean(value, known)}known: {', '.join(known)}; a router that"
-            f" {described} describes has 'shell: generic' and the file's name as 'commands'"
+            f" a file of variables/shells describes has 'shell: generic' and the file's name as 'commands'"
         )
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from ..ceilings.cards import read_cards
 from ..core.goal import read_goal
 from ..core.traffic.catalogue import Catalogue
-from ..errors import ConfigError, LineproofError, TestbedError, system_words
+from ..errors import ConfigError, LineproofError, TestbedError
 from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
@@ -185,8 +185,8 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
 
 def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], list[str], int]:
     """Return what a dry run finds wrong, what it warns of, and the number of suites."""
-    with temporary_folder() as folder:
-        tree = dry_run(suites, variables, folder)
+    with tempfile.TemporaryDirectory(prefix="lineproof-") as folder:
+        tree = dry_run(suites, variables, Path(folder))
     if isinstance(tree, str):
         return [tree], [], 0
     problems = list(failed(tree))
@@ -196,20 +196,6 @@ def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[s
     # Robot has warnings of its own
     warned = [text for text in messages if _NAMES_A_FILE.match(text)]
     return problems, warned, sum(suite.find("test") is not None for suite in tree.iter("suite"))
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards. Raises TestbedError."""
-    try:
-        temporary = tempfile.TemporaryDirectory(prefix="lineproof-")
-    except OSError as error:
-        raise TestbedError(
-            f"there is no folder for temporary files: {system_words(error)}; expected TMPDIR to name one that can be"
-            " written"
-        ) from error
-    with temporary as folder:
-        yield Path(folder)
 
 
 def dry_run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,11 +23,11 @@ from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
-from ..project import KINDS, Layers, Project, listed
+from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed, read_testbed_or_pool
+from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..units import si
 
@@ -40,6 +39,8 @@ MAX_SIZE_SHIFT = 0.01
 
 PROBE_SHARE = 0.1
 """The most of a load that is sent as probe frames."""
+
+NAME_TESTBED = "name the testbed that the router is in: -v TESTBED:NAME"
 
 ABILITIES = {"probes": "latency", "changing load": "live"}
 """Needs of quantities, and the ability of a generator that each takes."""
@@ -440,28 +441,7 @@ def check_simulable(project: Project, platform: Platform, software: str, testbed
     else:
         return
     raise ConfigError(
-        f"has {lack}, so testbed '{testbed}' cannot simulate it; {instead or _own_testbeds(project)}; or add its"
+        f"has {lack}, so testbed '{testbed}' cannot simulate it; {instead or NAME_TESTBED}; or add its"
         " physical parameters",
         project.platforms / f"{platform.platform}.yaml",
     )
-
-
-def _own_testbeds(project: Project) -> str:
-    found = list(_real_testbeds(project))
-    if not found:
-        return f"write a testbed of 'kind: hardware' in {project.testbeds}, and name it: -v TESTBED:NAME"
-    more = f" (others here: {', '.join(found[1:])})" if found[1:] else ""
-    return f"name the testbed that the router is in: -v TESTBED:{found[0]}{more}"
-
-
-def _real_testbeds(project: Project) -> Iterator[str]:
-    """The project's own testbeds that simulate no router, hardware first; of a wrong file it is not known."""
-    others = []
-    for path in listed(project.testbeds.own, "*.yaml"):
-        with contextlib.suppress(ConfigError):
-            found = read_testbed_or_pool(project.testbeds, path.stem)
-            if isinstance(found, HardwareSettings):
-                yield path.stem
-            elif not isinstance(found, SimulatedSettings):
-                others.append(path.stem)
-    yield from others
