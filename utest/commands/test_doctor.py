@@ -74,14 +74,6 @@ def test_a_router_that_differs_from_the_platforms_file_is_a_warning(tmp_path: Pa
     assert "says 24.06, the router reports v22.02" in shown[0] and "says 2, the router has 3" in shown[1]
 
 
-def test_no_traffic_unless_asked(tmp_path: Path):
-    found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--software", "linux")
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert "traffic:" not in found.stdout
-    words = "enp3s0f0: 02:00:00:00:01:01, to which port 0 sends; at 10 Gbit/s; down, and taken up for a run"
-    assert words in found.stdout
-
-
 @pytest.mark.parametrize(
     ("habits", "line"),
     [
