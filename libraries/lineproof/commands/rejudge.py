@@ -37,7 +37,7 @@ from ..units import counted
 from .arguments import add_json, add_variables, print_document
 from .check import dry_run, failed, require_suites
 
-LISTENER = "lineproof.robot.sentence_listing.SentenceListing"
+LISTENER = "lineproof.robot.suite_sentences.SentenceListing"
 
 
 def rejudged(found: RejudgedRun) -> Document:

@@ -33,14 +33,12 @@ NAMES = (
 )
 """Those of the resources."""
 
-WHEN = ("never", "on failure", "always")
-"""Values of CHARACTERISE and TELEMETRY."""
-
-SWITCHES = ("on", "off", "true", "false")
-"""Values of MARGIN; the last two are what a YAML file makes of the first."""
-
-SOAKS = ("part", "whole")
-"""Values of SOAK."""
+WORDS = {
+    **dict.fromkeys(("CHARACTERISE", "TELEMETRY"), ("never", "on failure", "always")),
+    "MARGIN": ("on", "off"),
+    "SOAK": ("part", "whole"),
+}
+"""Those that have a few values."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
 """Those whose default is empty, or is taken for an empty value."""
@@ -58,16 +56,12 @@ def check_values(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
             raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
-    for name in ("CHARACTERISE", "TELEMETRY"):
-        when = values.get(name)
-        if when is not None and _word(when) not in map(_word, WHEN):
-            raise _wrong(name, when, f"expected {', '.join(WHEN[:-1])} or {WHEN[-1]}")
-    margin = values.get("MARGIN")
-    if margin is not None and _word(margin) not in SWITCHES:
-        raise _wrong("MARGIN", margin, "expected on or off")
-    soak = values.get("SOAK")
-    if soak is not None and _word(soak) not in SOAKS:
-        raise _wrong("SOAK", soak, f"expected {' or '.join(SOAKS)}")
+    for name, known in WORDS.items():
+        value = values.get(name)
+        # what a YAML file makes of on and off
+        switches = ("true", "false") if name == "MARGIN" else ()
+        if value is not None and _word(value) not in map(_word, (*known, *switches)):
+            raise _wrong(name, value, f"expected {', '.join(known[:-1])} or {known[-1]}")
     for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
         deadline = values.get(name)
         if deadline is not None and _word(deadline) != "none":

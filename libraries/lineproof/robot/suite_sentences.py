@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from robot.api import TestSuite
+from robot.errors import VariableError
+from robot.libraries.BuiltIn import BuiltIn
 from robot.variables import VariableMatches
 
 from ..core.sentence import EXAMPLES, is_sentence
@@ -168,3 +172,42 @@ def _variables(text: str) -> Iterator[str]:
 def plain(name: str) -> str:
     """*name* as Robot compares names: without case, spaces and underscores."""
     return re.sub(r"[ _]", "", name).lower()
+
+
+class SentenceListing:
+    """Robot listener: writes every sentence of a dry run to a file, for programs that do not import Robot.
+
+    ``robot --dryrun --listener lineproof.robot.suite_sentences.SentenceListing:FILE``: a line of JSON for each.
+
+    ``test``, ``sentence`` with the values of its variables, ``where``; ``unknown``: it has a variable that is set
+    during a run, so nobody knows it before. Sentences of a suite's own keywords count once, for the suite.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def start_suite(self, data: TestSuite, result: Any) -> None:
+        """List what all tests share."""
+        for step in shared_steps(data):
+            self._add(data.name, step)
+
+    def start_test(self, data: Any, result: Any) -> None:
+        """List the test's own."""
+        for step in steps_of(data):
+            self._add(data.name, step)
+
+    def _add(self, test: str, step: KeywordCall) -> None:
+        text = sentence(step)
+        if text is None:
+            return
+        unknown = step.needs_the_run()
+        if not unknown:
+            try:
+                text = str(BuiltIn().replace_variables(text))
+            except VariableError:  # one that does not exist yet
+                unknown = True
+        row = {"test": test, "sentence": text, "where": step.where, "unknown": unknown}
+        with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(json.dumps(row) + "\n")

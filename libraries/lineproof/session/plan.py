@@ -356,36 +356,25 @@ def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
 
 def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:
     """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
-    hardware = isinstance(testbed, HardwareSettings)
-    if commands is not None:
-        if not isinstance(testbed, HardwareSettings):
-            raise ConfigError("a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'", path)
-        if testbed.prepare != "none" and not commands.configure:
-            raise ConfigError(
-                f"the router is not configured from here: variables/shells/{commands.shell}.yaml has no 'configure';"
-                " expected 'prepare: none'",
-                path,
-            )
-        if testbed.router is not None and testbed.router.sudo:
-            raise ConfigError(
-                f"'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
-                f" variables/shells/{commands.shell}.yaml)",
-                path,
-            )
-        if testbed.set_up:
-            raise ConfigError("'set_up' is not for a described router; set it up by hand and remove the key", path)
-    if software.shell != "none":
-        if isinstance(testbed, HardwareSettings) and testbed.router is None:
-            raise ConfigError(
-                "has no 'router', which says how to log in to it; a black box needs none, and its platform's software"
-                " says 'shell: none'",
-                path,
-            )
-        return
-    if not hardware:
-        raise ConfigError("a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'", path)
-    if testbed.prepare != "none":
-        raise ConfigError("a black box (shell: none) is not configured; expected 'prepare: none'", path)
+    router = testbed.router if isinstance(testbed, HardwareSettings) else None
+    hardware, prepared = isinstance(testbed, HardwareSettings), testbed.prepare != "none"
+    described, black_box = commands is not None, software.shell == "none"
+    file = f"variables/shells/{commands.shell}.yaml" if commands else ""
+    refusals = {
+        "a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'": described and not hardware,
+        f"the router is not configured from here: {file} has no 'configure'; expected 'prepare: none'": (
+            commands is not None and prepared and not commands.configure
+        ),
+        "'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
+        f" {file})": described and router is not None and router.sudo,
+        "'set_up' is not for a described router; set it up by hand and remove the key": described and testbed.set_up,
+        "has no 'router', which says how to log in to it; a black box needs none, and its platform's software says"
+        " 'shell: none'": hardware and router is None and not black_box,
+        "a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'": black_box and not hardware,
+        "a black box (shell: none) is not configured; expected 'prepare: none'": black_box and prepared,
+    }
+    if wrong := next((words for words, applies in refusals.items() if applies), ""):
+        raise ConfigError(wrong, path)
 
 
 def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> Iterator[str]:
