@@ -179,9 +179,10 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         yield wrong("testbed", error)
         return
     try:
-        yield from _testbed(session)
-        yield from host_checks(session)
         known = session.simulated
+        if known:
+            yield _simulated(session)
+        yield from host_checks(session)
         yield from _generator(session, arguments.listen)
         yield from router_checks(session, arguments.traffic, arguments.dry_run)
         if session.simulated and not known:
@@ -190,11 +191,6 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
             yield _calibration(session)
     finally:
         session.close()
-
-
-def _testbed(session: Session) -> Iterator[Check]:
-    if session.simulated:
-        yield _simulated(session)
 
 
 def _simulated(session: Session) -> Check:
