@@ -1,4 +1,4 @@
-"""What all tests share: fixtures, the order they run in, and ``--quick``: no test of it has a process or a socket."""
+"""Parts that all tests share: fixtures, their order, and ``--quick``: no test of it has a process or a socket."""
 
 from __future__ import annotations
 

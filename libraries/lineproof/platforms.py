@@ -25,7 +25,7 @@ def _number_as_text(value: object) -> object:
 
 
 class Tuning(Config):
-    """What a run sets on the router's cards and kernel, and undoes. A missing key leaves what is there.
+    """Settings that a run makes on the router's cards and kernel, and undoes. A missing key leaves what is there.
 
     For each interface: ``queues`` (combined), ``rx_ring`` and ``tx_ring`` in frames (Linux), ``offloads``. ``sysctls``:
     kernel variables of one or more numbers.
@@ -125,7 +125,7 @@ class CommandPair(Config):
 
 
 class RouterSetup(Config):
-    """What *commands* make of a router. *configured*: the same in words, for the simulation's model; nothing else."""
+    """The effect of *commands* on a router. *configured*: the same in words, for the simulation's model alone."""
 
     commands: tuple[CommandPair, ...] = ()
     configured: Mapping[str, bool | int | float | str] = {}

@@ -1,4 +1,4 @@
-"""What is refused before any start or traffic: a sentence that its goal never decides, a platform without a model."""
+"""Refusals before any start or traffic: a sentence that its goal never decides, a platform without a model."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def preload() -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """As ``python -m`` with the program's name and its words; ends with its exit status."""
+    """Run as ``python -m`` does, with the program's name and its words; ends with its exit status."""
     program, *words = argv
     if program == "robot":
         sys.path.insert(0, "")

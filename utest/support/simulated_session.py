@@ -61,7 +61,7 @@ def made_ready(session: Session) -> Session:
 
 
 def owed(session: Session, sentence: str) -> Verdict:
-    """As the keyword `The Router Owes` does it: an error of the testbed is INCONCLUSIVE."""
+    """Judge as the keyword `The Router Owes` does: an error of the testbed is INCONCLUSIVE."""
     requirement, judge = session.plan.requirement(sentence), Judge(session)
     try:
         session.traffic.put_for(requirement)

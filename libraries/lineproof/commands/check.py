@@ -248,7 +248,7 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
 
 
 def _address_findings(project: Project) -> tuple[list[str], list[str]]:
-    """What is wrong with addresses in the project's testbeds, and warnings; an unreadable file is a problem already."""
+    """Return what is wrong with addresses of the testbeds, and warnings; an unreadable file is a problem already."""
     problems: list[str] = []
     warnings: list[str] = []
     with contextlib.suppress(LineproofError):

@@ -97,7 +97,7 @@ def _wrong(name: str, value: object, expected: str) -> ConfigError:
 
 
 def _word(value: object) -> str:
-    """As Robot compares words."""
+    """Return *value* as Robot compares words."""
     return re.sub(r"[ _-]", "", str(value)).lower()
 
 

@@ -298,7 +298,7 @@ def test_no_published_value_is_a_parameter() -> None:
 
 
 def test_each_worker_has_a_sending_ring_of_its_own() -> None:
-    """What one worker's ring is emptied at, two workers send twice: the second found more than the line of one ring."""
+    """Two workers send twice what one ring lets out: the second found more than the line of one ring."""
     (table,) = (table for table in tables() if table.study == "gowin_n305")
     sent = {row.name: row.modelled for row in table.rows if row.name.startswith("64b saturated")}
     one, two = (sent[f"64b saturated, {name}"] for name in ("1 receive queue", "2 receive queues"))

@@ -214,7 +214,7 @@ def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_fr
 
 
 class Grouping(FakeBackend):
-    """As many frames of each group came back as were sent."""
+    """A model in which as many frames of each group came back as were sent."""
 
     def flow_counters(self, group: int) -> FlowCounters:
         return FlowCounters({0: (10, 640)}, {1: (10, 640)})
@@ -276,7 +276,7 @@ def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
 
 
 class Busy(FakeBackend):
-    """As busy as is said."""
+    """A server that is as busy as is said."""
 
     percent = 0.0
 

@@ -1,4 +1,4 @@
-"""What the server answers to requests, good and bad, single, batched and zipped."""
+"""Answers of the server to requests, good and bad, single, batched and zipped."""
 
 from __future__ import annotations
 

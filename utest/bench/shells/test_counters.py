@@ -1,4 +1,4 @@
-"""What a simulated router counts never falls while time goes on, whatever it forwards and however often it is read."""
+"""Counts of a simulated router never fall while time goes on, whatever it forwards and however often they are read."""
 
 from __future__ import annotations
 
