@@ -123,9 +123,9 @@ def test_the_testbed_is_told_as_to_robot(tmp_path: Path) -> None:
     platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
     platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
     found = check(tmp_path)
-    assert found.returncode == 1 and "(no -v TESTBED: given, so 'simulated' is meant)" in found.stdout
+    assert found.returncode == 1 and "a black box (shell: none) is hardware" in found.stdout
     found = check(tmp_path, "-v", "TESTBED:lbb")
-    assert "did you mean 'lab'?" in found.stdout and "no -v TESTBED: given" not in found.stdout
+    assert "did you mean 'lab'?" in found.stdout
 
 
 def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> None:

@@ -36,8 +36,6 @@ _NAMES_A_FILE = re.compile(r"/.*?: ")
 
 _IGNORED = "is not read; a file's name must end in .yaml"
 
-_DEFAULT = re.compile(r"\bsimulated\b")
-
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
 
@@ -190,8 +188,6 @@ def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[s
     if isinstance(tree, str):
         return [tree], [], 0
     problems = list(failed(tree))
-    if not any(variable.upper().startswith("TESTBED:") for variable in variables):
-        problems = [_with_default(words) for words in problems]
     messages = [item.text or "" for item in tree.iterfind("./errors/msg") if item.get("level") == "WARN"]
     # Robot has warnings of its own
     warned = [text for text in messages if _NAMES_A_FILE.match(text)]
@@ -225,11 +221,6 @@ def dry_run(
             f"{output}: Robot's dry run could not write it to its end ({error}); free space there, or set TMPDIR to"
             " another folder"
         ) from error
-
-
-def _with_default(problem: str) -> str:
-    """*problem*; one about the testbed that suites have by default says that it is the default."""
-    return f"{problem} (no -v TESTBED: given, so 'simulated' is meant)" if _DEFAULT.search(problem) else problem
 
 
 def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
