@@ -22,7 +22,10 @@ _CALLS = re.compile(
     r"(builtin\.)?(runkeywords?(andcontinueonfailure|andwarnonfailure|andreturn)?|runkeywordif(all|any|test|timeout).+"
     r"|repeatkeyword|waituntilkeywordsucceeds|(?P<conditional>runkeyword(andreturn)?(if|unless)))"
 )
-"""Keywords that call another, as :func:`plain`; those that expect a failure are left out."""
+"""Keywords that call another, as :func:`plain`."""
+
+_EXPECTS_FAILURE = re.compile(r"(builtin\.)?runkeywordand(expecterror|ignoreerror|returnstatus)")
+"""Keywords whose sentences may fail: they are left out."""
 
 _PREFIX = re.compile(r"^(?:given|when|then|and|but) (?=\S)", re.IGNORECASE)
 
@@ -145,11 +148,11 @@ def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[
     yield name, arguments
     if calls := _CALLS.fullmatch(plain(name)):
         before = ("ELSE IF" if calls["conditional"] else "", *arguments)
-        yield from (
-            (argument, ())
-            for mark, argument in zip(before, arguments, strict=False)
-            if mark != "ELSE IF" and is_sentence(argument)
-        )
+        for mark, argument in zip(before, arguments, strict=False):
+            if _EXPECTS_FAILURE.fullmatch(plain(argument)):
+                return
+            if mark != "ELSE IF" and is_sentence(argument):
+                yield argument, ()
 
 
 def _set_by(body: Iterable[Any]) -> Iterator[str]:
