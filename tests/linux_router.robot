@@ -71,15 +71,6 @@ Labelled Frames Pass Without Loss
     [Setup]    Skip Unless Router Forwards    64b mpls
     64b mpls bidirectional ≥ 10 kpps each way
 
-Each Frame Is Forwarded By The Book
-    [Documentation]    RFC 1812 5.3.1: time to live one less, checksum right; link addresses are the next hop's.
-    [Tags]    64b    forwarding
-    ${frames} =    Capture Forwarded Frames    64b    1000    bidirectional=${True}
-    Time To Live Should Be    ${frames}    ${63}
-    ${first} =    Link Address Of Router Interface    0
-    ${second} =    Link Address Of Router Interface    1
-    Link Addresses Should Be Rewritten    ${frames}    ${first}    ${second}
-
 A Rate Beyond The Router Fails
     [Documentation]    The router's second interface is limited to 10 Mbit/s (about 20 kpps of 64-byte frames), and the
     ...    load is five times as high: it loses frames, and the verdict is FAIL.
@@ -110,13 +101,6 @@ Skip Unless Router Forwards
     [Arguments]    ${traffic}
     ${reason} =    Reason Against Traffic    ${traffic}
     Skip If    $reason    ${reason}
-
-Link Address Of Router Interface
-    [Documentation]    The router's own MAC address on *side* (0 or 1).
-    [Arguments]    ${side}
-    ${interface} =    Router Interface    ${side}
-    ${address} =    Run On Router    cat /sys/class/net/${interface}/address
-    RETURN    ${address}
 
 Narrow The Router To
     [Documentation]    Limits the output of the router's second interface to *rate* (in ``tc``'s spelling), with a short

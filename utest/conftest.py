@@ -1,4 +1,4 @@
-"""What all tests share: fixtures, the order they run in, and ``--quick``: no test of it has a process or a socket."""
+"""Parts that all tests share: fixtures, their order, and ``--quick``: no test of it has a process or a socket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import zmq
 
 from lineproof.system.identity import runtime_folder
 from lineproof.testbed import namespaces
-from support import yaml_once
 from support.fuzz import TIMES
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
@@ -85,7 +84,6 @@ def pytest_configure(config: pytest.Config) -> None:
         max_examples=(FEW if config.getoption("--quick") else EXAMPLES) * TIMES,
     )
     hypothesis.settings.load_profile("lineproof")
-    yaml_once.install()
     # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -336,7 +336,6 @@ def test_what_is_expected_is_said(tmp_path: Path, text: str, says: str) -> None:
     ("shell", "says"),
     [
         ("none", "'10' is not a link speed; expected for example '10 Gbps'"),
-        ("junos", "'software.a.shell': expected 'shell: generic' and 'commands: junos', a file of variables/shells"),
         ("linx", "'software.a.shell': unknown shell 'linx'; did you mean 'linux'? known: vpp, linux, freebsd, generic"),
         ("eos", "known: vpp, linux, freebsd, generic, none; a router that a file of variables/shells describes"),
     ],

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from .config import Config, did_you_mean, load_config
 from .errors import ConfigError
-from .project import Folder, listed, packaged_variables
+from .project import Folder, listed
 from .units import parse_link_speed
 from .visible import shortened
 
@@ -25,7 +25,7 @@ def _number_as_text(value: object) -> object:
 
 
 class Tuning(Config):
-    """What a run sets on the router's cards and kernel, and undoes. A missing key leaves what is there.
+    """Settings that a run makes on the router's cards and kernel, and undoes. A missing key leaves what is there.
 
     For each interface: ``queues`` (combined), ``rx_ring`` and ``tx_ring`` in frames (Linux), ``offloads``. ``sysctls``:
     kernel variables of one or more numbers.
@@ -72,12 +72,9 @@ class Software(Config):
         known = get_args(Shell)
         if not isinstance(value, str) or value in known:
             return value
-        described = "a file of variables/shells"
-        if value in [path.stem for path in listed(packaged_variables() / "shells", "*.yaml")]:
-            raise ValueError(f"expected 'shell: generic' and 'commands: {value}', {described}")
         raise ValueError(
             f"unknown shell '{shortened(value)}'; {did_you_mean(value, known)}known: {', '.join(known)}; a router that"
-            f" {described} describes has 'shell: generic' and the file's name as 'commands'"
+            f" a file of variables/shells describes has 'shell: generic' and the file's name as 'commands'"
         )
 
     @model_validator(mode="after")
@@ -128,7 +125,7 @@ class CommandPair(Config):
 
 
 class RouterSetup(Config):
-    """What *commands* make of a router. *configured*: the same in words, for the simulation's model; nothing else."""
+    """The effect of *commands* on a router. *configured*: the same in words, for the simulation's model alone."""
 
     commands: tuple[CommandPair, ...] = ()
     configured: Mapping[str, bool | int | float | str] = {}

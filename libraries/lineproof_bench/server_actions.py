@@ -1,4 +1,4 @@
-"""What the server has to do itself because of a fault."""
+"""Actions that the server has to do itself because of a fault."""
 
 from __future__ import annotations
 

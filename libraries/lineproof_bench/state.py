@@ -71,7 +71,7 @@ class ThreadState:
 
 @dataclass(frozen=True, slots=True)
 class RouterConfiguration:
-    """What the shell has configured. Without addresses, neighbours and routes a model forwards nothing."""
+    """The configuration that the shell has made. Without addresses, neighbours and routes a model forwards nothing."""
 
     up: tuple[str, ...] = ()
     addresses: tuple[tuple[str, str], ...] = ()

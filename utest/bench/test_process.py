@@ -92,24 +92,6 @@ def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path)
         assert not folder.exists()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"backend": "x"}, "expected 'model' or 'wire'"),
-        ({"shells": {"software": "vpp"}}, "lacks authorized_key"),
-        ({"shells": {"software": "ios"}}, "no simulated shell for software 'ios'"),
-        ({"shells": {"authorized_key": "ssh-ed25519 nonsense"}}, "not an OpenSSH public key"),
-    ],
-)
-def test_a_wrong_specification_is_one_sentence(wrong: dict[str, Any], words: str) -> None:
-    login = {"host": "127.0.0.1", "port": 0, "user": "u", "authorized_key": "k", "sudo": True}
-    if "shells" in wrong and "lacks" not in words:
-        wrong = {"shells": {"software": "vpp", **login, **wrong["shells"]}}
-    with process(**{**MODEL, **wrong}) as ran:
-        assert words in said(ran)["error"]
-        assert ran.wait(30) == 1
-
-
 def test_a_taken_port_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What the testbed did wrong moves one end of a figure. W1 to W18: wrong verdicts of the rule before this one."""
+"""A mistake of the testbed moves one end of a figure. W1 to W18: wrong verdicts of the rule before this one."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.foreign import ForeignFrames, Heard
-from lineproof.core.frame_origin import origin, origins
+from lineproof.core.foreign import ForeignFrames, Heard, origin, origins
 from lineproof.core.frame_sizes import frame_sizes
 from lineproof.core.group_frames import group_frames
 from lineproof.core.pause_names import Pauses, is_pause, is_received_pause, pauses_of

@@ -1,4 +1,4 @@
-"""What a histogram of probe frames proves: bounds of statistics, with lost frames and those of no bucket."""
+"""Proofs by a histogram of probe frames: bounds of statistics, with lost frames and those of no bucket."""
 
 from __future__ import annotations
 

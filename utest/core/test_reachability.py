@@ -1,4 +1,4 @@
-"""What a little slow traffic shows before any trial: crossed cables, directions that carry nothing."""
+"""Mistakes that a little slow traffic shows before any trial: crossed cables, directions that carry nothing."""
 
 from __future__ import annotations
 

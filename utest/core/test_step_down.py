@@ -1,4 +1,4 @@
-"""What counts after a change of load prove: frames that are lost besides never make the router look better."""
+"""Proofs by counts after a change of load: frames that are lost besides never make the router look better."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the program says today: rulings, messages, runs, documents. A change that moves one of them is seen here."""
+"""Output of the program today: rulings, messages, runs, documents. A change that moves one of them is seen here."""

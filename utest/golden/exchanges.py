@@ -1,4 +1,4 @@
-"""What is said between TRex's clients and servers: answers to recorded calls, and the calls that the driver makes."""
+"""Exchanges between TRex's clients and servers: answers to recorded calls, and the calls that the driver makes."""
 
 from __future__ import annotations
 

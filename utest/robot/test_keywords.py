@@ -1,14 +1,12 @@
-"""Keywords: what they do with a verdict, with frames that came back, and with their arguments."""
+"""Keywords: their words for a verdict, their documentation, and the words on Robot's command line."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import re
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -21,18 +19,15 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Tolerance, read_trial
 from lineproof.core.verdict import Verdict
-from lineproof.errors import ConfigError, Inconclusive, SlaFailure, TestbedError
+from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
-from lineproof.project import Project
 from lineproof.robot import acceptance
 from lineproof.robot.characterisation import _deadline
-from lineproof.robot.execution import DEFAULTS, _of_user
-from lineproof.robot.run_variables import NAMES, _given, check_names, check_values, options
+from lineproof.robot.execution import DEFAULTS, _of_user, options
+from lineproof.robot.run_variables import NAMES, check_values
 from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
 from lineproof.robot.suite_sentences import plain
-from lineproof.robot.traffic_generator import FrameKeywords, GeneratorKeywords, frames_of
-from lineproof.session.plan import Plan
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT
 from support.outcomes import outcome
@@ -76,58 +71,9 @@ def test_a_message_is_one_line_and_indented_details(ruling: Ruling, error: type[
     assert all(line.startswith("  ") for line in details)
 
 
-def test_a_generator_that_keeps_no_frames_is_inconclusive() -> None:
-    plan = Plan.read(Project(ROOT), "linux_router", None, "netns-trafgen", "quick")
-    shared: Any = Shared()
-    shared.opened.append(("suite", SimpleNamespace(plan=plan)))
-    with pytest.raises(Inconclusive) as raised:
-        GeneratorKeywords(shared).capture_forwarded_frames("64b", 1000)
-    words = str(raised.value)
-    assert words.startswith("INCONCLUSIVE: a capture of '64b': the generator 'trafgen' keeps no received")
-
-
 @pytest.mark.parametrize(("time", "traffic"), [(None, None), (timedelta(0), 0.0), (timedelta(minutes=2), 120.0)])
 def test_a_deadline_of_nothing_is_a_deadline(time: timedelta | None, traffic: float | None) -> None:
     assert _deadline(time).traffic == traffic
-
-
-def frame(source: str, destination: str, kind: str = "0800", ttl: int = 63) -> bytes:
-    header = bytearray(bytes.fromhex("4500002e00000000") + bytes([ttl, 17, 0, 0]))
-    header += ipaddress.IPv4Address(source).packed + ipaddress.IPv4Address(destination).packed
-    total = sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, 20, 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    header[10:12] = (0xFFFF - total).to_bytes(2, "big")
-    return bytes(12) + bytes.fromhex(kind) + bytes(header) + bytes(26)
-
-
-FORTH, BACK = frame("16.0.0.4", "48.0.0.4"), frame("48.0.0.254", "16.0.0.254")
-
-
-def test_both_directions_of_the_profile_are_kept_and_nothing_else():
-    others = [
-        frame("16.0.0.4", "48.0.0.4", kind="86dd"),
-        frame("16.0.0.4", "48.0.1.4"),
-        frame("48.0.0.4", "48.0.0.5"),
-        frame("10.0.0.1", "224.0.0.5"),
-        bytes.fromhex("ffffffffffff0200000000010806") + bytes(28),
-        FORTH[:30],
-        b"",
-    ]
-    assert frames_of(CATALOGUE.profile(["64b"]), [others[0], FORTH, *others[1:], BACK]) == (FORTH, BACK)
-
-
-def test_a_wrong_time_to_live_fails():
-    library = FrameKeywords(Shared())
-    library.time_to_live_should_be({0: (BACK,), 1: (FORTH,)}, 63)
-    with pytest.raises(AssertionError, match="FAIL: port 1: time to live 64, expected 63"):
-        library.time_to_live_should_be({0: (BACK,), 1: (frame("16.0.0.4", "48.0.0.4", ttl=64),)}, 63)
-
-
-@pytest.mark.parametrize("frames", [{}, {0: (), 1: (FORTH,)}])
-def test_a_port_without_frames_is_no_failure_of_the_router(frames: dict[int, tuple[bytes, ...]]):
-    with pytest.raises(TestbedError, match="no frame was captured"):
-        FrameKeywords(Shared()).time_to_live_should_be(frames, 63)
 
 
 # -- the documentation of all keywords, as libdoc shows it
@@ -206,39 +152,6 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
-
-
-@pytest.mark.parametrize(
-    ("name", "near"), [("GAOL", "GOAL"), ("characterize", "CHARACTERISE"), ("RESULT", "RESULTS"), ("MARGINS", "MARGIN")]
-)
-def test_a_misspelt_name_is_refused(tmp_path: Path, name: str, near: str):
-    with pytest.raises(ConfigError, match=f"did you mean '{near}'"):
-        check_names([name], tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("TESTBED=lab", "'-v TESTBED=lab': expected '-v TESTBED:lab'"),
-        ("goal=a=b", "'-v goal=a=b': expected '-v goal:a=b'"),
-        ("MY_TOKEN=secret", "'-v MY_TOKEN=…': expected '-v MY_TOKEN:…'"),
-    ],
-)
-def test_an_equals_sign_for_the_colon_is_refused(tmp_path: Path, name: str, says: str):
-    with pytest.raises(ConfigError) as caught:
-        check_names([name], tmp_path)
-    assert says in str(caught.value)
-
-
-def test_other_names_are_the_suites_own(tmp_path: Path):
-    check_names(["Test Bed", "goal", "MODEST", "x", "RATE"], tmp_path)
-    (tmp_path / "suite.robot").write_text("*** Variables ***\n${Test Bed 2}    x\n")
-    check_names(["TESTBED2"], tmp_path / "suite.robot")
-
-
-def test_names_are_read_from_the_command_line():
-    argv = "robot -v GOAL:x --variable A:b:c -vB:1 --variable=C:2 --variablefile d:e f.robot"
-    assert list(_given(argv.split())) == ["GOAL", "A", "B", "C"]
 
 
 ROBOTS = {"${EMPTY}": "", "${NONE}": "None"}

@@ -101,6 +101,7 @@ By Argument
         ("Repeat Keyword    3x    Run Keyword    The Router Owes    imix ≥ 1", ["imix ≥ 1"]),
         ("Run Keyword And Expect Error    FAIL:*    imix ≥ 1", []),
         ("Run Keyword And Ignore Error    imix ≥ 1", []),
+        ("Run Keywords    imix ≥ 1    AND    Run Keyword And Expect Error    FAIL:*    imix ≥ 2", ["imix ≥ 1"]),
         ("Run Keyword And Return Status    imix ≥ 1", []),
         ("Should Be True    2 >= 1", []),
         ("Run Keyword", []),

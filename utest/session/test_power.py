@@ -68,7 +68,7 @@ def test_a_meter_is_read_while_frames_flow_and_before(
 def test_a_meter_that_cannot_be_read_stops_its_sentences_before_any_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its command prints its secret, too, which is in no file of the run."""
+    """The command prints its secret, too, which is in no file of the run."""
     monkeypatch.setenv("PDU_COMMUNITY", "c0mmunity")
     project = robot_run.short_goal(tmp_path)
     folder = tmp_path / "project" / "variables" / "testbeds"

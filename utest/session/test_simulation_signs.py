@@ -1,4 +1,4 @@
-"""Whether a session is simulated: what generator and router say of themselves, whatever the testbed file says."""
+"""Signs that a session is simulated: words of generator and router themselves, whatever the testbed file says."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fresh(session: Session) -> dict[float, dict[str, str]]:
-    """What fresh trials say of the moved thresholds."""
+    """Return the rulings of fresh trials on the moved thresholds."""
     return {
         share: {
             test: simulated_session.judged(session, sentence).ruling.value for test, sentence in moved(share).items()

@@ -14,8 +14,7 @@ from lineproof.core.sentence import is_sentence
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.testbed.settings import HardwareSettings, SimulatedSettings
-from lineproof_bench.model.schema import router_model
+from lineproof.testbed.settings import HardwareSettings
 from support import robot_run
 
 ROOT = robot_run.ROOT
@@ -77,16 +76,6 @@ def test_the_walk_through_shows_the_files_of_the_tree(tmp_path: Path):
     project = walked(tmp_path)
     for name in (PLATFORM, TESTBED, SUITE):
         assert (project / name).read_text(encoding="utf-8") == (ROOT / name).read_text(encoding="utf-8"), name
-
-
-@pytest.mark.parametrize("software", ["linux", "vpp"])
-def test_the_example_box_can_be_simulated_with_each_software(tmp_path: Path, software: str):
-    project = walked(tmp_path)
-    plan = Plan.read(Project.find(project), "examplebox", software, "examplebox", "standard")
-    assert isinstance(plan.testbed, SimulatedSettings)
-    assert "made up" in plan.platform.description
-    model = router_model(plan.platform, software, path=project / PLATFORM)
-    assert model.workers == {"linux": 8, "vpp": 4}[software]
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ def test_a_check_takes_nothing_from_the_current_folder(hostile: HostileFolder) -
 
 @pytest.mark.slow
 def test_python_m_forgets_the_current_folder_as_soon_as_this_package_begins(tmp_path: Path) -> None:
-    """What Python itself imports before that is beyond it: ``importlib``, ``warnings``."""
+    """Imports of Python itself before that are beyond it: ``importlib``, ``warnings``."""
     for name in ("argparse", "random", "json", "yaml", "typing"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('from the current folder')")
     command = [sys.executable, "-m", "lineproof", "--version"]

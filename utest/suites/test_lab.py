@@ -49,11 +49,11 @@ class Place(LabPlace):
         self.name, self.owner, self.closed, self.problem = "bench1", "here/alice", 0, problem
 
     def record(self) -> dict[str, str]:
-        """As of one that was acquired."""
+        """Return the record of one that was acquired."""
         return {"place": self.name}
 
     def problems(self) -> tuple[str, ...]:
-        """As if it was released."""
+        """Return the problem of one that was released."""
         return (self.problem,) if self.problem else ()
 
     def close(self) -> None:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from robot.api import ExecutionResult
 
 from lineproof.evidence.run import read_run
-from lineproof.testbed.in_use import InUse
-from lineproof.testbed.settings import HardwareSettings
 from support import robot_run
 from support.command_line import lineproof
-from support.fork_server import ForkedProcess
 from support.lab_rig import bench_project
-from support.patience import wait_until
-from support.served_bench import ServedBench, served
 
 pytestmark = pytest.mark.slow
 
@@ -135,48 +126,3 @@ def test_check_reads_a_suite_on_a_pool(tmp_path: Path) -> None:
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpsp")
     found = robot_run.run(tmp_path, suite, "--dryrun", "-v", "TESTBED:pool")
     assert "Mpsp" in found.message
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ServedBench]]:
-    """A project whose testbed ``lab`` of ``kind: hardware`` is waited for, and what is behind it."""
-    folder = tmp_path_factory.mktemp("lab")
-    with served(folder) as bench:
-        home = bench.project(folder)
-        path = home / "variables" / "testbeds" / "lab.yaml"
-        path.write_text(path.read_text(encoding="utf-8") + "wait_for_testbed: 1 min\n", encoding="utf-8")
-        robot_run.shorten(home)
-        yield home, bench
-
-
-@contextmanager
-def waiting(folder: Path, lab: tuple[Path, ServedBench]) -> Iterator[tuple[ForkedProcess, InUse]]:
-    """A run in *folder* that waits, and who has the testbed, until the context ends."""
-    home, bench = lab
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", robot_run.environment(folder)["XDG_RUNTIME_DIR"])
-        generator = {"address": "127.0.0.1", "sync_port": bench.sync}
-        settings = {"testbed": "other", "kind": "hardware", "generator": generator}
-        other = InUse.mark(HardwareSettings.model_validate(settings))
-    suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
-    run = robot_run.start(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-    console, user = folder / "console.txt", f"port 0 of 127.0.0.1:{bench.sync} is in use by process {os.getpid()}"
-    said = f"waiting for testbed 'lab', at most 1 min: {user}"
-    wait_until(lambda: said in console.read_text(encoding="utf-8"), lambda: console.read_text(encoding="utf-8"))
-    try:
-        yield run, other
-    finally:
-        other.close()
-
-
-def test_a_testbed_of_hardware_that_is_in_use_is_waited_for(tmp_path: Path, lab: tuple[Path, ServedBench]) -> None:
-    with waiting(tmp_path, lab) as (run, other):
-        other.close()
-        assert run.wait(120) == 0, (tmp_path / "console.txt").read_text(encoding="utf-8")
-    assert "1 PASS" in (tmp_path / "console.txt").read_text(encoding="utf-8")
-
-
-def test_who_waits_is_ended_by_a_signal(tmp_path: Path, lab: tuple[Path, ServedBench]) -> None:
-    with waiting(tmp_path, lab) as (run, _):
-        run.send_signal(signal.SIGINT)
-        assert run.wait(30) == 1

@@ -133,7 +133,7 @@ def damaged(text: bytes, chance: random.Random) -> bytes:
 def test_damaged_records_are_a_sentence_and_never_better(
     run: Path, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """Of 500 with ``LINEPROOF_FUZZ=50``. What reads a run comes to an end of its own, and rejudge sees the change."""
+    """Each reader of a run comes to an end of its own, and rejudge sees the change. ``LINEPROOF_FUZZ=50`` tries 500."""
     whole = {path: path.read_bytes() for path in copy.glob("*.json*")}
     for seed in range(10 * TIMES):
         chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What people do with any suite: read the last lines, count tags, run failed tests again.
+"""Habits of people with any suite: they read the last lines, count tags, run failed tests again.
 
 Suites side by side are those of ``test_lab.py`` and ``test_pool.py``.
 """
@@ -50,7 +50,7 @@ def robot(folder: Path, *words: str) -> tuple[int, str]:
 
 
 def metadata(output: Path) -> dict[str, str]:
-    """Of all suites of a result."""
+    """Return the metadata of all suites of a result."""
     found: dict[str, str] = {}
 
     def collect(suite: Any) -> None:

@@ -53,17 +53,3 @@ def test_a_shipped_platform_comes_with_its_suite(tmp_path: Path, installed: dict
     assert run(tmp_path, installed, "lineproof", "init", "--platform", "netgate6100").returncode == 0
     ran = run(tmp_path, installed, "robot", "--dryrun", "tests")
     assert ran.returncode == 0 and "9 tests, 9 passed" in ran.stdout, ran.stdout
-
-
-def test_the_projects_own_file_lies_over_the_packaged_one(tmp_path: Path, installed: dict[str, str]) -> None:
-    assert run(tmp_path, installed, "lineproof", "init", "mybox").returncode == 0
-    goals = tmp_path / "variables" / "goals"
-    goals.mkdir()
-    (goals / "quick.yaml").write_text("goal: quick\nnonsense: 1\n")
-    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "tests")
-    assert f"{goals / 'quick.yaml'}:2: unknown key 'nonsense'" in ran.stdout.replace("\n", "")
-
-
-def test_doctor_needs_no_project(tmp_path: Path, installed: dict[str, str]) -> None:
-    found = run(tmp_path, installed, "lineproof", "doctor", "simulated", "--platform", "netgate6100")
-    assert found.returncode == 0 and "0 wrong" in found.stdout, found.stdout + found.stderr

@@ -1,1 +1,1 @@
-"""What several tests share: builders of records, doubles of routers and generators, rigs of real ones."""
+"""Parts that several tests share: builders of records, doubles of routers and generators, rigs of real ones."""

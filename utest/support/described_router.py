@@ -125,7 +125,7 @@ class CommandLine:
         return "\n".join(self._lines)
 
     def change(self, old: str, new: str) -> None:
-        """As somebody else does."""
+        """Change it as somebody else does."""
         self._lines = [line.replace(old, new) for line in self._lines]
         self.archive += "changed by bob on Monday\n"
 

@@ -6,8 +6,6 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from support import yaml_once
-
 MODULES = (
     *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "lineproof.robot"),
     *("lineproof.commands.main", "lineproof.testbed.simulated"),
@@ -15,15 +13,13 @@ MODULES = (
 
 
 def preload() -> None:
-    """Import what a run imports, and read what is shipped."""
+    """Import what a run imports."""
     for name in MODULES:
         importlib.import_module(name)
-    yaml_once.install()
-    yaml_once.read_all()
 
 
 def main(argv: Sequence[str]) -> None:
-    """As ``python -m`` with the program's name and its words; ends with its exit status."""
+    """Run as ``python -m`` does, with the program's name and its words; ends with its exit status."""
     program, *words = argv
     if program == "robot":
         sys.path.insert(0, "")

@@ -1,4 +1,4 @@
-"""What a typing error, a broken disk or an attacker puts in place of what a file should hold."""
+"""Bytes that a typing error, a broken disk or an attacker puts in place of what a file should hold."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def client(address: str, *words: str, user: str = "tester") -> str:
 
 @dataclass
 class Lab:
-    """Its processes keep their files in *folder*."""
+    """A lab whose processes keep their files in *folder*."""
 
     folder: Path
     port: int = 0
@@ -52,7 +52,7 @@ class Lab:
 
     @property
     def address(self) -> str:
-        """Of the coordinator."""
+        """Return the address of the coordinator."""
         return f"127.0.0.1:{self.port}"
 
     def start_coordinator(self) -> None:

@@ -1,4 +1,4 @@
-"""What a killed run may leave: processes, and files of its runtime folder. A namespace lasts as its processes do."""
+"""Remains of a killed run: processes, and files of its runtime folder. A namespace lasts as its processes do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def runs(process: psutil.Process) -> bool:
 
 
 def left(runtime: Path, processes: Sequence[psutil.Process] = ()) -> list[object]:
-    """What is left after :data:`LIMIT` s of *runtime* (but copies of logs, and locks of hardware) and *processes*."""
+    """Return what is left after LIMIT s of *runtime* (but copies of logs, and locks of hardware) and *processes*."""
     until = time.monotonic() + LIMIT
     while True:
         files = [path for path in runtime.glob("*") if path.name != "logs" and path.suffix != ".in-use"]

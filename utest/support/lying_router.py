@@ -146,7 +146,7 @@ def hairpin(direction: Direction, frame: bytearray) -> Sequence[bytes]:
 
 
 def flow(direction: Direction, frame: bytearray) -> Sequence[bytearray]:
-    """Of the first two flows the second is dead, and the first comes twice."""
+    """Drop the second of the first two flows, and send the first one twice."""
     number = direction.flow_of(frame)
     return [] if number == 1 else [frame] * (1 + (number == 0 and len(direction.flows) > 1))
 
@@ -157,7 +157,7 @@ def late(direction: Direction, frame: bytearray) -> Sequence[bytes]:
 
 
 def late_copies(direction: Direction, frame: bytearray) -> Sequence[bytes | bytearray]:
-    """Of the chosen frames one is lost, and the next one comes again later."""
+    """Lose one of the chosen frames, and send the next one again later."""
     return [] if direction.chosen // direction.every % 2 else [*late(direction, frame), frame]
 
 

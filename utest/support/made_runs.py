@@ -31,7 +31,7 @@ PROBES = 1_000_000
 
 @dataclass(frozen=True)
 class Sentence:
-    """What a run says of a sentence: the figures of its trials in its unit, its verdict, the ends of its margin."""
+    """A sentence of a run: the figures of its trials in its unit, its verdict, the ends of its margin."""
 
     words: str
     figures: Sequence[float] = (5e6,) * 5

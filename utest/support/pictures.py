@@ -1,4 +1,4 @@
-"""What tests read of a picture."""
+"""Words that tests read of a picture."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ProfileProcesses:
         self.server = ForkServer(__name__)
 
     def start(self, argv: Sequence[str], **options: Any) -> ForkedProcess | children.Child[bytes]:
-        """As :func:`lineproof.system.children.start`; forked, unless the client is one that TRex ships."""
+        """Start as :func:`lineproof.system.children.start` does; forked, unless the client is one that TRex ships."""
         words = argv[len(children.python("")) :]
         if len(words) > 1:
             return children.start(argv, **options)

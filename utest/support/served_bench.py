@@ -29,7 +29,7 @@ sides:
 
 @dataclass(frozen=True)
 class ServedBench:
-    """What ``lineproof serve`` printed, and the TCP ports in it."""
+    """Words that ``lineproof serve`` printed, and the TCP ports in it."""
 
     said: str
     sync: int

@@ -32,7 +32,10 @@ PEERS = ("02:00:00:00:01:01", "02:00:00:00:01:02")
 
 
 class FakeBackend:
-    """What one port sends the other receives, except the share *lost*. Its clock runs *speed* times the wall's."""
+    """Two ports, each of which receives what the other sends but the share *lost*.
+
+    The clock runs *speed* times the wall's.
+    """
 
     def __init__(self, speed: float = 1.0, lost: float = 0.0) -> None:
         self.speed, self.lost = speed, lost

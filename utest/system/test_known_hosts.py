@@ -1,4 +1,4 @@
-"""What a ``known_hosts`` file says of a host: every form of sshd(8) works, or is refused in words with its line."""
+"""Lines of a ``known_hosts`` file about a host: every form of sshd(8) works, or is refused in words with its line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def hashed(name: str) -> str:
 
 
 def check(tmp_path: Path, text: str | bytes, host: str = "router", port: int = 22, key: asyncssh.SSHKey = KEY) -> None:
-    """As a client does it when *host* shows *key*."""
+    """Check as a client does when *host* shows *key*."""
     path = tmp_path / "known_hosts"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     shown = paramiko.PKey.from_type_string(key.get_algorithm(), key.public_data)

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from ..ceilings.cards import read_cards
 from ..core.goal import read_goal
 from ..core.traffic.catalogue import Catalogue
-from ..errors import ConfigError, LineproofError, TestbedError, system_words
+from ..errors import ConfigError, LineproofError, TestbedError
 from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
@@ -36,8 +36,6 @@ _NAMES_A_FILE = re.compile(r"/.*?: ")
 
 _IGNORED = "is not read; a file's name must end in .yaml"
 
-_DEFAULT = re.compile(r"\bsimulated\b")
-
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
 
@@ -53,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         metavar="SUITE",
-        help="suite files or folders, or files of variables/ (default: the project's tests/ and all of its files)",
+        help="suite files or folders (default: the project's tests/)",
     )
     add_variables(parser, "the suites")
     parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
@@ -62,32 +60,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
-    data = [path for path in arguments.suites if path.suffix in (".yaml", ".yml")]
-    named = [path for path in arguments.suites if path not in data]
-    require_suites(named)
+    require_suites(arguments.suites)
     project = Project.find(arguments.project)
     usual = project.root / "tests"
-    suites = named or ([usual] if not data and is_folder(usual) and _has_suite(usual) else [])
+    suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
     wrong, said, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
-    # files alone are read alone; with a suite, or without any name, all of the project's
-    alone = bool(data) and not suites
-    of_files = [words for path in data for words in _named_file(path, project, arguments.project is not None)]
-    of_files += [] if alone else _files(project)
-    for owner, testbeds in _testbeds(data, project, arguments.project is not None, alone):
-        unfit, unsure = address_findings(owner, testbeds)
-        of_files += unfit
-        said += unsure
+    unfit, unsure = _address_findings(project)
+    of_files = [*_files(project), *unfit]
     # a suite that reads a wrong file says so in other words: with the file's problem at the end
     wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
     problems = list(dict.fromkeys([*of_files, *wrong]))
-    warnings, file_count = ([], len(data)) if alone else (_warnings(project), _file_count(project))
     places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
+    warnings = _warnings(project)
     # of one line the problem says enough
-    warnings += [words for words in dict.fromkeys(said) if not words.startswith(tuple(places))]
-    beds = [path for path in data if path.absolute().parent.name == "testbeds"]
-    with contextlib.suppress(ConfigError):  # a problem already
-        beds += [] if alone else listed(project.testbeds.own, "*.yaml")
-    warnings += dict.fromkeys(words for path in beds for words in _open_keys(path))
+    warnings += [words for words in dict.fromkeys([*said, *unsure]) if not words.startswith(tuple(places))]
+    warnings += dict.fromkeys(words for path in _own(project, "testbeds") for words in _open_keys(path))
+    file_count = sum(len(_own(project, kind)) for kind in KINDS)
     read = counted(suite_count, "suite") if suites else "no suite read"
     counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}"
     lines = [*(f"warning: {words}" for words in warnings), *problems, counts]
@@ -116,30 +104,23 @@ def _has_suite(path: Path) -> bool:
     return not is_folder(path) or any(path.rglob("*.robot*"))
 
 
-def _file_count(project: Project) -> int:
-    """How many files of ``variables/`` the project has."""
-    with contextlib.suppress(ConfigError):  # a problem already
-        return sum(len(listed(getattr(project, kind).own, "*.yaml")) for kind in KINDS)
-    return 0
-
-
-def _testbeds(data: Iterable[Path], project: Project, given: bool, alone: bool) -> Iterator[tuple[Project, list[str]]]:
-    """The testbeds to be read, by their project: those among *data*, and unless *alone* all of *project*."""
-    for path in data:
-        if path.absolute().parent.name == "testbeds" and path.suffix == ".yaml":
-            yield (project if given else _owner(path)), [path.stem]
-    with contextlib.suppress(ConfigError):  # a problem already
-        yield project, [] if alone else [path.stem for path in listed(project.testbeds.own, "*.yaml")]
-
-
-def _owner(path: Path) -> Project:
-    """The project that the data file *path* is in."""
-    return Project(path.absolute().parent.parent.parent)
+def _own(project: Project, kind: str, pattern: str = "*.yaml") -> list[Path]:
+    """Return the project's own files of *kind*; none of a folder that cannot be read, which is a problem already."""
+    with contextlib.suppress(ConfigError):
+        return listed(getattr(project, kind).own, pattern)
+    return []
 
 
 def _files(project: Project) -> Iterator[str]:
     """Yield what is wrong with the project's own files; packaged ones are right."""
-    for kind, read in _readers(project).items():
+    readers: dict[str, Callable[[str], object]] = {
+        "platforms": lambda name: read_platform(project.platforms, name),
+        "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
+        "goals": lambda name: read_goal(project.goals, name),
+        "shells": lambda name: read_command_file(project.shells, name),
+        "studies": lambda name: check_study(project, name),
+    }
+    for kind, read in readers.items():
         try:
             paths = listed(getattr(project, kind).own, "*.yaml")
         except ConfigError as error:
@@ -166,49 +147,12 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
     yield from ran.stdout.splitlines() if not ran.returncode else [shortened(ran.stderr)]
 
 
-def _readers(project: Project) -> dict[str, Callable[[str], object]]:
-    """Return what reads a file of a kind by its name. Raise LineproofError."""
-    return {
-        "platforms": lambda name: read_platform(project.platforms, name),
-        "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
-        "goals": lambda name: read_goal(project.goals, name),
-        "shells": lambda name: read_command_file(project.shells, name),
-        "studies": lambda name: check_study(project, name),
-    }
-
-
-def _named_file(path: Path, project: Project, given: bool) -> Iterator[str]:
-    """Yield what is wrong with the data file *path*, of the project that it is in; *given*: of *project* in any case.
-
-    Raises ConfigError for a file of no kind.
-    """
-    if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
-        raise ConfigError("there is no such file", path)
-    folder = path.absolute().parent
-    if folder.parent.name != "variables" or folder.name not in KINDS:
-        kinds = ", ".join(f"variables/{kind}" for kind in KINDS)
-        raise ConfigError(f"is no suite and no file of a project; expected *.robot, or a file in {kinds}", path)
-    if path.suffix != ".yaml":
-        yield f"{path}: {_IGNORED}"
-        return
-    owner = project if given else _owner(path)
-    if read := _readers(owner).get(folder.name):
-        yield from _problem(partial(read, path.stem))
-        if folder.name == "platforms":
-            yield from _models([path])
-    else:
-        yield from _words(owner)
-        yield from _problem(lambda: read_cards(owner.generators))
-
-
 def _warnings(project: Project) -> list[str]:
     """Which of the project's files take the place of packaged ones, and which nothing reads."""
     found: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
         found.extend(replaced_files(project))
-        for kind in KINDS:
-            found += [f"{path}: {_IGNORED}" for path in listed(getattr(project, kind).own, "*.yml")]
-    return found
+    return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
 
 
 def _open_keys(path: Path) -> Iterator[str]:
@@ -239,31 +183,15 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
 
 def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], list[str], int]:
     """Return what a dry run finds wrong, what it warns of, and the number of suites."""
-    with temporary_folder() as folder:
-        tree = dry_run(suites, variables, folder)
+    with tempfile.TemporaryDirectory(prefix="lineproof-") as folder:
+        tree = dry_run(suites, variables, Path(folder))
     if isinstance(tree, str):
         return [tree], [], 0
     problems = list(failed(tree))
-    if not any(variable.upper().startswith("TESTBED:") for variable in variables):
-        problems = [_with_default(words) for words in problems]
     messages = [item.text or "" for item in tree.iterfind("./errors/msg") if item.get("level") == "WARN"]
     # Robot has warnings of its own
     warned = [text for text in messages if _NAMES_A_FILE.match(text)]
     return problems, warned, sum(suite.find("test") is not None for suite in tree.iter("suite"))
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards. Raises TestbedError."""
-    try:
-        temporary = tempfile.TemporaryDirectory(prefix="lineproof-")
-    except OSError as error:
-        raise TestbedError(
-            f"there is no folder for temporary files: {system_words(error)}; expected TMPDIR to name one that can be"
-            " written"
-        ) from error
-    with temporary as folder:
-        yield Path(folder)
 
 
 def dry_run(
@@ -295,11 +223,6 @@ def dry_run(
         ) from error
 
 
-def _with_default(problem: str) -> str:
-    """*problem*; one about the testbed that suites have by default says that it is the default."""
-    return f"{problem} (no -v TESTBED: given, so 'simulated' is meant)" if _DEFAULT.search(problem) else problem
-
-
 def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
     """Yield what is wrong in a dry run's output, each with file and line."""
     for suite in tree.iter("suite"):
@@ -315,15 +238,15 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
             yield message.text or ""
 
 
-def address_findings(project: Project, testbeds: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What is wrong with addresses in *testbeds*, and warnings; files that cannot be read are problems elsewhere."""
+def _address_findings(project: Project) -> tuple[list[str], list[str]]:
+    """Return what is wrong with addresses of the testbeds, and warnings; an unreadable file is a problem already."""
     problems: list[str] = []
     warnings: list[str] = []
     with contextlib.suppress(LineproofError):
         catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
-        for name in testbeds:
+        for path in _own(project, "testbeds"):
             with contextlib.suppress(LineproofError):
-                for misfit in misfits_of(read_testbed(project.testbeds, name), catalogue):
-                    words = str(misfit.located(project.testbeds, name))
+                for misfit in misfits_of(read_testbed(project.testbeds, path.stem), catalogue):
+                    words = str(misfit.located(project.testbeds, path.stem))
                     (problems if misfit.certain else warnings).append(words)
     return problems, warnings

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from statistics import median
 
 from ..ceilings.cards import CardQuirk
+from ..core.foreign import ForeignFrames, origins
 from ..core.neighbours import NeighbourEntry
+from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import LineproofError, TestbedError
+from ..evidence.forms import known_rows, pcie_text
 from ..files import require_folder
 from ..generators.abilities import WORDS
 from ..generators.base import GeneratorPort
@@ -22,39 +26,75 @@ from ..project import Project
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState
-from ..session.links import wrong_destination
+from ..session.links import dropped_by_card, wrong_destination
 from ..session.plan import Plan
 from ..session.router import WRONG_PEER, leftover_text, note_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si
+from ..visible import shortened
 from .arguments import add_json, add_plan_arguments, complete_names, print_lines, say
 from .calibrate import GOAL, folder
-from .host_checks import (
-    LISTEN_SECONDS,
-    Check,
-    State,
-    facts_check,
-    filter_check,
-    firmware_checks,
-    flow_control_check,
-    host_checks,
-    latency_check,
-    noise_checks,
-    ok,
-    or_wrong,
-    pcie_checks,
-    place_checks,
-    router_flow_control,
-    warning,
-    wrong,
-)
 
 TRIAL_REQUESTS, FAR = 25, 0.005
 """Requests of a trial beside the sending that wait for their answers; s of an answer that are worth a warning."""
 
 SMALLEST_ON_WIRE = 84
 """Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
+
+LISTEN_SECONDS = 10.0
+"""Seconds without traffic, of the testbed's clock: five of spanning tree's hellos, and some of most other talk."""
+
+KEPT_FRAMES = 500
+"""Frames of each port that are looked at."""
+
+
+class State(Enum):
+    """The result of a check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line. ``finding``: what was found, and what to do if something is wrong.
+
+    ``details``: what the line leaves out, as a figure's source; ``--json`` has it.
+    """
+
+    name: str
+    state: State
+    finding: str
+    details: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.state.value:<8} {self.name}: {self.finding}"
+
+
+def ok(name: str, finding: str, details: object = "") -> Check:
+    """Nothing to do."""
+    return Check(name, State.OK, finding, str(details))
+
+
+def warning(name: str, finding: str, details: object = "") -> Check:
+    """A run is possible, and something should be fixed."""
+    return Check(name, State.WARNING, finding, str(details))
+
+
+def wrong(name: str, finding: object) -> Check:
+    """A run would fail."""
+    return Check(name, State.WRONG, str(finding))
+
+
+def or_wrong(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
+    """*checks*; a TestbedError of theirs is one that is wrong."""
+    try:
+        found = checks()
+    except TestbedError as error:
+        found = [wrong(name, error)]
+    yield from found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,9 +179,10 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         yield wrong("testbed", error)
         return
     try:
-        yield from _testbed(session)
-        yield from host_checks(session)
         known = session.simulated
+        if known:
+            yield _simulated(session)
+        yield from host_checks(session)
         yield from _generator(session, arguments.listen)
         yield from router_checks(session, arguments.traffic, arguments.dry_run)
         if session.simulated and not known:
@@ -150,11 +191,6 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
             yield _calibration(session)
     finally:
         session.close()
-
-
-def _testbed(session: Session) -> Iterator[Check]:
-    if session.simulated:
-        yield _simulated(session)
 
 
 def _simulated(session: Session) -> Check:
@@ -207,7 +243,6 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
             yield from filter_check(port, addressed[port.index])
     yield from _card(session)
     yield from firmware_checks(session)
-    yield from place_checks(session)
     yield from latency_check(session)
     yield from noise_checks(session, listen)
 
@@ -232,7 +267,8 @@ def _port(session: Session, port: GeneratorPort) -> Check:
             f" {session.link_bps / 1e9:g}; fix 'port_speed' or the cabling",
         )
     said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
-    return ok(name, said)
+    said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
+    return ok(name, said if port.numa is None else f"{said}, NUMA node {port.numa}")
 
 
 def _card(session: Session) -> Iterator[Check]:
@@ -272,6 +308,156 @@ def _calibration(session: Session) -> Check:
         return warning("calibration", f"none: what the generator itself loses is not known; {again}")
     return warning("calibration", str(found)) if found.why_unfit or found.why_stale else ok("calibration", str(found))
 
+
+# -- the generator's host, noise and flow control ----------------------------------------------------------------------
+
+LINE, SOME = 200, 3
+"""Characters of facts on one line, and how many commands without an answer it names."""
+
+
+def host_checks(session: Session) -> Iterator[Check]:
+    """Yield what the generator's host showed before anything was started on it; nothing where there is no way to it."""
+    host = session.testbed.host
+    if host is None:
+        return
+    if host.problem:
+        yield warning("generator host", f"what it is is not read: {host.problem}")
+        return
+    yield facts_check("generator host", host.facts)
+    for nic in host.facts.nics:
+        yield from pcie_checks("generator host", nic)
+
+
+def facts_check(name: str, facts: RouterFacts, described: bool = False) -> Check:
+    """The first facts of a machine, as many as one line takes; all are in the details.
+
+    *described*: the commands without an answer are told elsewhere.
+    """
+    rows = [f"{fact}: {value}" for fact, value in known_rows(facts)]
+    shown = [row for place, row in enumerate(rows) if len("; ".join(rows[: place + 1])) <= LINE]
+    words = "; ".join(shown) or ("" if rows else "none")
+    if more := len(rows) - len(shown):
+        words += f"; {counted(more, 'more fact')} in --json" if words else f"{counted(more, 'fact')} in --json"
+    unread = {} if described else facts.unread
+    if unread:
+        first = ", ".join(f"'{shortened(command, 40)}'" for command in list(unread)[:SOME])
+        others = " and others" if len(unread) > SOME else ""
+        words += f"; {counted(len(unread), 'command')} gave no answer ({first}{others}), which no verdict needs"
+    silent = (f"no answer to '{command}': {why}" for command, why in unread.items())
+    return ok(name, words, "\n".join((*rows, *silent)))
+
+
+def pcie_checks(name: str, nic: NicFacts) -> Iterator[Check]:
+    """A card whose PCIe link is narrower or slower than it can be."""
+    pairs = ((nic.pcie_width, nic.pcie_width_max), (nic.pcie_speed, nic.pcie_speed_max))
+    if any(has is not None and wants is not None and has < wants for has, wants in pairs):
+        yield warning(
+            name,
+            f"{nic.interface} ({nic.model or 'card'}) runs at PCIe {pcie_text(nic.pcie_width, nic.pcie_speed)} and can"
+            f" {pcie_text(nic.pcie_width_max, nic.pcie_speed_max)}; move it to another slot, or look at the slot's"
+            " settings in the BIOS",
+        )
+
+
+def firmware_checks(session: Session) -> Iterator[Check]:
+    """The firmware of the generator's cards, compared with what the card's file knows of it under this TRex."""
+    host, known = session.testbed.host, session.generator.known_limits
+    if host is None or known is None or known.card_file is None:
+        return
+    card = known.card_file.card
+    nics = {nic.interface: nic for nic in host.facts.nics}
+    for port in session.generator.ports:
+        held = nics.get(port.pci.lower())
+        if held is None:
+            continue
+        name, firmware = f"port {port.index}", held.firmware
+        if firmware is None:
+            if card.firmware:
+                yield ok(
+                    name,
+                    f"the firmware of {held.interface} is not read: {held.driver or 'no driver'} holds the card, and"
+                    " only Linux's own driver shows it (./dpdk_setup_ports.py -L gives the card back)",
+                )
+            continue
+        facts = card.firmware_facts(firmware, known.server)
+        for fact in facts:
+            yield warning(name, f"firmware {firmware}: {fact.problem}; {fact.remedy}", fact.source)
+        if not facts:
+            yield ok(name, f"firmware {firmware}" + (": nothing is known against it" if card.firmware else ""))
+
+
+def latency_check(session: Session) -> Iterator[Check]:
+    """Return whether TRex counts latency in fine histograms; nothing of another generator."""
+    driver = session.generator.driver
+    if not isinstance(driver, TrexGenerator):
+        return
+    try:
+        fine = driver.has_fine_latency(session.plan.probe[0])
+    except TestbedError as error:
+        yield warning("latency", f"how finely it is counted is not known: {error}")
+        return
+    if fine:
+        yield ok("latency", "counted in histograms of three digits")
+    else:
+        yield warning(
+            "latency",
+            "counted in histograms of one digit, so limits near a router's figure are INCONCLUSIVE: end TRex, and start"
+            " it with --hdrh",
+        )
+
+
+def noise_checks(session: Session, seconds: float) -> Iterator[Check]:
+    """Yield what comes in *seconds* in which nothing is sent; 0: nobody listens."""
+    if not seconds:
+        return
+    try:
+        heard = session.traffic.listen(seconds, KEPT_FRAMES)
+    except TestbedError as error:
+        yield wrong("noise", error)
+        return
+    budget = ForeignFrames({port: one.frames for port, one in heard.items()}, seconds)
+    for port, one in heard.items():
+        if not one.frames:
+            yield ok("noise", f"port {port}: no frame came in {seconds:g} s without traffic")
+            continue
+        named = origins(one.kept, seconds) or f"{one.frames} frames that were not captured"
+        more = f", and more ({one.frames} frames in all)" if one.frames > len(one.kept) else ""
+        expected = budget.budget(port, 10.0)
+        yield warning(
+            "noise",
+            f"port {port}: {named}{more}; a trial of 10 s may count {expected} of them, and as many lost ones may hide"
+            " behind them: silence the sender",
+        )
+
+
+def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
+    """Return whether *port* obeys or sends pause frames, as far as its driver can tell."""
+    if port.flow_control in (None, "off"):
+        return
+    remedy = f"'portattr -p {port.index} --fc none' in TRex's console, or 'ethtool -A DEV rx off tx off' on its host"
+    yield warning(f"port {port.index}", f"flow control is on ({port.flow_control}); switch it off: {remedy}")
+
+
+def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
+    """Return whether the card of *port* drops what the router sends to the MAC address *addressed*."""
+    if words := dropped_by_card(port, addressed):
+        yield warning(f"port {port.index}", words)
+
+
+def router_flow_control(session: Session) -> Iterator[Check]:
+    """The same of the router's cards."""
+    for nic in session.router.facts.nics:
+        if nic.flow_control in (None, "off"):
+            continue
+        yield warning(
+            "router facts",
+            f"{nic.interface}: flow control is on ({nic.flow_control}), and a trial with pause frames does not count;"
+            f" switch it off: 'ethtool -A {nic.interface} autoneg off rx off tx off' (Linux), 'sysctl dev.ix.0.fc=0'"
+            " (FreeBSD)",
+        )
+
+
+# -- router ------------------------------------------------------------------------------------------------------------
 
 COMMAND_LIMIT = 10.0
 """Seconds that one command on the router may take."""

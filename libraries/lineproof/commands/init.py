@@ -11,7 +11,7 @@ from string import Template
 from ..errors import ConfigError, TestbedError
 from ..files import write_whole
 from ..platforms import named_file
-from ..project import listed, packaged_suites, packaged_variables
+from ..project import packaged_suites, packaged_variables
 from ..system.installed import requirement
 from .arguments import complete_names
 
@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = dict(_files(name, shipped=arguments.platform is not None))
     if there := [path for path in files if (here / path).exists()]:
         exist = f"exist{'s' if len(there) == 1 else ''} already"
-        words = f"{', '.join(map(str, there))} {exist}; nothing was written, expected a folder without"
-        raise ConfigError(f"{words}{_in_project(name, here)}", here)
+        raise ConfigError(f"{', '.join(map(str, there))} {exist}; nothing was written, expected a folder without", here)
     try:
         for path, text in files.items():
             write_whole(here / path, text)
@@ -53,18 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"wrote {path}")
     print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
     return 0
-
-
-def _in_project(name: str, folder: Path) -> str:
-    """How the project that *folder* is gets the box *name*; "" if it is no project."""
-    if not (folder / "variables").is_dir():
-        return ""
-    if name in [path.stem for path in listed(packaged_variables() / "platforms", "*.yaml")]:
-        return (
-            f"; this project has '{name}' without a copy: a suite with 'Open Testbed For    {name}' takes the file that"
-            " comes with Lineproof"
-        )
-    return f"; for another box in this project, write variables/platforms/{name}.yaml and tests/{name}.robot"
 
 
 def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:

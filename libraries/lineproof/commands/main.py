@@ -32,7 +32,7 @@ exit status, of every command:
 
 
 class CommandModule(Protocol):
-    """What a module of a command has."""
+    """The functions that a module of a command has."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Describe the command and its arguments."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,9 @@ from ..evidence.rejudging import RejudgedRun, RejudgedSentence, rejudge
 from ..project import Project
 from ..units import counted
 from .arguments import add_json, add_variables, print_document
-from .check import dry_run, failed, require_suites, temporary_folder
+from .check import dry_run, failed, require_suites
 
-LISTENER = "lineproof.robot.sentence_listing.SentenceListing"
+LISTENER = "lineproof.robot.suite_sentences.SentenceListing"
 
 
 def rejudged(found: RejudgedRun) -> Document:
@@ -161,9 +162,9 @@ def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
     Also if there are none, or they are known in a run only.
     """
     require_suites([suite])
-    with temporary_folder() as folder:
-        listing = folder / "sentences.jsonl"
-        tree = dry_run([suite], variables, folder, "--listener", f"{LISTENER}:{listing}")
+    with tempfile.TemporaryDirectory(prefix="lineproof-") as folder:
+        listing = Path(folder) / "sentences.jsonl"
+        tree = dry_run([suite], variables, Path(folder), "--listener", f"{LISTENER}:{listing}")
         if isinstance(tree, str):
             raise ConfigError(tree, suite)
         if problems := list(failed(tree)):

@@ -73,7 +73,6 @@ WORDS = {
 class Method(Enum):
     """Methods of keywords beyond a sentence: its words, and the ability that it needs."""
 
-    CAPTURE = "a capture", "capture"
     THROUGHPUT = "RFC 2544's throughput test", "own_counts"
     FRAME_LOSS = "RFC 2544's frame loss test", "own_counts"
     LATENCY = "RFC 2544's latency test", "latency"

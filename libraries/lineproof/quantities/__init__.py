@@ -1,1 +1,1 @@
-"""What a sentence may promise: one folder a quantity."""
+"""Quantities that a sentence may promise: one folder a quantity."""

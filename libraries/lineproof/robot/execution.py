@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from ..evidence.run import new_run_id, seal_derived
 from ..evidence.started_as import ROBOT, VARIABLE, StartedAs
 from ..evidence.summary import RunSummary, execution_summary, one_at_a_time, summary, write_page
 from ..files import write_whole
-from .run_variables import NAMES, options
+from .run_variables import NAMES
 from .suite_sentences import plain
 
 PABOT = "pabot_results"
@@ -138,6 +138,16 @@ def _of_user(argv: Sequence[str]) -> Iterator[str]:
         name, colon, _ = value.partition(":")
         if colon and plain(name) not in ours:
             yield from ("-v", f"{name}:…")
+
+
+def options(argv: Sequence[str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The options of Robot's command line *argv* with one of *names*, short or long, each with its value."""
+    for word, value in zip(argv, [*argv[1:], ""], strict=True):
+        for name in names:
+            if word == name:
+                yield name, value
+            elif word.startswith(f"{name}=") if name.startswith("--") else word.startswith(name):
+                yield name, word[len(name) :].removeprefix("=" if name.startswith("--") else "")
 
 
 def _suite(suite: Any, here: Path) -> list[str]:

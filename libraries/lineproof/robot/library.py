@@ -29,7 +29,7 @@ from .sentence_check import SuiteListener
 from .shared import Shared
 from .studies import StudyKeywords
 from .testbed import FaultKeywords, TestbedKeywords
-from .traffic_generator import FrameKeywords, GeneratorKeywords
+from .traffic_generator import GeneratorKeywords
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
 NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"
@@ -84,7 +84,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             self._acceptance,
             CharacterisationKeywords(self._shared),
             TelemetryKeywords(self._shared),
-            FrameKeywords(self._shared),
             FaultKeywords(self._shared),
             StudyKeywords(self._shared, lambda: self._acceptance.execution_folder),
         ]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +12,9 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
 from ..errors import ConfigError
-from ..files import is_folder, read_text, require_folder
+from ..files import is_folder, require_folder
 from ..system.login import Secrets
 from ..visible import shortened
-from .suite_sentences import plain
 
 NAMES = (
     "TESTBED",
@@ -37,56 +33,22 @@ NAMES = (
 )
 """Those of the resources."""
 
-WHEN = ("never", "on failure", "always")
-"""Values of CHARACTERISE and TELEMETRY."""
-
-SWITCHES = ("on", "off", "true", "false")
-"""Values of MARGIN; the last two are what a YAML file makes of the first."""
-
-SOAKS = ("part", "whole")
-"""Values of SOAK."""
+WORDS = {
+    **dict.fromkeys(("CHARACTERISE", "TELEMETRY"), ("never", "on failure", "always")),
+    "MARGIN": ("on", "off"),
+    "SOAK": ("part", "whole"),
+}
+"""Those that have a few values."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
 """Those whose default is empty, or is taken for an empty value."""
-
-_LIKE = 0.74
-"""How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def check_run_variables() -> None:
-    """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
-    # with '=' for ':' Robot takes all of it for a name
-    unlikely = [name for name in BuiltIn().get_variables(no_decoration=True) if "=" in name]
-    check_names([*_given(sys.argv), *unlikely], Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}"))))
+    """Raise ConfigError for a variable of the running suite that is wrong; says what is expected."""
     check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in NAMES})
-
-
-def check_names(given: Iterable[str], suite: Path) -> None:
-    """Raise ConfigError for one of the names *given* on the command line that is like one of ours, or has a '='.
-
-    A name in the file *suite* is the suite's own.
-    """
-    ours = {plain(name): name for name in NAMES}
-    for name in given:
-        before, equals, value = name.partition("=")
-        if equals and plain(name) not in _text(suite):
-            shown = shortened(value) if plain(before) in ours else "…"  # it may be a secret
-            raise ConfigError(f"'-v {shortened(before)}={shown}': expected '-v {shortened(before)}:{shown}'", suite)
-        near = difflib.get_close_matches(plain(name)[:40], ours, 1, _LIKE)
-        if plain(name) not in ours and near and plain(name) not in _text(suite):
-            raise ConfigError(
-                f"'-v {shortened(name)}:…': neither the suite nor Lineproof has this variable; did you mean"
-                f" '{ours[near[0]]}'?",
-                suite,
-            )
-
-
-def _text(suite: Path) -> str:
-    with contextlib.suppress(ConfigError):
-        return plain(read_text(suite / "__init__.robot" if is_folder(suite) else suite, 1 << 20))
-    return ""
 
 
 def check_values(values: Mapping[str, Any]) -> None:
@@ -94,16 +56,12 @@ def check_values(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
             raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
-    for name in ("CHARACTERISE", "TELEMETRY"):
-        when = values.get(name)
-        if when is not None and _word(when) not in map(_word, WHEN):
-            raise _wrong(name, when, f"expected {', '.join(WHEN[:-1])} or {WHEN[-1]}")
-    margin = values.get("MARGIN")
-    if margin is not None and _word(margin) not in SWITCHES:
-        raise _wrong("MARGIN", margin, "expected on or off")
-    soak = values.get("SOAK")
-    if soak is not None and _word(soak) not in SOAKS:
-        raise _wrong("SOAK", soak, f"expected {' or '.join(SOAKS)}")
+    for name, known in WORDS.items():
+        value = values.get(name)
+        # what a YAML file makes of on and off
+        switches = ("true", "false") if name == "MARGIN" else ()
+        if value is not None and _word(value) not in map(_word, (*known, *switches)):
+            raise _wrong(name, value, f"expected {', '.join(known[:-1])} or {known[-1]}")
     for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
         deadline = values.get(name)
         if deadline is not None and _word(deadline) != "none":
@@ -139,25 +97,8 @@ def _wrong(name: str, value: object, expected: str) -> ConfigError:
 
 
 def _word(value: object) -> str:
-    """As Robot compares words."""
+    """Return *value* as Robot compares words."""
     return re.sub(r"[ _-]", "", str(value)).lower()
-
-
-def options(argv: Sequence[str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The options of Robot's command line *argv* with one of *names*, short or long, each with its value."""
-    for word, value in zip(argv, [*argv[1:], ""], strict=True):
-        for name in names:
-            if word == name:
-                yield name, value
-            elif word.startswith(f"{name}=") if name.startswith("--") else word.startswith(name):
-                yield name, word[len(name) :].removeprefix("=" if name.startswith("--") else "")
-
-
-def _given(argv: Sequence[str]) -> Iterator[str]:
-    """Names of the variables that Robot's command line *argv* sets."""
-    for _, text in options(argv, ("-v", "--variable")):
-        if ":" in text:
-            yield text.partition(":")[0]
 
 
 def secrets_of_variables() -> Secrets:

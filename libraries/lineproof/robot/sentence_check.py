@@ -25,7 +25,6 @@ from .shared import NO_TESTBED, Shared
 from .suite_sentences import KeywordCall
 
 METHODS = {
-    "captureforwardedframes": Method.CAPTURE,
     "rfc2544throughputof": Method.THROUGHPUT,
     "framelossrateof": Method.FRAME_LOSS,
     "rfc2544latencyof": Method.LATENCY,

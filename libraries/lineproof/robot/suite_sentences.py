@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from robot.api import TestSuite
+from robot.errors import VariableError
+from robot.libraries.BuiltIn import BuiltIn
 from robot.variables import VariableMatches
 
 from ..core.sentence import EXAMPLES, is_sentence
 from ..core.traffic.catalogue import Catalogue
 from ..visible import shortened
 
-CALLS_FIRST = {
-    "runkeyword": 0,
-    "runkeywordandcontinueonfailure": 0,
-    "runkeywordandwarnonfailure": 0,
-    "runkeywordandreturn": 0,
-    "runkeywordandreturnif": 1,
-    "runkeywordunless": 1,
-    "runkeywordiftestfailed": 0,
-    "runkeywordiftestpassed": 0,
-    "runkeywordifalltestspassed": 0,
-    "runkeywordifanytestsfailed": 0,
-    "runkeywordiftimeoutoccurred": 0,
-    "repeatkeyword": 1,
-    "waituntilkeywordsucceeds": 2,
-}
-"""Keywords that call another -> the index of the argument that names it. Those that expect a failure are left out."""
+_CALLS = re.compile(
+    r"(builtin\.)?(runkeywords?(andcontinueonfailure|andwarnonfailure|andreturn)?|runkeywordif(all|any|test|timeout).+"
+    r"|repeatkeyword|waituntilkeywordsucceeds|(?P<conditional>runkeyword(andreturn)?(if|unless)))"
+)
+"""Keywords that call another, as :func:`plain`."""
 
+_EXPECTS_FAILURE = re.compile(r"(builtin\.)?runkeywordand(expecterror|ignoreerror|returnstatus)")
+"""Keywords whose sentences may fail: they are left out."""
 
 _PREFIX = re.compile(r"^(?:given|when|then|and|but) (?=\S)", re.IGNORECASE)
 
@@ -149,33 +144,15 @@ def _with_inner_calls(item: Any, later: frozenset[str]) -> Iterator[KeywordCall]
 
 
 def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The call itself, and the calls in its arguments."""
+    """The call itself, and the sentences among its arguments where it calls other keywords; a condition is none."""
     yield name, arguments
-    for inner in _inner(plain(name.removeprefix("BuiltIn.")), arguments):
-        if inner:
-            yield from _called(inner[0], inner[1:])
-
-
-def _inner(plain: str, arguments: tuple[str, ...]) -> list[tuple[str, ...]]:
-    if plain == "runkeywords":
-        if "AND" in arguments:
-            return _split(arguments, ("AND",))
-        return [(argument,) for argument in arguments]
-    if plain == "runkeywordif":
-        branches = _split(arguments, ("ELSE IF", "ELSE"))
-        marks = ["IF", *(argument for argument in arguments if argument in ("ELSE IF", "ELSE"))]
-        return [part if mark == "ELSE" else part[1:] for mark, part in zip(marks, branches, strict=True)]
-    return [arguments[CALLS_FIRST[plain] :]] if plain in CALLS_FIRST else []
-
-
-def _split(arguments: tuple[str, ...], marks: tuple[str, ...]) -> list[tuple[str, ...]]:
-    parts: list[tuple[str, ...]] = [()]
-    for argument in arguments:
-        if argument in marks:
-            parts.append(())
-        else:
-            parts[-1] += (argument,)
-    return parts
+    if calls := _CALLS.fullmatch(plain(name)):
+        before = ("ELSE IF" if calls["conditional"] else "", *arguments)
+        for mark, argument in zip(before, arguments, strict=False):
+            if _EXPECTS_FAILURE.fullmatch(plain(argument)):
+                return
+            if mark != "ELSE IF" and is_sentence(argument):
+                yield argument, ()
 
 
 def _set_by(body: Iterable[Any]) -> Iterator[str]:
@@ -198,3 +175,42 @@ def _variables(text: str) -> Iterator[str]:
 def plain(name: str) -> str:
     """*name* as Robot compares names: without case, spaces and underscores."""
     return re.sub(r"[ _]", "", name).lower()
+
+
+class SentenceListing:
+    """Robot listener: writes every sentence of a dry run to a file, for programs that do not import Robot.
+
+    ``robot --dryrun --listener lineproof.robot.suite_sentences.SentenceListing:FILE``: a line of JSON for each.
+
+    ``test``, ``sentence`` with the values of its variables, ``where``; ``unknown``: it has a variable that is set
+    during a run, so nobody knows it before. Sentences of a suite's own keywords count once, for the suite.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def start_suite(self, data: TestSuite, result: Any) -> None:
+        """List what all tests share."""
+        for step in shared_steps(data):
+            self._add(data.name, step)
+
+    def start_test(self, data: Any, result: Any) -> None:
+        """List the test's own."""
+        for step in steps_of(data):
+            self._add(data.name, step)
+
+    def _add(self, test: str, step: KeywordCall) -> None:
+        text = sentence(step)
+        if text is None:
+            return
+        unknown = step.needs_the_run()
+        if not unknown:
+            try:
+                text = str(BuiltIn().replace_variables(text))
+            except VariableError:  # one that does not exist yet
+                unknown = True
+        row = {"test": test, "sentence": text, "where": step.where, "unknown": unknown}
+        with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(json.dumps(row) + "\n")

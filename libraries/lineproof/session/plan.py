@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,11 +23,11 @@ from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
-from ..project import KINDS, Layers, Project, listed
+from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed, read_testbed_or_pool
+from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..units import si
 
@@ -40,6 +39,8 @@ MAX_SIZE_SHIFT = 0.01
 
 PROBE_SHARE = 0.1
 """The most of a load that is sent as probe frames."""
+
+NAME_TESTBED = "name the testbed that the router is in: -v TESTBED:NAME"
 
 ABILITIES = {"probes": "latency", "changing load": "live"}
 """Needs of quantities, and the ability of a generator that each takes."""
@@ -307,8 +308,8 @@ class Plan:
             words = refusal(self.testbed.generator_type, lacks)
             raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
 
-    def check_method(self, method: Method, traffic: str = "") -> None:
-        """Raise SentenceError if *method*, with *traffic*, needs what the testbed's generator does not have.
+    def check_method(self, method: Method) -> None:
+        """Raise SentenceError if *method* needs what the testbed's generator does not have.
 
         A switch that counts the frames as well stands in for counts of the generator's own.
         """
@@ -316,8 +317,7 @@ class Plan:
         counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
         if not counted and not getattr(self.abilities, method.ability):
             words = refusal(self.testbed.generator_type, lambda able: able.lacks_of(method.ability))
-            what = f"{method.words} of '{traffic}'" if traffic else method.words
-            raise SentenceError(f"{what}: {words} (testbed '{self.testbed.testbed}')")
+            raise SentenceError(f"{method.words}: {words} (testbed '{self.testbed.testbed}')")
 
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""
@@ -356,36 +356,25 @@ def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
 
 def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:
     """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
-    hardware = isinstance(testbed, HardwareSettings)
-    if commands is not None:
-        if not isinstance(testbed, HardwareSettings):
-            raise ConfigError("a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'", path)
-        if testbed.prepare != "none" and not commands.configure:
-            raise ConfigError(
-                f"the router is not configured from here: variables/shells/{commands.shell}.yaml has no 'configure';"
-                " expected 'prepare: none'",
-                path,
-            )
-        if testbed.router is not None and testbed.router.sudo:
-            raise ConfigError(
-                f"'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
-                f" variables/shells/{commands.shell}.yaml)",
-                path,
-            )
-        if testbed.set_up:
-            raise ConfigError("'set_up' is not for a described router; set it up by hand and remove the key", path)
-    if software.shell != "none":
-        if isinstance(testbed, HardwareSettings) and testbed.router is None:
-            raise ConfigError(
-                "has no 'router', which says how to log in to it; a black box needs none, and its platform's software"
-                " says 'shell: none'",
-                path,
-            )
-        return
-    if not hardware:
-        raise ConfigError("a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'", path)
-    if testbed.prepare != "none":
-        raise ConfigError("a black box (shell: none) is not configured; expected 'prepare: none'", path)
+    router = testbed.router if isinstance(testbed, HardwareSettings) else None
+    hardware, prepared = isinstance(testbed, HardwareSettings), testbed.prepare != "none"
+    described, black_box = commands is not None, software.shell == "none"
+    file = f"variables/shells/{commands.shell}.yaml" if commands else ""
+    refusals = {
+        "a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'": described and not hardware,
+        f"the router is not configured from here: {file} has no 'configure'; expected 'prepare: none'": (
+            commands is not None and prepared and not commands.configure
+        ),
+        "'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
+        f" {file})": described and router is not None and router.sudo,
+        "'set_up' is not for a described router; set it up by hand and remove the key": described and testbed.set_up,
+        "has no 'router', which says how to log in to it; a black box needs none, and its platform's software says"
+        " 'shell: none'": hardware and router is None and not black_box,
+        "a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'": black_box and not hardware,
+        "a black box (shell: none) is not configured; expected 'prepare: none'": black_box and prepared,
+    }
+    if wrong := next((words for words, applies in refusals.items() if applies), ""):
+        raise ConfigError(wrong, path)
 
 
 def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> Iterator[str]:
@@ -441,28 +430,7 @@ def check_simulable(project: Project, platform: Platform, software: str, testbed
     else:
         return
     raise ConfigError(
-        f"has {lack}, so testbed '{testbed}' cannot simulate it; {instead or _own_testbeds(project)}; or add its"
+        f"has {lack}, so testbed '{testbed}' cannot simulate it; {instead or NAME_TESTBED}; or add its"
         " physical parameters",
         project.platforms / f"{platform.platform}.yaml",
     )
-
-
-def _own_testbeds(project: Project) -> str:
-    found = list(_real_testbeds(project))
-    if not found:
-        return f"write a testbed of 'kind: hardware' in {project.testbeds}, and name it: -v TESTBED:NAME"
-    more = f" (others here: {', '.join(found[1:])})" if found[1:] else ""
-    return f"name the testbed that the router is in: -v TESTBED:{found[0]}{more}"
-
-
-def _real_testbeds(project: Project) -> Iterator[str]:
-    """The project's own testbeds that simulate no router, hardware first; of a wrong file it is not known."""
-    others = []
-    for path in listed(project.testbeds.own, "*.yaml"):
-        with contextlib.suppress(ConfigError):
-            found = read_testbed_or_pool(project.testbeds, path.stem)
-            if isinstance(found, HardwareSettings):
-                yield path.stem
-            elif not isinstance(found, SimulatedSettings):
-                others.append(path.stem)
-    yield from others

@@ -20,7 +20,6 @@ from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile
 from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
-from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
 from ..generators.streams import MOST_PROBE_GROUPS, probe_size
 from ..testbed.opening import OpenTestbed
@@ -229,7 +228,6 @@ class Traffic:
         self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
     ) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
-        self.plan.check_method(Method.CAPTURE, profile.name)
         self.put(profile, bidirectional, pairs=pairs)
         with self.reconnection.noting_failures():
             return self.generator.driver.measure(load, 1.0, keep=limit).frames

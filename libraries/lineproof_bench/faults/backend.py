@@ -301,7 +301,7 @@ class FaultyBackend:
     set_promiscuous = of_model(LossyModel.set_promiscuous)
 
     def capture(self, port: int, limit: int, last: bool = False) -> None:
-        """As the model, and what comes by itself."""
+        """Capture as the model does, and what comes by itself."""
         self._advance()
         self._model.capture(port, limit, last)
         self._hellos.capture(port, limit, last)
@@ -334,7 +334,7 @@ class FaultyBackend:
         self._traffic[port] = streams
 
     def stop(self, port: int) -> None:
-        """As the model."""
+        """Stop as the model does."""
         self._advance()
         self._model.stop(port)
         self._traffic.pop(port, None)
@@ -350,7 +350,7 @@ class FaultyBackend:
         return self._has_carrier(port)
 
     def _has_carrier(self, port: int) -> bool:
-        """As :meth:`link_up`, without looking at the clock."""
+        """Return :meth:`link_up`, without looking at the clock."""
         there = self._links.has_carrier(self._names[port], self._clock.now())
         return there and port not in self._down and self._model.link_up(port)
 
@@ -365,7 +365,7 @@ class FaultyBackend:
         return self._groups.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """As the model."""
+        """Forget as the model does."""
         self._advance()
         self._groups.forget(group)
 

@@ -57,7 +57,7 @@ class LinkHabits:
         return min((moment for moment in moments if moment > self._settled), default=math.inf)
 
     def settle(self, moment: float) -> None:
-        """What happened up to *moment* is taken account of."""
+        """Take account of what happened up to *moment*."""
         self._settled = moment
 
     def forwarding(self, found: RouterConfiguration, down: bool, now: float) -> RouterConfiguration:

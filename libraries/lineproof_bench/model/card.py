@@ -1,4 +1,4 @@
-"""What the card admits: limits of its queues, its ports and the bus they share. Pure functions."""
+"""Frames that the card admits: limits of its queues, its ports and the bus they share. Pure functions."""
 
 from __future__ import annotations
 

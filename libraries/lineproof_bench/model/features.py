@@ -1,4 +1,4 @@
-"""What features and firewalls of a router cost: of a platform's model, as a study has ``configured`` them.
+"""Costs of features and firewalls of a router: of a platform's model, as a study has ``configured`` them.
 
 Shares are of the software's cost per packet, so that one value holds for machines of different speed.
 """
@@ -51,7 +51,7 @@ class StateTable(Config):
 
 
 class FirewallCost(Config):
-    """Of each frame: ``packet``, a share of its cost; ``ipv6``, what share more if it is IPv6; a ``lock``."""
+    """The cost of each frame: ``packet``, a share of its cost; ``ipv6``, what share more if it is IPv6; a ``lock``."""
 
     packet: NotNegative = 0.0
     ipv6: NotNegative = 0.0
@@ -74,7 +74,7 @@ class Firewall(Config):
 
 
 class Features(Config):
-    """What may be ``configured``: ``features`` by name and ``firewalls``."""
+    """Parts that may be ``configured``: ``features`` by name and ``firewalls``."""
 
     features: Mapping[str, Feature] = {}
     firewalls: Mapping[str, Firewall] = {}

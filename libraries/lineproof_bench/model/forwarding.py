@@ -294,7 +294,7 @@ def _fits_out(
     handled: Sequence[Mapping[tuple[int, int | None], float]],
     exits: Sequence[Mapping[int | None, float]],
 ) -> Fits:
-    """What fits into the sending rings, of which each worker has one for each port, and of that onto the line."""
+    """Return what fits into the sending rings, one of each worker for each port, and of that onto the line."""
     ring = (model.nic.tx_mpps or inf) * 1e6
     fits = {
         (worker, leaves): _share_that_fits(ring, rate)

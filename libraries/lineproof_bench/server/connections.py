@@ -24,7 +24,7 @@ _BYTES_RECEIVED = 128
 
 
 class Connections:
-    """Those of *watched*, which listens at *port*. Each may send *most* bytes beyond the messages that were read."""
+    """The connections of *watched*, listening at *port*. Each may send *most* bytes beyond what was read."""
 
     def __init__(self, watched: zmq.Socket[bytes], port: int, most: int) -> None:
         self._port, self._most = port, most

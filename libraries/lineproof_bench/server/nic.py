@@ -1,4 +1,4 @@
-"""What a card under TRex answers and counts: the facts of one file of ``nics/``, each with its source.
+"""Answers and counts of a card under TRex: the facts of one file of ``nics/``, each with its source.
 
 Without a file the server answers as TRex does in software mode, and its counters leave nothing out.
 """
@@ -113,7 +113,7 @@ class ServerCardFile(Config):
 
 
 class ServerCard(Config):
-    """What the server answers of its ports and how it counts.
+    """The answers of a server about its ports, and how it counts.
 
     ``driver``, ``trex``: "" for the backend's driver and the server's own version. ``pci``: ``{port}`` is the port's
     number. ``knows_speed``: False for a driver that does not know its link's speed; ``speed_while_down`` in Mbit/s;

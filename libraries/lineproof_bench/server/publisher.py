@@ -1,4 +1,4 @@
-"""What clients get without asking: events, barriers and counters, in the form of TRex's API 4.
+"""Messages that clients get without asking: events, barriers and counters, in the form of TRex's API 4.
 
 Every message has a name that the 0.3 client knows: at an unknown one it kills its parent's process group.
 Newer clients fetch the same events with ``get_async_events``, numbered for each session.

@@ -70,12 +70,12 @@ def software() -> MachineSoftware:
 
 
 def first_memory(interfaces: Sequence[str]) -> Memory:
-    """As pfSense starts: forwarding, with its packet filter on."""
+    """Return what pfSense starts with: forwarding, with its packet filter on."""
     return Memory(sysctl={FORWARDING: "1", freebsd_frames.FORWARDING: "0", "net.fibs": "1"}, packet_filter=True)
 
 
 def is_pfsense(state: RouterState) -> bool:
-    """Whether the platform's file calls the software pfSense, or its version is pfSense's with FreeBSD's behind it."""
+    """Return whether the platform calls the software pfSense, or its version is pfSense's with FreeBSD's behind it."""
     return "pfsense" in f"{state.software} {state.version}".lower() or "(FreeBSD" in state.version
 
 

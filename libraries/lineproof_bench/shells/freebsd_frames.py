@@ -1,4 +1,4 @@
-"""What a simulated FreeBSD takes and shows of IPv6 and tags: addresses, neighbours, routes, VLAN interfaces, FIBs.
+"""IPv6 and tags as a simulated FreeBSD takes and shows them: addresses, neighbours, routes, VLAN interfaces, FIBs.
 
 It is kept here and by no model: which such frames are forwarded is the testbed's ``set_up``.
 """

@@ -1,4 +1,4 @@
-"""What a simulated Linux machine shows of its processors and of how its queues are placed, as the model knows it."""
+"""Processors and places of queues as a simulated Linux machine shows them, as the model knows it."""
 
 from __future__ import annotations
 

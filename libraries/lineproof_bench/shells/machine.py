@@ -26,7 +26,7 @@ class CommandOutput:
 
 @dataclass
 class Memory:
-    """What the shell keeps itself: kernel variables, interfaces with large receive offload, and whether pf runs."""
+    """State of the shell itself: kernel variables, interfaces with large receive offload, and whether pf runs."""
 
     sysctl: dict[str, str] = field(default_factory=dict)
     lro: set[str] = field(default_factory=set)

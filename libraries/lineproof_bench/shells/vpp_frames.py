@@ -1,4 +1,4 @@
-"""What a simulated VPP takes and shows of IPv6, sub-interfaces with tags, their tables, and MPLS labels.
+"""IPv6, sub-interfaces with tags, their tables, and MPLS labels as a simulated VPP takes and shows them.
 
 It is kept here and by no model: which such frames are forwarded is the testbed's ``set_up``.
 """

@@ -97,7 +97,7 @@ class FlowGroups:
         return found
 
     def change(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[SenderLoad, SenderLoad | None]:
-        """As :meth:`prepare` for a port that sends; None for latency streams that stay as they are."""
+        """Do as :meth:`prepare` for a port that sends; None for latency streams that stay as they are."""
         self._check({port: streams}, idle=False)
         plain, timed = self._loads(port, streams)
         last = self._last.get(port, SenderLoad())

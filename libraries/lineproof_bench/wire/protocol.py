@@ -58,7 +58,7 @@ def _place(group: int, number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SenderLoad:
-    """What a port's plain, or latency, senders have to send.
+    """The load that a port's plain, or latency, senders have to send.
 
     ``slots``: where the frames of each stream are counted, -1: nowhere; empty: of none. ``groups``: for latency
     streams, the number of each one's group, and ``start`` which start it is.

@@ -96,7 +96,7 @@ class Pace:
         self._budget = max(0.0, self._budget - frames)
 
     def finished(self, elapsed: float) -> bool:
-        """Whether the duration is over and nothing more may be sent; without a duration, whether all was sent."""
+        """Return whether the duration is over and nothing may be sent; without a duration, whether all was sent."""
         schedule = self._schedule
         if schedule.duration is not None:
             return elapsed >= schedule.duration and self.allowance(elapsed) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +12,8 @@ from lineproof.errors import ConfigError
 from lineproof.generators.trex.probe_counts import fine_histogram
 from lineproof.simulation.faults import FAULT_DEFAULTS, parse_fault
 from lineproof.simulation.habits import RouterHabits
-from lineproof.testbed.files import read_testbed
-from lineproof.testbed.settings import SimulatedSettings
 from lineproof_bench.backend import StreamTraffic
 from lineproof_bench.faults.backend import FaultyBackend
-from lineproof_bench.faults.fault_schedule import FaultSchedule, FreezableClock
 from lineproof_bench.model.injected_loss import LossyModel
 from lineproof_bench.server.flow_stats import FlowStats
 from lineproof_bench.server.streams import StreamGroup
@@ -75,19 +71,6 @@ def test_a_link_comes_up_late_and_the_generator_sees_it_first() -> None:
     assert [action.up for action in backend.server_actions() if action.port == 0][:3] == [True, True, False]
 
 
-def test_an_interface_that_goes_down_and_up_again_takes_its_time_again() -> None:
-    backend, clock = faulty_model(habits=RouterHabits(link_delay=2))
-    clock.time += 2
-    assert backend.link_up(0)
-    known = backend.state().configuration
-    backend.configure(replace(known, up=known.up[1:]))
-    assert not backend.link_up(0) and backend.link_up(1)
-    backend.configure(known)
-    assert not backend.link_up(0)
-    clock.time += 2
-    assert backend.link_up(0) and send(backend, clock) == (1_000_000, 1_000_000)
-
-
 def test_counters_reset_and_wrap() -> None:
     backend, clock = faulty_model(parse_fault("counter reset", start=2, at=0.5))
     send(backend, clock)
@@ -95,16 +78,6 @@ def test_counters_reset_and_wrap() -> None:
     backend, clock = faulty_model(parse_fault("counter wrap", start=0, frames=1_400_000))
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
-
-
-def test_every_repeats_from_its_start_on() -> None:
-    schedule, seen = FaultSchedule(), []
-    schedule.arm([parse_fault("ssh cut", start=2, every=True), parse_fault("server end", start=2)], 0.0)
-    for start in range(1, 5):
-        schedule.started(float(start))
-        while found := schedule.pop(start + 0.5):
-            seen.append((start, found[1].kind))
-    assert seen == [(2, "ssh cut"), (2, "server end"), (3, "ssh cut"), (4, "ssh cut")]
 
 
 @pytest.mark.parametrize(
@@ -120,24 +93,6 @@ def test_a_wrong_fault_is_refused_in_words(kind: str, words: dict[str, float], s
     with pytest.raises(ConfigError) as caught:
         parse_fault(kind, **words)
     assert says in str(caught.value)
-
-
-def test_a_wrong_fault_in_a_testbed_file_names_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "bad.yaml"
-    text = "testbed: bad\nkind: simulated\nfaults:\n  - {kind: ssh cut}\n  - kind: link flap\n    for: 0.5\n    at: 1\n"
-    file.write_text(text)
-    found = read_testbed(tmp_path, "bad")
-    assert isinstance(found, SimulatedSettings)
-    assert [(fault.kind, fault.lasts, fault.at) for fault in found.faults] == [
-        ("ssh cut", None, 0.0),
-        ("link flap", 0.5, 1.0),
-    ]
-    file.write_text(text + "    share: 0.5\n")
-    with pytest.raises(ConfigError, match=r"bad\.yaml:8: .*a 'link flap' has no key share"):
-        read_testbed(tmp_path, "bad")
-    file.write_text(text + "    every: often\n")
-    with pytest.raises(ConfigError, match=r"bad\.yaml:8: 'faults\.1\.every'"):
-        read_testbed(tmp_path, "bad")
 
 
 def test_a_stalled_port_sends_less_and_counts_as_sending() -> None:
@@ -242,44 +197,6 @@ def test_a_fault_that_begins_again_while_it_lasts_replaces_itself(whose: str) ->
     for _ in range(4):
         offered, forwarded = send(backend, clock)
         assert forwarded / offered == pytest.approx(0.95, abs=1e-4)
-
-
-def test_a_fault_that_began_again_ends_at_its_own_time() -> None:
-    loss = parse_fault("one-way loss", start=1, share=0.5, port=0, every=True, **{"for": 3})
-    backend, clock = faulty_model(loss, parse_fault("duplicated frames", start=1, share=0.1, every=True, **{"for": 3}))
-    send(backend, clock)
-    backend.start({0: traffic("64b", 1e6)}, 4.0)
-    before = backend.counters(0).opackets, backend.counters(1).ipackets
-    clock.time += 5
-    found = backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
-    # three seconds of half the frames, a tenth of them twice, and one of all
-    assert found == (4_000_000, pytest.approx(3 * 550_000 + 1_000_000, abs=4))
-
-
-def test_a_flap_that_happens_again_leaves_the_link_up_in_the_end() -> None:
-    backend, clock = faulty_model(parse_fault("link flap", start=1, every=True, **{"for": 3}))
-    for _ in range(3):
-        send(backend, clock)
-        assert not backend.link_up(0)
-    clock.time += 3
-    assert backend.link_up(0)
-
-
-def test_two_losses_add_up() -> None:
-    loss = parse_fault("one-way loss", start=1, share=0.5, port=0)
-    backend, clock = faulty_model(loss, loss.model_copy())
-    offered, forwarded = send(backend, clock)
-    assert forwarded / offered == pytest.approx(0.25, abs=1e-4)
-
-
-def test_a_clock_stands_still_until_the_outermost_context_is_left() -> None:
-    clock = FreezableClock(0.0)
-    with clock.frozen_at(5.0):
-        with clock.frozen_at(5.0):
-            assert clock.now() == 5.0
-        clock.reach(9.0)
-        assert clock.now() == clock.now() == 5.0
-    assert clock.now() == 9.0
 
 
 class RunningClock(HandClock):

@@ -1,4 +1,4 @@
-"""What a fault leaves behind: a failure without evidence from the router, and a router that lost its configuration."""
+"""Traces of a fault: a failure without evidence from the router, and a router that lost its configuration."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_frames_that_come_twice_do_not_hide_lost_ones(session: Session) -> None:
 
 
 def test_frames_that_come_twice_do_not_hide_exactly_as_many_lost_ones(session: Session) -> None:
-    """Of 1 000 000 frames 800 000 come, and a quarter of them twice: the router counts that, probe frames show it."""
+    """800 000 of 1 000 000 frames come, and a quarter of them twice: the router counts that, probe frames show it."""
     session.cause_fault(parse_fault("one-way loss", start=1, share=0.2, port=0))
     session.cause_fault(parse_fault("duplicated frames", start=1, share=0.25))
     verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")

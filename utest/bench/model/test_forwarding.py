@@ -14,10 +14,7 @@ from lineproof_bench.model.forwarding import (
     Forwarding,
     StreamLoad,
     StreamPart,
-    cost_per_frame,
     forward,
-    placement,
-    vector_size,
 )
 from lineproof_bench.model.latency import delay_of
 from lineproof_bench.model.schema import Nic, RouterModel, router_model
@@ -28,32 +25,6 @@ from support.model_bench import PROJECT
 @cache
 def model(software: str = "vpp", rx_queues: int | None = None, platform: str = "netgate6100") -> RouterModel:
     return router_model(read_platform(PROJECT.platforms, platform), software, rx_queues)
-
-
-def test_vpp_deals_the_queues_of_all_ports_in_one_turn() -> None:
-    assert placement(model(rx_queues=2), 2) == (((0, 0), (1, 1)), ((0, 1),), ((1, 0),))
-    assert placement(model(rx_queues=3), 2) == (((0, 0), (1, 0)), ((0, 1), (1, 1)), ((0, 2), (1, 2)))
-
-
-def test_a_kernel_places_queue_n_of_every_port_on_cpu_n() -> None:
-    assert placement(model("linux"), 2) == tuple(((0, n), (1, n)) for n in range(4))
-
-
-def test_one_saturated_worker_forwards_its_clock_over_the_cycles_of_a_full_vector() -> None:
-    router = model()
-    result = forward(router, [StreamLoad(0, 14e6, 64, (StreamPart(0, 1, 1.0),))])
-    assert result.workers[0].pps == pytest.approx(router.clock_hz / cost_per_frame(router, 64, 256))
-    assert result.workers[0].busy == pytest.approx(1)
-    assert result.workers[0].vector == 256
-
-
-def test_vectors_grow_with_load() -> None:
-    router = model()
-    sizes = [vector_size(router, pps, 420) for pps in (1e3, 1e6, 3e6, 5e6)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] < 1.1
-    assert 5 < sizes[1] < 40
-    assert sizes[-1] == 256
 
 
 def test_limits_of_port_and_bus_cut_what_comes_in() -> None:
@@ -116,14 +87,6 @@ def test_more_offered_load_never_forwards_less(pps: float, more: float, software
     assert total(pps * more) >= total(pps) * (1 - 1e-6)
 
 
-def test_vpp_with_each_number_of_queues_is_a_software_of_its_own() -> None:
-    found = [
-        router_model(read_platform(PROJECT.platforms, "netgate6100"), name) for name in ("vpp-1q", "vpp-2q", "vpp")
-    ]
-    assert [one.rx_queues for one in found] == [1, 2, 3]
-    assert len({one.software for one in found}) == 1
-
-
 CASES = [model(), model("linux"), model("cx5_dpdk", None, "gowin_n305"), model("igb_generic", None, "freebsd_apu2")]
 
 
@@ -155,10 +118,3 @@ def test_latency_rises_with_the_load_and_most_near_capacity(router: RouterModel)
         assert delay.least <= mean <= delay.most
     # a full ring before a server: nothing waits less
     assert means[-1] == pytest.approx(rows[-1][1].most)
-
-
-def test_streams_of_busier_cores_have_more_latency() -> None:
-    router = model("linux")
-    loads = [StreamLoad(0, 500e3, 64, (StreamPart(0, 1, 1.0),)), StreamLoad(0, 50e3, 64, (StreamPart(1, 1, 1.0),))]
-    found = forward(router, loads)
-    assert delay_of(router, found, loads, 0, {}).wait > delay_of(router, found, loads, 1, {}).wait

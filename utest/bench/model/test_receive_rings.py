@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.platforms import read_platform
 from lineproof.simulation.habits import Noise, WarmUp
 from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.forwarding import Fate
 from lineproof_bench.model.injected_loss import LossyModel
-from lineproof_bench.model.schema import RINGS, router_model
-from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
+from lineproof_bench.model.schema import RINGS
+from support.model_bench import HandClock, configuration, configured_model, platform, traffic
 
 RING = RINGS["vpp"]
 
@@ -33,25 +32,6 @@ def capacity() -> float:
     backend, clock = configured_model()
     before = received(backend, clock, 14e6, 1.0).ipackets
     return float(received(backend, clock, 14e6, 2.0).ipackets - before - RING) / 2
-
-
-def test_a_burst_of_a_few_hundred_frames_over_capacity_loses_nothing() -> None:
-    backend, clock = configured_model()
-    piece = replace(traffic("64b 1-flow", 14e6)[0], count=RING)
-    backend.start({0: (piece,)}, None)
-    clock.time = RING / 14e6
-    assert 0 < backend.counters(1).ipackets < RING
-    clock.time += 0.01
-    assert backend.counters(1).ipackets == RING
-    assert sum(row.rx_missed for row in backend.state().interfaces) == 0
-
-
-def test_a_longer_burst_loses_what_exceeds_the_ring() -> None:
-    backend, clock = configured_model()
-    offered, top = 10e6, capacity()
-    counted = received(backend, clock, offered, 0.01).ipackets
-    assert counted == pytest.approx(top * 0.01 + RING, abs=3)
-    assert backend.state().interfaces[0].rx_missed == 100_000 - counted
 
 
 def test_just_above_capacity_only_what_exceeds_the_ring_is_lost() -> None:
@@ -82,15 +62,6 @@ def test_latency_of_a_full_ring_is_its_length_and_less_for_a_short_burst() -> No
         assert backend.flow_counters(5).received[1][0] + found.lost == backend.flow_counters(5).sent[0][0]
     assert late[0] < late[1] / 3
     assert late[1] == pytest.approx(RING / capacity() * 1e6, rel=0.2)
-
-
-def test_the_ring_size_is_the_platforms_or_the_drivers_default() -> None:
-    assert router_model(platform(), "vpp").ring == RINGS["vpp"]
-    assert router_model(platform(), "linux").ring == RINGS["linux"]
-    apu = read_platform(PROJECT.platforms, "freebsd_apu2")
-    assert router_model(apu, next(iter(apu.software))).ring == RINGS["freebsd"]
-    model = {**platform().model, "nic": {**dict(platform().model.get("nic", {})), "ring": 4096}}
-    assert router_model(platform().model_copy(update={"model": model}), "vpp").ring == 4096
 
 
 class Counting(LossyModel):

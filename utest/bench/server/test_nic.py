@@ -98,13 +98,6 @@ xstats:
 """
 
 
-def test_a_range_in_a_name_stands_for_so_many(tmp_path: Path) -> None:
-    (tmp_path / "box.yaml").write_text(GOOD)
-    _, nic = read_nic_file("box", tmp_path)
-    assert nic.xstats == (("rx_q0_packets", None), ("rx_q1_packets", None), ("rx_q2_packets", None), ("tx", "sent"))
-    assert (nic.driver, nic.trex, nic.rx_counters) == ("net_box", "v3.08", 7)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -145,12 +138,6 @@ def test_a_port_says_what_the_card_is_and_that_it_is_simulated(card: str) -> Non
     assert port["rx"] == {"caps": list(nic.rx_caps), "counters": nic.rx_counters}
     assert port["supp_speeds"] == list(nic.supported_speeds)
     assert {name: port[name] for name in nic.flags()} == nic.flags()
-
-
-def test_a_port_without_a_card_is_one_of_software() -> None:
-    port = ServerPort(FakeBackend().ports[0]).information()
-    found = port["driver"], port["pci_addr"], port["supp_speeds"], port["rx"]["counters"]
-    assert found == ("fake", "N/A", [], 1023)
 
 
 @pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])
@@ -227,7 +214,7 @@ def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_fr
 
 
 class Grouping(FakeBackend):
-    """As many frames of each group came back as were sent."""
+    """A model in which as many frames of each group came back as were sent."""
 
     def flow_counters(self, group: int) -> FlowCounters:
         return FlowCounters({0: (10, 640)}, {1: (10, 640)})
@@ -289,7 +276,7 @@ def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
 
 
 class Busy(FakeBackend):
-    """As busy as is said."""
+    """A server that is as busy as is said."""
 
     percent = 0.0
 

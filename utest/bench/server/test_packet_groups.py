@@ -115,12 +115,6 @@ def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
     assert (fits(arp()), fits(UDP)) == (fits_arp, fits_udp)
 
 
-@pytest.mark.parametrize("text", ["nonsense", "arp or", "port 5", "arp arp", "not arp", "(" * 500])
-def test_filters_that_are_not_understood_are_refused(text: str) -> None:
-    with pytest.raises(RpcError, match="not understood"):
-        filter_of(text)
-
-
 @given(st.text(max_size=30), st.binary(max_size=60))
 def test_any_filter_is_refused_or_works(text: str, frame: bytes) -> None:
     try:
@@ -152,22 +146,6 @@ def started(streams: list[ServerStream], duration: float | None = None) -> Any:
     return backend, clock
 
 
-def test_a_burst_waits_for_its_moment() -> None:
-    mode = {"type": "single_burst", "total_pkts": 100, "rate": {"type": "pps", "value": 1000}}
-    backend, clock = started([parsed(mode=mode, isg=500_000.0)])
-    clock.time += 0.4
-    assert backend.sending(0) and backend.counters(0).opackets == 0
-    clock.time += 0.15
-    assert backend.counters(0).opackets == 50
-    backend.pause(0)
-    clock.time += 10
-    backend.resume(0)
-    clock.time += 0.06
-    assert backend.counters(0).opackets == 100
-    assert backend.counters(1).ipackets == 100
-    assert not backend.sending(0)
-
-
 def test_a_pause_before_a_burst_keeps_its_wait() -> None:
     backend, clock = started([parsed(isg=500_000.0, pps=1000)], duration=1.0)
     clock.time += 0.4
@@ -178,15 +156,6 @@ def test_a_pause_before_a_burst_keeps_its_wait() -> None:
     assert backend.counters(0).opackets == 0
     clock.time += 5
     assert backend.counters(0).opackets == 500, "what was left of the duration"
-
-
-def test_frames_of_many_lengths_add_up() -> None:
-    variable = {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "init_value": 60, "min_value": 60}
-    trim = [variable | {"max_value": 96, "step": 1}, {"type": "trim_pkt_size", "name": "a"}]
-    given = stream(frame=frame(100), pps=1000, vm={"instructions": trim})
-    backend, clock = started([parse_stream(1, Params(given), PORT)], duration=1.003)
-    clock.time += 2
-    assert backend.counters(0).opackets == 1003
 
 
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))

@@ -78,21 +78,6 @@ def machine(*setups: RouterSetup, user: str = "root") -> tuple[Machine, ModelBac
     return Machine(software, lambda: backend, Memory(packet_filter=True), user, override=override), backend
 
 
-@pytest.mark.parametrize("before", ["", "sudo -n "])
-def test_the_commands_of_a_setup_make_the_router_what_it_says_and_their_opposites_undo_it(before: str) -> None:
-    shell, backend = machine(PF, MASK, user="lineproof")
-    plain = backend.model
-    for number, pair in enumerate(PF.commands, 1):
-        assert shell.run(before + pair.do).status == 0
-        assert (backend.model != plain) == (number == len(PF.commands))
-    assert [lock.name for lock in backend.model.software.cost.locks] == ["pf"]
-    for pair in reversed(PF.commands):
-        assert shell.run(before + pair.undo).status == 0
-        assert backend.model == plain
-    assert shell.run(before + MASK.commands[0].do).status == 0
-    assert [lock.name for lock in backend.model.software.cost.locks] == ["entropy"]
-
-
 def test_a_command_is_done_once_and_undone_once() -> None:
     shell, _ = machine(PF)
     assert shell.run("kldunload pf").stderr == "kldunload: No such file or directory\n"
@@ -129,11 +114,6 @@ def test_other_commands_are_not_known(command: str) -> None:
     shell, backend = machine(PF)
     assert shell.run(command).status != 0
     assert backend.state().configuration.done == ()
-
-
-def test_a_shell_without_a_study_knows_none() -> None:
-    shell, _ = machine()
-    assert shell.run("kldload pf").status == 127
 
 
 def _same(backend: ModelBackend) -> ModelBackend:

@@ -42,12 +42,6 @@ def test_addresses_count_up_and_the_checksum_follows() -> None:
         assert data[:CHECKSUM] + data[30:] == FRAME[:CHECKSUM] + FRAME[30:]
 
 
-def test_a_stream_without_variables_is_its_frame() -> None:
-    stream = WireStream(StreamTraffic(1, FRAME, 1.0))
-    assert stream.period == 1
-    assert [row.tobytes() for row in stream.rows(numbers(0, 7))] == [FRAME, FRAME]
-
-
 def test_the_widest_variable_wraps_at_64_bits() -> None:
     variable = FieldVariable(0, 8, 0, 2**64 - 1, 2**64 - 2, 3)
     assert values(variable, numbers(0, 1, 2)).tolist() == [2**64 - 2, 1, 4]

@@ -51,7 +51,7 @@ FRAMES = {
 
 
 def answer(instructions: list[Instruction], frame: bytes, outgoing: bool = False) -> int:
-    """What the kernel makes of the program: it takes the first VLAN tag out, and shows what is behind the EtherType."""
+    """Run the program as the kernel does: it takes the first VLAN tag out, and shows what is behind the EtherType."""
     kind, data = int.from_bytes(frame[12:14], "big"), frame[14:]
     if kind in group_marks.VLAN:
         kind, data = int.from_bytes(data[2:4], "big"), data[4:]
