@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.ceilings.cards import CardChoice, read_cards
-from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.ceilings.cards import CardChoice, PublishedLimits, read_cards
 from lineproof.commands.doctor import _card, _planned_changes
 from lineproof.commands.host_checks import Check, State, filter_check, flow_control_check, place_findings, place_text
 from lineproof.generators.base import GeneratorPort

@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, cast
 
-from ..ceilings.cards import choose_card
+from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import MeasuredLimits
-from ..ceilings.published_limits import PublishedLimits
 from ..core.deciding import MOST_EXTRA, Standing
 from ..core.doubts import with_doubts
 from ..core.quantity import Promise, Requirement

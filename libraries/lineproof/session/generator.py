@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..ceilings.cards import choose_card
+from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import CeilingSource, MeasuredLimits
-from ..ceilings.published_limits import PublishedLimits
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
 from ..generators.site import Site, SiteSide
