@@ -30,7 +30,7 @@ from lineproof.generators.programs.counts import Sent, outcome_of
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
 from lineproof.generators.programs.driver import ProgramGenerator, config_line, listed_frames
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, Place, Port, Span
-from lineproof.generators.programs.switch import SwitchChecked, SwitchSettings, read_switch
+from lineproof.generators.programs.switch import Switch, SwitchSettings, read_switch
 from lineproof.generators.site import SiteSide
 from lineproof.generators.streams import profile_streams
 from lineproof.system.login import ENVIRONMENT
@@ -101,7 +101,7 @@ class StandIn:
 
     def ask(self, command: str, limit: float = 0.0) -> str:
         self.said.append(command)
-        return "0\n1" if command == "cores" else ""
+        return "0\n1" if command == "cores" else "here" if command.startswith("command -v") else ""
 
     def order(self, command: str) -> Callable[[], str]:
         self.ask(command)
@@ -138,7 +138,8 @@ def generator(
     ports: Any = [StandIn(index, OUTPUTS[name]) for index in (0, 1)]
     side = SiteSide("198.18.0.1/24", "198.18.0.2", "16.0.0.0/8")
     site: Any = SimpleNamespace(endpoint=SimpleNamespace(ports=(0, 1), places=()), sides=(side, side))
-    made = ProgramGenerator(PROGRAMS[name], site, PROGRAMS[name].program, 0, lambda: tuple(ports))
+    monkeypatch.setattr(driver, "Port", lambda index, place: ports[index])
+    made = ProgramGenerator(PROGRAMS[name], site, tuple(port.place for port in ports), PROGRAMS[name].program)
     made.prepare(CATALOGUE.profile(words.split()), (OUT,))
     return made, ports[0]
 
@@ -397,8 +398,7 @@ def switched(sent: int, received: int, tolerance: float = 0.0) -> Outcome:
     found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=900)
     before = {"0.in": 5, "0.out": 6, "1.in": 7, "1.out": 8}
     reads = iter([before, before, {**before, "0.in": 5 + sent, "1.out": 8 + received}])
-    measured = SimpleNamespace(measure=lambda *asked: found)
-    return SwitchChecked(measured, lambda: next(reads), tolerance, 0.0).measure(Load(1000.0), 1.0)
+    return Switch(lambda: next(reads), tolerance, 0.0).checked(lambda: found)
 
 
 def test_a_switch_that_counts_the_same_gives_the_label() -> None:

@@ -137,17 +137,6 @@ def test_two_runs_cannot_have_the_same_port(hosts: TwoHosts, over_ssh: bool) -> 
     hosts.connect().close()
 
 
-def test_a_switch_that_does_not_answer_is_found_before_any_traffic(hosts: TwoHosts) -> None:
-    switch = {"run": "echo no such port {port} >&2; exit 1", "ports": [1, 2], "received": "(a)", "sent": "(a)"}
-    with (
-        pytest.raises(TestbedError, match=r"^the switch: its command failed with status 1: no such port 1$"),
-        connected(hosts, "trafgen", switch=switch),
-    ):
-        pass
-    hosts.write("trafgen")
-    hosts.connect().close()
-
-
 # -- ends --------------------------------------------------------------------------------------------------------------
 
 LONG = """

@@ -12,7 +12,7 @@ import contextlib
 import math
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
@@ -30,7 +30,8 @@ from ..site import Site
 from ..streams import Stream, profile_streams
 from .counts import Counts, Sent, outcome_of
 from .description import Description, PortChange, filled
-from .port import COMMAND_LIMIT, COUNTERS, Port
+from .port import COMMAND_LIMIT, COUNTERS, Place, Port
+from .switch import Switch
 
 DRAIN = 2.0
 """Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
@@ -69,34 +70,42 @@ class Prepared:
 
 
 class ProgramGenerator:
-    """The program of *description* on ports that *claim* makes, also anew for :meth:`reconnect`.
+    """The program of *description* on ports at *places*, claimed anew by :meth:`reconnect`.
 
     *path*: of the program on the hosts. *link_wait*: s until a card that it takes from the kernel has its link again.
-    Raises TestbedError.
+    *switch*: what counts the same frames. Raises TestbedError.
     """
 
     def __init__(
-        self, description: Description, site: Site, path: str, link_wait: int, claim: Callable[[], tuple[Port, ...]]
+        self,
+        description: Description,
+        site: Site,
+        places: tuple[Place, ...],
+        path: str,
+        link_wait: int = 0,
+        switch: Switch | None = None,
     ) -> None:
-        self._description, self._site, self._claim = description, site, claim
-        self._settings = {"program": path, "link_wait": link_wait}
+        self._description, self._site, self._places, self._switch = description, site, places, switch
+        self._settings: dict[str, str | int] = {"program": path, "link_wait": link_wait}
         self._opening = link_wait + OPENING if description.received else 0.0
         # frames that control the program go past the router
         self._passes_by = bool(site.endpoint.places)
         self._streams: Mapping[str, object] = {}
         self._ports: dict[int, Port] = {}
         self.reconnect()
-        try:
-            version = next(iter(self._ports.values())).ask(filled(description.version, self._settings))
-        except BaseException:
-            self.close()
-            raise
-        self._version = version.strip() or "?"
 
     def reconnect(self) -> None:
         """See :meth:`..base.Generator.reconnect`. Raises TestbedError."""
         self.close()
-        self._ports = {port.index: port for port in self._claim()}
+        try:
+            for index, place in zip(self._site.endpoint.ports, self._places, strict=True):
+                self._ports[index] = Port(index, place)
+                self._check_host(self._ports[index])
+            version = self._ports[index].ask(filled(self._description.version, self._settings))
+        except BaseException:
+            self.close()
+            raise
+        self._version = version.strip() or "?"
         self._values = {
             port.index: self._values_of(port, side.address, side.peer)
             for port, side in zip(self._ports.values(), self._site.sides, strict=False)
@@ -104,6 +113,18 @@ class ProgramGenerator:
         self._changed: dict[tuple[int, str], str] = {}
         # of programs that count themselves
         self._counts = {index: dict.fromkeys(COUNTERS, 0) for index in self._ports}
+
+    def _check_host(self, port: Port) -> None:
+        """Raise TestbedError for a program that the host of *port* does not have, and a port that is not free."""
+        description, interface = self._description, port.place.interface
+        for program, package in description.needs.items():
+            program = str(self._settings["program"]) if program == description.program else program
+            if not port.ask(filled("command -v {program} || :", {"program": program})):
+                hint = f"; install the package {package}" if package else "; install it"
+                raise TestbedError(f"the program '{program}' is missing for {port.place.text}{hint}")
+        if (free := description.free) and (taken := port.ask(filled(free.run, {"interface": interface})).strip()):
+            words = free.but.replace("{interface}", interface).replace("{found}", taken)
+            raise TestbedError(f"{port.place.text} {words}")
 
     def _values_of(self, port: Port, router_address: str, peer: str) -> Mapping[str, object]:
         router, _, prefix = router_address.partition("/")
@@ -232,6 +253,11 @@ class ProgramGenerator:
         return self._trial(dict(zip(self._prepared, rates, strict=True)), Load(max(rates)), duration, None)
 
     def _trial(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
+        if self._switch is None:
+            return self._counted(rates, load, duration, during)
+        return self._switch.checked(lambda: self._counted(rates, load, duration, during))
+
+    def _counted(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
         if not rates:
             raise TestbedError("a trial needs a prepared profile")
         frames = {direction: max(1, round(pps * duration)) for direction, pps in rates.items()}

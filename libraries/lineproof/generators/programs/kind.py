@@ -11,15 +11,14 @@ from pydantic import Field, field_validator, model_validator
 
 from ...config import MacAddress, matching
 from ...core.traffic.profiles import PAIRS
-from ...errors import TestbedError
 from ...system.login_settings import HostSettings
 from ..base import Generator
 from ..settings import GeneratorSettings
 from ..site import Site
-from .description import Description, filled
+from .description import Description
 from .driver import ProgramGenerator
-from .port import Place, Port
-from .switch import SwitchChecked, SwitchSettings, read_switch
+from .port import Place
+from .switch import Switch, SwitchSettings, read_switch
 
 Interface = Annotated[
     str,
@@ -51,12 +50,7 @@ class ProgramSettings(GeneratorSettings):
     def connect(self, site: Site) -> Generator:
         """Claim the ports of *site*. Raises TestbedError, with nothing left."""
         places = tuple(Place(place.interface, place.namespace, place.far_mac) for place in site.endpoint.places)
-        return self._claimed(site, places)
-
-    def _claimed(self, site: Site, places: tuple[Place, ...], path: str | None = None, wait: int = 0) -> Generator:
-        path = path or self.description.program
-        claim = partial(claim_ports, site.endpoint.ports, places, self.description, path)
-        return ProgramGenerator(self.description, site, path, wait, claim)
+        return ProgramGenerator(self.description, site, places, self.description.program)
 
 
 class HostProgramSettings(ProgramSettings, HostSettings):
@@ -132,15 +126,11 @@ class HostProgramSettings(ProgramSettings, HostSettings):
             login = at.ssh.login(at.address, site.endpoint.secrets) if at.ssh and at.address else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
-        generator = self._claimed(site, tuple(places), self.program, self.link_wait)
-        if (switch := self.switch) is None:
-            return generator
-        try:
-            read = partial(read_switch, switch, site.endpoint.ports, site.endpoint.secrets)
-            return SwitchChecked(generator, read, switch.tolerance, switch.settle)
-        except BaseException:
-            generator.close()
-            raise
+        switch, path = None, self.program or self.description.program
+        if self.switch is not None:
+            read = partial(read_switch, self.switch, site.endpoint.ports, site.endpoint.secrets)
+            switch = Switch(read, self.switch.tolerance, self.switch.settle)
+        return ProgramGenerator(self.description, site, tuple(places), path, self.link_wait, switch)
 
 
 def described(description: Description) -> type[GeneratorSettings]:
@@ -149,33 +139,3 @@ def described(description: Description) -> type[GeneratorSettings]:
     # without the card the kernel of a namespace has no end of its cable
     on_netns = None if description.received else type("program on namespaces", (ProgramSettings,), kind)
     return type("program", (HostProgramSettings,), {**kind, "on_netns": on_netns})
-
-
-def claim_ports(
-    numbers: tuple[int, ...], places: tuple[Place, ...], description: Description, path: str
-) -> tuple[Port, ...]:
-    """Return a shell for each of *places*, all checked. Raises TestbedError, with nothing left."""
-    ports: list[Port] = []
-    try:
-        for index, place in zip(numbers, places, strict=True):
-            ports.append(Port(index, place))
-            check_host(ports[-1], description, path)
-    except BaseException:
-        for port in ports:
-            port.close()
-        raise
-    return tuple(ports)
-
-
-def check_host(port: Port, description: Description, path: str) -> None:
-    """Raise TestbedError for a program that the host of *port* does not have, and a port that is not free."""
-    for program, package in description.needs.items():
-        program = path if program == description.program else program
-        if not port.ask(filled("command -v {program} || :", {"program": program})):
-            hint = f"; install the package {package}" if package else "; install it"
-            raise TestbedError(f"the program '{program}' is missing for {port.place.text}{hint}")
-    if description.free is not None:
-        interface = port.place.interface
-        if taken := port.ask(filled(description.free.run, {"interface": interface})).strip():
-            words = description.free.but.replace("{interface}", interface).replace("{found}", taken)
-            raise TestbedError(f"{port.place.text} {words}")

@@ -6,13 +6,13 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from ...command_values import GroupPattern
 from ...config import Config
-from ...core.trial import HOST_COUNTS, During, Fault, Load, Outcome, Problem
+from ...core.trial import HOST_COUNTS, Fault, Outcome, Problem
 from ...errors import TestbedError
 from ...system.local_command import Command, Variable, run_here
 from ...system.login import Secrets
@@ -65,29 +65,19 @@ def read_switch(settings: SwitchSettings, numbers: Sequence[int], secrets: Secre
     return counts
 
 
-class SwitchChecked:
-    """*generator*, with the counts of a switch, which *read* returns, beside its own. All else is the generator's.
+class Switch:
+    """A switch between generator and router, whose counts *read* returns.
 
     A trial whose counts differ by more than the *tolerance* proves nothing; one where they agree carries the label that
     the generator's own counts could not. *settle*: s until the switch shows what has passed.
     """
 
-    def __init__(self, generator: Any, read: Callable[[], SwitchCounts], tolerance: float, settle: float) -> None:
-        self._generator, self._read, self._tolerance, self._settle = generator, read, tolerance, settle
+    def __init__(self, read: Callable[[], SwitchCounts], tolerance: float, settle: float) -> None:
+        self._read, self._tolerance, self._settle = read, tolerance, settle
         read()  # a switch that does not answer is found before any traffic
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator, name)
-
-    def measure(self, load: Load, duration: float, during: During | None = None, keep: int = 0) -> Outcome:
-        """See :meth:`..base.Generator.measure`. Raises TestbedError."""
-        return self._checked(lambda: self._generator.measure(load, duration, during, keep))
-
-    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
-        """See :meth:`..base.Generator.measure_rates`. Raises TestbedError."""
-        return self._checked(lambda: self._generator.measure_rates(rates, duration))
-
-    def _checked(self, measure: Callable[[], Outcome]) -> Outcome:
+    def checked(self, measure: Callable[[], Outcome]) -> Outcome:
+        """Return the outcome of *measure*, with the switch's counts beside the generator's. Raises TestbedError."""
         before = self._read()
         outcome = measure()
         time.sleep(self._settle)
