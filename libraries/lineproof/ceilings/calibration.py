@@ -119,32 +119,6 @@ class Calibration:
     path: Path
     sha256: str
 
-    def why_unfit(self, kind: str, link_bps: float, simulated: bool) -> str:
-        """Why it does not apply to a testbed of this *kind* with ports of *link_bps* bit/s; "" if it applies.
-
-        *simulated*: whether the testbed's generator is.
-        """
-        measured = self.content
-        if measured.kind != kind:
-            return f"it was measured when the testbed was '{measured.kind}', and it is '{kind}' now"
-        if measured.simulated != simulated:
-            was, now = ("simulated", "real") if measured.simulated else ("real", "simulated")
-            return f"it was measured with a {was} generator, and the generator is {now} now"
-        if abs(measured.link_bps - link_bps) > 0.01 * link_bps:
-            return f"it was measured at {measured.link_bps / 1e9:g} Gbit/s, and the ports run at {link_bps / 1e9:g} now"
-        return ""
-
-    def why_stale(self, server: str | None, now: datetime) -> str:
-        """Why it may no longer be true, in words; "" if it is fresh. *server*: the generator's version, if known."""
-        reasons = []
-        oldest = min(datetime.fromisoformat(entry.measured) for entry in self.content.ceilings)
-        if now - oldest > FRESH_FOR:
-            reasons.append(f"it is {(now - oldest).days} days old")
-        measured = self.content.versions.get("server")
-        if server is not None and measured != server:
-            reasons.append(f"the generator was {measured or 'of unknown version'}, and is {server} now")
-        return " and ".join(reasons)
-
     def __str__(self) -> str:
         days = sorted({entry.measured[:10] for entry in self.content.ceilings})
         when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"

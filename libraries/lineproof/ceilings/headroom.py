@@ -19,7 +19,7 @@ from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
 from ..errors import LineproofError
 from ..units import si
-from .calibration import Calibration, CeilingEntry
+from .calibration import FRESH_FOR, Calibration, CeilingEntry
 
 WATCHED_SHARE = 0.98
 """A generator that was watched at this share of a load was watched at it."""
@@ -64,33 +64,44 @@ def own_part(
 
 @dataclass(frozen=True)
 class MeasuredLimits:
-    """A calibration and whether it applies to the testbed in use.
+    """A calibration, and the testbed in use: its ``kind``, ``link_bps`` of its ports, the version of its ``server``.
 
-    ``why_unfit``: why it is not used; ``why_stale``: why it may no longer be true, though it is used; else "".
+    ``server`` None: not known yet. ``simulated``: whether its generator is. ``now``: when it is asked for; None: now.
     """
 
     calibration: Calibration
     catalogue: Catalogue
-    why_unfit: str = ""
-    why_stale: str = ""
+    kind: str
+    link_bps: float
+    server: str | None
+    simulated: bool
+    now: datetime | None = None
 
-    @classmethod
-    def of(
-        cls,
-        calibration: Calibration,
-        catalogue: Catalogue,
-        kind: str,
-        link_bps: float,
-        server: str | None,
-        simulated: bool,
-        now: datetime | None = None,
-    ) -> MeasuredLimits:
-        """*kind* of the testbed, *link_bps* of its ports, version of its *server* (None: not known yet).
+    @property
+    def why_unfit(self) -> str:
+        """Why it does not apply to the testbed; "" if it applies."""
+        measured = self.calibration.content
+        if measured.kind != self.kind:
+            return f"it was measured when the testbed was '{measured.kind}', and it is '{self.kind}' now"
+        if measured.simulated != self.simulated:
+            was, now = ("simulated", "real") if measured.simulated else ("real", "simulated")
+            return f"it was measured with a {was} generator, and the generator is {now} now"
+        if abs(measured.link_bps - self.link_bps) > 0.01 * self.link_bps:
+            speeds = f"at {measured.link_bps / 1e9:g} Gbit/s, and the ports run at {self.link_bps / 1e9:g} now"
+            return f"it was measured {speeds}"
+        return ""
 
-        *simulated*: whether its generator is.
-        """
-        stale = calibration.why_stale(server, now or datetime.now(UTC))
-        return cls(calibration, catalogue, calibration.why_unfit(kind, link_bps, simulated), stale)
+    @property
+    def why_stale(self) -> str:
+        """Why it may no longer be true, in words, though it is used; "" if it is fresh."""
+        content, reasons = self.calibration.content, []
+        age = (self.now or datetime.now(UTC)) - min(datetime.fromisoformat(row.measured) for row in content.ceilings)
+        if age > FRESH_FOR:
+            reasons.append(f"it is {age.days} days old")
+        measured = content.versions.get("server")
+        if self.server is not None and measured != self.server:
+            reasons.append(f"the generator was {measured or 'of unknown version'}, and is {self.server} now")
+        return " and ".join(reasons)
 
     def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> CeilingEntry | None:
         """The ceiling measured for this profile, direction and *pairs*; None if there is none that applies.

@@ -198,7 +198,7 @@ class RecordedGenerator(GeneratorConnection):
         then = datetime.fromtimestamp(self.environment.started, UTC)
         link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
         simulated = self.environment.simulated
-        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, then)
+        return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, then)
 
     def know_card(self) -> None:
         """Find the card of the recorded ports."""

@@ -170,7 +170,7 @@ class GeneratorConnection:
             return None
         link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
         simulated = bool(self.simulation_signs)
-        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated)
+        return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated)
 
     @property
     def ceilings(self) -> tuple[CeilingSource, ...]:
