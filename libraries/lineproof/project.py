@@ -1,4 +1,4 @@
-"""Where a project keeps its files: platforms, testbeds, goals, profiles, generator cards, shells, studies, results."""
+"""Where a project keeps its files: a folder of each kind of :data:`KINDS`, and the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .errors import ConfigError
 from .files import is_folder, require_folder
 
-KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "shells", "studies")
+KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "programs", "shells", "studies")
 """The folders of ``variables/``."""
 
 
@@ -44,6 +44,10 @@ class Layers:
                 if not filecmp.cmp(path, self.packaged / path.name, shallow=False):
                     found.append(path)
         return found
+
+    def beside(self, kind: str) -> Layers:
+        """Return the folder of another *kind* of the same project."""
+        return Layers(self.own.parent / kind, self.packaged.parent / kind)
 
     def __str__(self) -> str:
         """The project's folder."""
@@ -95,6 +99,7 @@ class Project:
     goals = _Kind()
     profiles = _Kind()
     generators = _Kind()
+    programs = _Kind()
     shells = _Kind()
     studies = _Kind()
 

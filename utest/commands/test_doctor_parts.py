@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.ceilings.cards import CardChoice, read_cards
-from lineproof.ceilings.published_limits import PublishedLimits
+from lineproof.ceilings.cards import CardChoice, PublishedLimits, read_cards
 from lineproof.commands.doctor import Check, State, _card, _planned_changes, filter_check, flow_control_check
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables

@@ -1,4 +1,4 @@
-"""Kinds of generators: found by entry point, their keys in a testbed's file, and what they cannot do."""
+"""Kinds of generators: described or found by entry point, their keys in a testbed's file, and what they cannot do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import ConfigError, SentenceError
+from lineproof.evidence.inputs import input_files
 from lineproof.generators import kinds
 from lineproof.generators.abilities import WORDS, Abilities, Method
-from lineproof.generators.kinds import generator_kind, installed_kinds, kinds_with
+from lineproof.generators.kinds import generator_kind, known_kinds, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.files import read_testbed
@@ -22,23 +23,21 @@ from lineproof.testbed.settings import HardwareSettings, NetnsSettings
 from lineproof.testbed.trex.settings import TrexGeneratorSettings
 from support.paths import ROOT
 
+PROGRAMS = Project(ROOT).programs
+
 OTHER = """
+from typing import ClassVar
 from lineproof.generators.abilities import Abilities
-from lineproof.generators.kinds import GeneratorKind
 from lineproof.generators.settings import GeneratorSettings
 
 class Keys(GeneratorSettings):
+    abilities: ClassVar[Abilities] = Abilities(latency=False, mixes=False)
     slots: int
-
-def connect(site):
-    raise AssertionError("not connected here")
-
-KIND = GeneratorKind("a box of another maker", Abilities(latency=False, mixes=False), Keys, connect)
 """
 
 
 @pytest.fixture
-def other_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def other_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A distribution that another maker could publish, installed in a folder of its own."""
     name = "anotherbox_generator"
     (tmp_path / f"{name}.py").write_text(OTHER)
@@ -46,38 +45,45 @@ def other_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        f"[lineproof.generators]\nanotherbox = {name}:KIND\nbroken = {name}:MISSING\nwrong = {name}:connect\n"
+        f"[lineproof.generators]\nanotherbox = {name}:Keys\nbroken = {name}:MISSING\nwrong = {name}:Abilities\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    yield "anotherbox"
+    yield
     sys.modules.pop(name, None)
 
 
 def lab(folder: Path, generator: str, kind: str = "hardware") -> Path:
     router = "router: {address: 192.0.2.2, user: admin, key: id}\n" if kind == "hardware" else ""
-    (folder / "lab.yaml").write_text(f"testbed: lab\nkind: {kind}\ngenerator:\n{generator}{router}")
+    (folder / "lab.yaml").write_text(f"testbed: lab\nkind: {kind}\ngenerator:{generator}{router}")
     return folder
 
 
-def test_trex_is_the_default(tmp_path: Path) -> None:
-    found = read_testbed(lab(tmp_path, "  address: 192.0.2.1\n"), "lab")
-    assert isinstance(found, HardwareSettings) and isinstance(found.trex, TrexGeneratorSettings)
-    assert (found.generator_type, generator_kind("trex").abilities) == ("trex", Abilities())
-
-
-def test_trex_is_there_without_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trex_is_the_default_and_there_without_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "entry_points", lambda group: ())
-    assert list(installed_kinds()) == ["trex"]
-    assert generator_kind("trex").settings is TrexGeneratorSettings
+    found = read_testbed(lab(tmp_path, "\n  address: 192.0.2.1\n"), "lab")
+    assert isinstance(found, HardwareSettings) and isinstance(found.trex, TrexGeneratorSettings)
+    assert list(known_kinds(PROGRAMS)) == ["iperf3", "pkt-gen", "trafgen", "trex"]
 
 
-def test_another_distribution_adds_its_own(tmp_path: Path, other_distribution: str) -> None:
-    found = read_testbed(lab(tmp_path, f"  type: {other_distribution}\n  slots: 3\n"), "lab")
+@pytest.mark.usefixtures("other_distribution")
+def test_another_distribution_adds_its_own(tmp_path: Path) -> None:
+    found = read_testbed(lab(tmp_path, "\n  type: anotherbox\n  slots: 3\n"), "lab")
     assert isinstance(found, HardwareSettings) and found.trex is None and not found.starts_generator
     assert found.generator.model_dump() == {"type": "anotherbox", "card": None, "slots": 3}
-    assert "anotherbox" in kinds_with(lambda able: able.lacks_of("bursts"))
-    assert "anotherbox" not in kinds_with(lambda able: able.lacks_of("latency"))
+    assert refusal("trafgen", lambda able: able.lacks_of("bursts"), PROGRAMS).endswith("can: anotherbox or trex")
+
+
+def test_a_programs_file_of_the_project_lies_over_ours(tmp_path: Path) -> None:
+    text, testbeds = (PROGRAMS / "trafgen.yaml").read_text("utf-8"), tmp_path / "variables" / "testbeds"
+    for folder in (testbeds, testbeds.parent / "programs"):
+        folder.mkdir(parents=True)
+    for name in ("trafgen", "faster"):
+        (testbeds.parent / "programs" / f"{name}.yaml").write_text(text.replace("can: [mixes, ", "can: ["), "utf-8")
+    lab(testbeds, " faster\n", "netns")
+    plan = Plan.read(Project(tmp_path), "linux_router", "linux", "lab", "quick")
+    assert not plan.abilities.mixes and "variables/programs/faster.yaml" in input_files(plan)
+    assert not generator_kind("trafgen", Project(tmp_path).programs).abilities.mixes
 
 
 @pytest.mark.parametrize(
@@ -86,20 +92,16 @@ def test_another_distribution_adds_its_own(tmp_path: Path, other_distribution: s
         ("  type: anotherbox\n  slot: 3\n", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
         ("  type: anotherbox\n  slots: many\n", 5, "'generator.slots': expected a whole number"),
         ("  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
-        (
-            "  type: anothrbox\n",
-            4,
-            "no generator of type 'anothrbox'; did you mean 'anotherbox'? installed: anotherbox,",
-        ),
+        ("  type: anothrbox\n", 4, "no generator of type 'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
         ("  type: [x]\n", 4, "'type' is the name of a kind of generator"),
         ("  type: broken\n", 4, "'broken' (anotherbox_generator:MISSING of anotherbox_generator) cannot be loaded"),
-        ("  type: wrong\n", 4, "is no GeneratorKind"),
+        ("  type: wrong\n", 4, "is no GeneratorSettings"),
     ],
 )
 @pytest.mark.usefixtures("other_distribution")
 def test_an_error_names_file_line_and_key(tmp_path: Path, keys: str, line: int, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_testbed(lab(tmp_path, keys), "lab")
+        read_testbed(lab(tmp_path, f"\n{keys}"), "lab")
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
     assert words in str(caught.value)
 
@@ -109,8 +111,7 @@ def test_an_error_names_file_line_and_key(tmp_path: Path, keys: str, line: int, 
     [("trafgen", "trafgen"), ("{type: iperf3}", "iperf3"), ("trex", "trex"), ("{type: trex}", "trex")],
 )
 def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -> None:
-    (tmp_path / "lab.yaml").write_text(f"testbed: lab\nkind: netns\ngenerator: {given}\n")
-    found = read_testbed(tmp_path, "lab")
+    found = read_testbed(lab(tmp_path, f" {given}\n", "netns"), "lab")
     assert isinstance(found, NetnsSettings) and found.generator_type == kind and found.sends_late_frames
 
 
@@ -119,13 +120,13 @@ def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -
     [
         ("pkt-gen", "for testbeds of kind 'hardware' only"),
         ("{type: trex, cores: 2}", "'cores' is not a key"),
+        ("{type: trafgen, ports: []}", "unknown key 'generator.ports'"),
         ("ixia", "ixia"),
     ],
 )
 def test_namespaces_refuse_the_rest(tmp_path: Path, given: str, words: str) -> None:
-    (tmp_path / "lab.yaml").write_text(f"testbed: lab\nkind: netns\ngenerator: {given}\n")
     with pytest.raises(ConfigError, match=words):
-        read_testbed(tmp_path, "lab")
+        read_testbed(lab(tmp_path, f" {given}\n", "netns"), "lab")
 
 
 def plan(testbed: str) -> Plan:
@@ -140,6 +141,7 @@ def plan(testbed: str) -> Plan:
         ("netns-trafgen", "64b 5000-flows unidirectional ≥ 10 kpps", "unlisted"),
         ("netns-iperf3", "imix 1-flow unidirectional ≥ 10 kpps", "mixes"),
         ("netns-iperf3", "64b unidirectional ≥ 10 kpps", "flows"),
+        ("netns-iperf3", "64b 17-flows unidirectional ≥ 10 kpps", "flows"),
         ("netns-iperf3", "64b vlan 1-flow unidirectional ≥ 10 kpps", "headers"),
     ],
 )
@@ -169,27 +171,27 @@ def test_each_generator_that_a_refusal_names_takes_the_sentence() -> None:
     assert named
 
 
-def test_a_method_beyond_the_generator_is_refused() -> None:
-    with pytest.raises(SentenceError, match="back-to-back test: the generator 'trafgen' sends no bursts"):
-        plan("netns-trafgen").check_method(Method.BACK_TO_BACK)
-    plan("netns").check_method(Method.BACK_TO_BACK)
-
-
-def test_the_tests_of_rfc_2544_need_counts_that_carry_its_name() -> None:
-    with pytest.raises(SentenceError, match="throughput test: the generator 'trafgen' has no receive counters"):
-        plan("netns-trafgen").check_method(Method.THROUGHPUT)
-    plan("netns").check_method(Method.THROUGHPUT)
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (Method.BACK_TO_BACK, "back-to-back test: the generator 'trafgen' sends no bursts"),
+        (Method.THROUGHPUT, "throughput test: the generator 'trafgen' has no receive counters"),
+    ],
+)
+def test_a_method_beyond_the_generator_is_refused(method: Method, words: str) -> None:
+    with pytest.raises(SentenceError, match=words):
+        plan("netns-trafgen").check_method(method)
+    plan("netns").check_method(method)
 
 
 def test_every_ability_has_words() -> None:
-    lacking = Abilities(*(False for _ in WORDS)).lacking
-    assert lacking == tuple(WORDS)
+    assert Abilities(*(False for _ in WORDS)).lacking == tuple(WORDS)
 
 
 def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> None:
     login = "{user: root, key: id}"
     ports = (
-        "  type: pkt-gen\n  ports:\n"
+        "\n  type: pkt-gen\n  ports:\n"
         "    - {interface: ix0, router_mac: '02:00:00:00:00:01'}\n"
         f"    - {{interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {login}}}\n"
     )
@@ -199,24 +201,23 @@ def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("ports", "words"),
+    ("kind", "ports", "words"),
     [
-        ("[{interface: e0}, {interface: e1}]", "port 0 (e0) has no 'router_mac'"),
-        ("[{interface: e0}]", "must be pairs of different ports"),
-        ("[]", "must be pairs of different ports"),
-        ("[{interface: e0}, {interface: e0}]", "must be pairs of different ports"),
-        ("[{interface: '-x'}, {interface: e1}]", "expected the name of an interface"),
-        ("[{interface: e0, address: h}, {interface: e1}]", "'address' and 'ssh' belong together"),
+        ("trafgen", "[{interface: e0}, {interface: e1}]", "port 0 (e0) has no 'router_mac'"),
+        ("trafgen", "[{interface: e0}]", "must be pairs of different ports"),
+        ("trafgen", "[]", "must be pairs of different ports"),
+        ("trafgen", "[{interface: e0}, {interface: e0}]", "must be pairs of different ports"),
+        ("trafgen", "[{interface: '-x'}, {interface: e1}]", "expected the name of an interface"),
+        ("trafgen", "[{interface: e0, address: h}, {interface: e1}]", "'address' and 'ssh' belong together"),
+        ("iperf3", "[{interface: e0}, {interface: e1}]", "port 1 is in the same network as port 0"),
     ],
 )
-def test_ports_that_cannot_be_are_refused(tmp_path: Path, ports: str, words: str) -> None:
+def test_ports_that_cannot_be_are_refused(tmp_path: Path, kind: str, ports: str, words: str) -> None:
     with pytest.raises(ConfigError, match=r"lab\.yaml:[0-9]+: ") as caught:
-        read_testbed(lab(tmp_path, f"  type: trafgen\n  ports: {ports}\n"), "lab")
+        read_testbed(lab(tmp_path, f"\n  type: {kind}\n  ports: {ports}\n"), "lab")
     assert words in str(caught.value)
 
 
-def test_iperf3s_ports_are_apart(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="port 1 is in the same network as port 0"):
-        read_testbed(lab(tmp_path, "  type: iperf3\n  ports: [{interface: e0}, {interface: e1}]\n"), "lab")
-    apart = "  type: iperf3\n  ports: [{interface: e0, namespace: a}, {interface: e1, namespace: b}]\n"
+def test_iperf3s_ports_may_be_in_two_namespaces(tmp_path: Path) -> None:
+    apart = "\n  type: iperf3\n  ports: [{interface: e0, namespace: a}, {interface: e1, namespace: b}]\n"
     assert read_testbed(lab(tmp_path, apart), "lab").pair_count == 1

@@ -137,33 +137,6 @@ def test_two_runs_cannot_have_the_same_port(hosts: TwoHosts, over_ssh: bool) -> 
     hosts.connect().close()
 
 
-def test_a_switch_is_read_over_ssh(hosts: TwoHosts) -> None:
-    """Without a loss what it counts of the first port's frames is what leaves to the second."""
-    where = {"address": hosts.remote[0]["address"], "ssh": hosts.remote[0]["ssh"], "ports": ["1", "2"], "settle": 0}
-    switch = {**where, "run": "cat /sys/class/net/port0/statistics/tx_packets; : {port}"}
-    with connected(
-        hosts, "trafgen", switch={**switch, "pattern": {"received": r"(\d+)", "sent": r"(\d+)"}}
-    ) as generator:
-        generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), ONE)
-        found = generator.measure(Load(RATE), SECONDS)
-    assert not found.problems and found.readings[HOST_COUNTS] == 0
-
-
-def test_a_switch_that_does_not_answer_is_found_before_any_traffic(hosts: TwoHosts) -> None:
-    switch = {
-        "run": "echo no such port {port} >&2; exit 1",
-        "ports": [1, 2],
-        "pattern": {"received": "(a)", "sent": "(a)"},
-    }
-    with (
-        pytest.raises(TestbedError, match=r"^the switch: its command failed with status 1: no such port 1$"),
-        connected(hosts, "trafgen", switch=switch),
-    ):
-        pass
-    hosts.write("trafgen")
-    hosts.connect().close()
-
-
 # -- ends --------------------------------------------------------------------------------------------------------------
 
 LONG = """

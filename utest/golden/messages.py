@@ -339,7 +339,7 @@ def _throughput() -> Mapping[str, str]:
 def _ceilings() -> Mapping[str, str]:
     rate, near = "uni ≥ 7.4 Mpps", measured_limits()
     stale = measured_limits(ceiling(measured="2020-01-01T00:00:00+00:00"))
-    unfit = replace(near, why_unfit="it is of another testbed")
+    unfit = replace(near, kind="netns")
 
     def watched(seconds: float, lossy: int) -> Any:
         terms = {"goal": "standard", "load_pps": 7e6, "trials": 30, "lossy": lossy, "most_lost": 9 * (lossy > 0)}

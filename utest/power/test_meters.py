@@ -14,8 +14,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
-from lineproof.power import open_meter
-from lineproof.power.meter import FRESH, CsvMeterSettings, PowerSettings
+from lineproof.power.meter import FRESH, CsvMeterSettings, MeterAccess, NextFigure, PowerSettings
 from support.paths import ROOT
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
@@ -24,8 +23,8 @@ NOW = 1_800_000_000.0
 """Unix time in s."""
 
 
-def meter(data: dict[str, Any], run: Callable[[str], str] = lambda command: "", now: Callable[[], float] = lambda: NOW):
-    return open_meter(SETTINGS.validate_python({"accuracy": 1, **data}), run, now=now)
+def begun(data: dict[str, Any], run: Callable[[str], str] = lambda command: "") -> NextFigure:
+    return SETTINGS.validate_python({"accuracy": 1, **data}).begin(MeterAccess(run, now=lambda: NOW))
 
 
 # -- a command
@@ -78,7 +77,7 @@ def test_the_documents_show_commands_that_are_read(
         asked.append(command)
         return printed
 
-    assert meter(data, on_router).begin()() == pytest.approx(watts)
+    assert begun(data, on_router)() == pytest.approx(watts)
     if data.get("runs_on") == "router":
         assert asked == [data["run"]]
     elif "secrets" in data:
@@ -106,7 +105,7 @@ def test_the_documents_show_commands_that_are_read(
 def test_a_command_that_prints_wrong_is_one_sentence(keys: dict[str, Any], printed: str, message: str) -> None:
     data = {"kind": "command", "run": "show power", "runs_on": "router", **keys}
     with pytest.raises(TestbedError, match=message) as caught:
-        meter(data, lambda command: printed).begin()()
+        begun(data, lambda command: printed)()
     assert "the meter 'show power' on the router: " in str(caught.value) and len(str(caught.value)) < 300
 
 
@@ -117,7 +116,7 @@ def test_a_command_that_prints_wrong_is_one_sentence(keys: dict[str, Any], print
 def test_the_last_whole_line_of_a_file_is_read(tmp_path: Path, stamp: Callable[[float], str]) -> None:
     file = tmp_path / "power.csv"
     file.write_text(f"time,volts,watts\n{stamp(NOW - 2)},230,17\n", encoding="ascii")
-    watts = meter({"kind": "csv", "file": file, "column": 3}).begin()
+    watts = begun({"kind": "csv", "file": file, "column": 3})
     with file.open("a", encoding="ascii") as lines:
         lines.write(f"{stamp(NOW)},230,19.5\n{stamp(NOW)},23")
     assert watts() == 19.5
@@ -126,7 +125,7 @@ def test_the_last_whole_line_of_a_file_is_read(tmp_path: Path, stamp: Callable[[
 def test_a_line_counts_once_and_only_if_its_time_is_not_before(tmp_path: Path) -> None:
     file = tmp_path / "power.csv"
     file.write_text(f"{NOW},1\n", encoding="ascii")
-    watts = meter({"kind": "csv", "file": file}).begin()
+    watts = begun({"kind": "csv", "file": file})
     found = [watts()]
     for line in (f"{NOW - 0.1},2\n", f"{NOW + 0.1},3\n", "", f"{NOW + 0.1},4\n", f"{NOW + 0.2},5\n"):
         with file.open("a", encoding="ascii") as lines:
@@ -153,7 +152,7 @@ def test_a_file_that_says_wrong_is_one_sentence(tmp_path: Path, text: str | None
     if text is not None:
         file.write_text(text.replace("NOW", f"{NOW:.1f}").replace("LATER", f"{NOW + 2:.1f}"), encoding="utf-8")
     with pytest.raises(TestbedError, match=message):
-        meter({"kind": "csv", "file": file}).begin()
+        begun({"kind": "csv", "file": file})
 
 
 def test_the_documents_show_a_file_that_is_read(tmp_path: Path) -> None:
@@ -167,7 +166,7 @@ def test_the_documents_show_a_file_that_is_read(tmp_path: Path) -> None:
     utc = datetime.fromtimestamp(NOW, UTC)
     for now in (utc.isoformat(), utc.replace(tzinfo=None).isoformat(), str(NOW)):
         file.write_text(f"time,V,W\n{NOW - 1},0,0\n", "utf-8")
-        watts = meter(data).begin()
+        watts = begun(data)
         file.write_text(",".join([now, *line[1:]]) + "\n", "utf-8")
         assert watts() == float(line[2])
     interval = CsvMeterSettings.model_fields["interval"].default

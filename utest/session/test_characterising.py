@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lineproof.ceilings.headroom import KnownCeiling
+from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.sentence import parse
@@ -115,7 +115,7 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence, low):
 
 
 def test_a_margin_ends_where_the_generator_loses_frames_itself():
-    ceiling = KnownCeiling(LINE, 6e6, 6e6, "", lambda pps: "", "", {})
+    ceiling = OwnPart(lossless_pps=6e6, received_pps=6e6)
     testbed = Testbed(PureRouter(LINE))
     testbed.generator.ceilings = (SimpleNamespace(known_ceiling=lambda *traffic: ceiling),)
     worker, begun, _ = characterised(testbed)

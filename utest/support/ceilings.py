@@ -64,7 +64,7 @@ def content(*ceilings: CeilingEntry, server: str = "v3.08", **other: object) -> 
 
 
 def measured_limits(*ceilings: CeilingEntry, link_bps: float = LINK) -> MeasuredLimits:
-    return MeasuredLimits.of(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", False, NOW)
+    return MeasuredLimits(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", False, NOW)
 
 
 def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: float = 0.1) -> Verdict:

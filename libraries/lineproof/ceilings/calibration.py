@@ -5,25 +5,21 @@ They are measured, so they are kept with the results (``results/calibrations/``)
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
-from ..core.bounds import Bounds
-from ..core.ceiling import Ceiling, OwnLatency
-from ..core.latency import time_words
-from ..core.traffic.catalogue import Catalogue
+from ..core.ceiling import Ceiling, OwnLatency, Positive
 from ..core.traffic.profiles import Profile
-from ..errors import ConfigError, LineproofError
+from ..errors import ConfigError
 from ..files import read_file, require_folder, write_whole
 from ..visible import shortened
 
@@ -31,9 +27,6 @@ FRESH_FOR = timedelta(days=90)
 """A calibration older than this is stale."""
 
 FOLDER = "calibrations"
-
-Positive = Annotated[float, Field(gt=0)]
-Microseconds = Annotated[float, Field(ge=0)]
 
 _FILE_HEADER = """\
 # What the generator of testbed '{testbed}' sends and receives by itself, with the router bypassed. Measured by
@@ -43,21 +36,6 @@ _FILE_HEADER = """\
 # as asked for; lossless_pps: sent and received without loss; received_pps: received while line_pps was asked for.
 # watched: how often frames were lost in longer traffic just below the lossless rate. Latency in µs.
 """
-
-
-class OwnLatencyEntry(Config):
-    """:class:`~lineproof.core.ceiling.OwnLatency`, with units in the keys."""
-
-    load_pps: Positive
-    frames: Annotated[int, Field(ge=1)]
-    mean_us: Microseconds
-    p99_low_us: Microseconds
-    p99_high_us: Microseconds
-    minimum_us: Microseconds | None = None
-
-    def __str__(self) -> str:
-        least = f"at least {self.minimum_us:.3g} µs, " if self.minimum_us is not None else ""
-        return f"{least}{self.mean_us:.3g} µs on average, p99 {time_words(Bounds(self.p99_low_us, self.p99_high_us))}"
 
 
 class Watch(Config):
@@ -72,11 +50,6 @@ class Watch(Config):
     lossy: Annotated[int, Field(ge=0)]
     most_lost: Annotated[int, Field(ge=0)] = 0
     trial_duration: Positive
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of all its trials."""
-        return self.trials * self.trial_duration
 
 
 class CeilingEntry(Config):
@@ -93,7 +66,7 @@ class CeilingEntry(Config):
     trials: Annotated[int, Field(ge=1)]
     trial_duration: Positive
     steal_percent: Annotated[float, Field(ge=0, le=100)] | None = None
-    latency: OwnLatencyEntry | None = None
+    latency: OwnLatency | None = None
     pairs: Annotated[int, Field(ge=1)] = 1
     watched: Watch | None = None
 
@@ -109,11 +82,6 @@ class CeilingEntry(Config):
         if max(self.lossless_pps, self.offered_pps, self.received_pps) > self.line_pps * 1.01:
             raise ValueError("no rate is more than line_pps")
         return self
-
-    @property
-    def measured_at(self) -> datetime:
-        """When it was measured."""
-        return datetime.fromisoformat(self.measured)
 
     @property
     def direction(self) -> str:
@@ -137,13 +105,10 @@ class CalibrationFile(Config):
     versions: Mapping[str, str]
     ceilings: Annotated[tuple[CeilingEntry, ...], Field(min_length=1)]
 
-    def same_generator(self, other: CalibrationFile) -> bool:
-        """Return whether both were measured on the same testbed with the same generator."""
-        one, another = (
-            (item.testbed, item.platform, item.kind, item.simulated, item.link_bps, item.versions.get("server"))
-            for item in (self, other)
-        )
-        return one == another
+    @property
+    def generator(self) -> tuple[object, ...]:
+        """Return where it was measured, and with which generator: equal for the same ones."""
+        return (self.testbed, self.platform, self.kind, self.simulated, self.link_bps, self.versions.get("server"))
 
 
 @dataclass(frozen=True)
@@ -154,66 +119,17 @@ class Calibration:
     path: Path
     sha256: str
 
-    def ceiling(
-        self, profile: Profile, bidirectional: bool, catalogue: Catalogue, pairs: int = 1
-    ) -> CeilingEntry | None:
-        """The ceiling measured for *profile* in this direction on *pairs* port pairs; None if there is none.
-
-        A ceiling of fewer pairs is used if there is none of *pairs*: a port carries no more while more ports send.
-        Profiles are compared by content: ``64b`` and ``64b var2`` are the same if *catalogue* says so.
-        """
-        for entry in sorted(self.content.ceilings, key=lambda item: -item.pairs):
-            other_direction = entry.bidirectional != bidirectional or entry.pairs > pairs
-            if other_direction or abs(entry.mean_size - profile.mean_size) > 1e-6:
-                continue
-            # words that are no longer known, or have changed their meaning, are no profile of today
-            with contextlib.suppress(LineproofError):
-                if catalogue.profile(entry.traffic.split()).has_same_frames(profile):
-                    return entry
-        return None
-
-    def why_unfit(self, kind: str, link_bps: float, simulated: bool) -> str:
-        """Why it does not apply to a testbed of this *kind* with ports of *link_bps* bit/s; "" if it applies.
-
-        *simulated*: whether the testbed's generator is.
-        """
-        measured = self.content
-        if measured.kind != kind:
-            return f"it was measured when the testbed was '{measured.kind}', and it is '{kind}' now"
-        if measured.simulated != simulated:
-            was, now = ("simulated", "real") if measured.simulated else ("real", "simulated")
-            return f"it was measured with a {was} generator, and the generator is {now} now"
-        if abs(measured.link_bps - link_bps) > 0.01 * link_bps:
-            return f"it was measured at {measured.link_bps / 1e9:g} Gbit/s, and the ports run at {link_bps / 1e9:g} now"
-        return ""
-
-    def why_stale(self, server: str | None, now: datetime) -> str:
-        """Why it may no longer be true, in words; "" if it is fresh. *server*: the generator's version, if known."""
-        reasons = []
-        oldest = min(entry.measured_at for entry in self.content.ceilings)
-        if now - oldest > FRESH_FOR:
-            reasons.append(f"it is {(now - oldest).days} days old")
-        measured = self.content.versions.get("server")
-        if server is not None and measured != server:
-            reasons.append(f"the generator was {measured or 'of unknown version'}, and is {server} now")
-        return " and ".join(reasons)
-
     def __str__(self) -> str:
         days = sorted({entry.measured[:10] for entry in self.content.ceilings})
         when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
         return f"{self.path.name} of {when} ({len(self.content.ceilings)} ceilings)"
 
 
-def calibration_path(folder: Path, testbed: str, platform: str) -> Path:
-    """The file of the calibration of *testbed* with *platform*."""
-    return folder / f"{testbed}-{platform}.yaml"
-
-
 def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration | None:
     """The calibration of *testbed* with *platform*; None if there is none. Raises ConfigError for a wrong file."""
     if os.path.lexists(folder):
         require_folder(folder, "the folder of calibrations")
-    path = calibration_path(folder, testbed, platform)
+    path = folder / f"{testbed}-{platform}.yaml"
     if not os.path.lexists(path):
         return None
     found = load_config(path, CalibrationFile)
@@ -223,41 +139,22 @@ def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration |
     return Calibration(found, path, hashlib.sha256(read_file(path)).hexdigest())
 
 
-def ceiling_entry(
-    profile: Profile,
-    bidirectional: bool,
-    found: Ceiling,
-    latency: OwnLatency | None,
-    duration: float,
-    steal: float | None,
-    now: datetime | None = None,
-    pairs: int = 1,
-    watched: Watch | None = None,
-) -> CeilingEntry:
-    """The entry of a method's result. *steal*: CPU time stolen meanwhile, in per cent; None if not known."""
-    latency_entry = latency and OwnLatencyEntry(
-        load_pps=round(latency.pps, 3),
-        frames=latency.frames,
-        mean_us=round(latency.mean, 4),
-        p99_low_us=latency.p99_low,
-        p99_high_us=latency.p99_high,
-        minimum_us=latency.minimum,
-    )
+def ceiling_entry(profile: Profile, found: Ceiling, steal: float | None, **others: Any) -> CeilingEntry:
+    """The entry of a method's result, with the *others* of its fields.
+
+    *steal*: CPU time stolen meanwhile, in per cent; None if not known.
+    """
     return CeilingEntry(
         traffic=profile.name,
         mean_size=profile.mean_size,
-        bidirectional=bidirectional,
-        measured=(now or datetime.now(UTC)).isoformat(timespec="seconds"),
+        measured=datetime.now(UTC).isoformat(timespec="seconds"),
         line_pps=round(found.line, 3),
         offered_pps=round(found.offered, 3),
         lossless_pps=round(found.lossless, 3),
         received_pps=round(found.received, 3),
         trials=len(found.trials),
-        trial_duration=duration,
         steal_percent=None if steal is None else round(steal, 2),
-        latency=latency_entry,
-        pairs=pairs,
-        watched=watched,
+        **others,
     )
 
 
@@ -266,9 +163,9 @@ def write_calibration(folder: Path, new: CalibrationFile) -> Path:
 
     Raises TestbedError if it cannot be written, ConfigError if the earlier file is wrong.
     """
-    path = calibration_path(folder, new.testbed, new.platform)
+    path = folder / f"{new.testbed}-{new.platform}.yaml"
     before = read_calibration(folder, new.testbed, new.platform)
-    kept = before.content.ceilings if before and before.content.same_generator(new) else ()
+    kept = before.content.ceilings if before and before.content.generator == new.generator else ()
     replaced = {(item.traffic, item.direction) for item in new.ceilings}
     ceilings = (*(item for item in kept if (item.traffic, item.direction) not in replaced), *new.ceilings)
     content = new.model_copy(update={"ceilings": ceilings}).model_dump(mode="json", exclude_none=True)

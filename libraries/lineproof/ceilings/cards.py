@@ -1,96 +1,92 @@
 """Published facts about the network cards of generators: ``variables/generators/*.yaml``, each figure with a source.
 
-A missing figure is unknown.
+A missing figure is unknown. Above a published ceiling there is no FAIL; what the card cannot do at all is refused
+before traffic.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ..config import Config, load_config
-from ..core.traffic.frame_kinds import FrameKind
-from ..errors import ConfigError
+from ..config import Config, load_config, matching
+from ..core.ceiling import Positive, own_ceiling
+from ..core.doubts import USABLE_SHARE, OwnPart
+from ..core.traffic.frame_kinds import FrameKind, kinds_of
+from ..core.traffic.profiles import Profile
+from ..errors import ConfigError, TestbedError
 from ..files import read_file
-from ..generators.base import GeneratorPort
+from ..generators.base import GeneratorPort, ProbesRefused
 from ..project import Folder, listed
-from ..units import parse_link_speed
+from ..units import parse_link_speed, si
 from ..visible import shortened
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
-_CARD_NAME = re.compile(r"[a-z0-9_]+")
+SOFTWARE_ONLY = "tpg"
+"""What a TRex in stateless mode reports to measure only if it was started with ``--software``, or if the card has no
+filters (v3.08, src/stx/common/trex_rpc_cmds_common.cpp:502-506)."""
 
-Positive = Annotated[float, Field(gt=0)]
 FrameBytes = Annotated[int, Field(ge=64, le=16384)]
+
+
+def version_of(text: str) -> tuple[int, ...] | None:
+    """Return the numbers that *text* begins with, as TRex's ``v3.08 (STL)`` or a firmware's ``9.20 0x8000d95e``."""
+    found = re.match(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?![\w.])", text)
+    return tuple(map(int, found[1].split("."))) if found else None
+
+
+def _checked_version(value: str) -> str:
+    if version_of(value) is None:
+        raise ValueError('is not a version; expected for example v3.07 of TRex, "9.20" of firmware')
+    return value
+
+
+def _checked_day(value: str) -> str:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        raise ValueError('is not a day; expected for example "2026-01-31"') from None
+    return value
 
 
 class FigureSource(Config):
     """The source of a figure: where it is published, what it says in short, and when it was read (``2026-01-31``)."""
 
     title: Annotated[str, Field(min_length=3)]
-    url: str
+    url: Annotated[str, matching(r"https?://\S+", "is not an address; expected https://…")]
     says: Annotated[str, Field(min_length=3)]
-    seen: str
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://\S+", value):
-            raise ValueError("is not an address; expected https://…")
-        return value
-
-    @field_validator("seen")
-    @classmethod
-    def _check_date(cls, value: str) -> str:
-        try:
-            date.fromisoformat(value)
-        except ValueError:
-            raise ValueError('is not a day; expected for example "2026-01-31"') from None
-        return value
+    seen: Annotated[str, AfterValidator(_checked_day)]
 
     def __str__(self) -> str:
         return f"{self.title}, {self.url}, seen {self.seen}"
 
 
-class TrexVersions(Config):
-    """TRex versions from ``since`` up to, not including, ``before``. Neither: all versions, also unknown ones."""
+class Versions(Config):
+    """Versions from ``since`` up to, not including, ``before``. Neither: all versions, also unknown ones."""
 
-    since: str | None = None
-    before: str | None = None
+    since: Annotated[str, AfterValidator(_checked_version)] | None = None
+    before: Annotated[str, AfterValidator(_checked_version)] | None = None
 
-    @field_validator("since", "before")
-    @classmethod
-    def _check_version(cls, value: str | None) -> str | None:
-        if value is not None and not _VERSION.fullmatch(value):
-            raise ValueError("is not a version of TRex; expected for example v3.07")
-        return value
-
-    def include(self, server: str | None) -> bool:
-        """Whether the version that *server* reports is one of these; an unknown one (None) is in no bounded range."""
+    def include(self, reported: str | None) -> bool:
+        """Return whether the version *reported* is one of these; an unknown one is in no bounded range."""
         if self.since is None and self.before is None:
             return True
-        if server is None or (found := _VERSION.match(server)) is None:
-            return False
-        version = _numbers(found)
-        since, before = (_VERSION.fullmatch(bound) if bound else None for bound in (self.since, self.before))
-        return (since is None or _numbers(since) <= version) and (before is None or version < _numbers(before))
-
-
-def _numbers(found: re.Match[str]) -> tuple[int, int]:
-    return int(found[1]), int(found[2])
+        version = version_of(reported or "")
+        since, before = (version_of(bound or "") for bound in (self.since, self.before))
+        return version is not None and (since or ()) <= version and (before is None or version < before)
 
 
 class CardFact(Config):
-    """A fact about a card with some versions of TRex."""
+    """A fact about a card with some versions of TRex, ``servers``."""
 
-    servers: TrexVersions = TrexVersions()
+    servers: Versions = Versions()
     source: FigureSource
 
 
@@ -111,6 +107,31 @@ class CardLimit(CardFact):
             raise ValueError("needs exactly one of pps_per_port, pps_per_card, bps_per_card")
         return self
 
+    def applies_to(self, profile: Profile) -> bool:
+        """Return whether *profile* has only frames that it limits."""
+        return self.frames_below is None or max(frame.size for frame in profile.frames) < self.frames_below
+
+    @property
+    def rate(self) -> tuple[float, str, str]:
+        """The rate, its unit, and per what it is: a port or a card."""
+        rates = (
+            (self.pps_per_port, "pps", "port"),
+            (self.pps_per_card, "pps", "card"),
+            (self.bps_per_card, "bit/s", "card"),
+        )
+        return next((rate, unit, per) for rate, unit, per in rates if rate is not None)
+
+    def of_each_port(self, profile: Profile, sending: int) -> float:
+        """Return the frames/s of each of *sending* ports of a card."""
+        rate, unit, per = self.rate
+        frames = rate if unit == "pps" else rate / (8 * profile.mean_size)
+        return frames / sending if per == "card" else frames
+
+    def __str__(self) -> str:
+        rate, unit, per = self.rate
+        small = f" of frames below {self.frames_below} bytes" if self.frames_below else ""
+        return f"{si(rate, unit)} per {per}{small}"
+
 
 class UnsupportedLatency(CardFact):
     """Probe frames of these kinds (empty: any) do not work; ``remedy``: what to do.
@@ -129,12 +150,6 @@ class FrameSizeLimit(CardFact):
     smallest: FrameBytes | None = None
     largest: FrameBytes | None = None
 
-    @model_validator(mode="after")
-    def _check_any_size(self) -> FrameSizeLimit:
-        if self.smallest is None and self.largest is None:
-            raise ValueError("needs 'smallest' or 'largest'")
-        return self
-
 
 class FlowStatisticsLimit(CardFact):
     """How many ``streams`` it counts at a time; whether it counts received bytes too."""
@@ -150,38 +165,11 @@ class CardQuirk(CardFact):
     above_pps: Positive | None = None
 
 
-class FirmwareFact(CardFact):
-    """What goes wrong with firmware from ``since`` up to, not including, ``before``, and what to do (``remedy``)."""
+class FirmwareFact(CardFact, Versions):
+    """What goes wrong with such versions of firmware, as ``ethtool -i`` shows them, and what to do (``remedy``)."""
 
-    since: str | None = None
-    before: str | None = None
     problem: str
     remedy: str
-
-    @field_validator("since", "before")
-    @classmethod
-    def _check_version(cls, value: str | None) -> str | None:
-        if value is not None and firmware_version(value) is None:
-            raise ValueError('is not a version of firmware; expected for example "9.20"')
-        return value
-
-    @model_validator(mode="after")
-    def _check_bound(self) -> FirmwareFact:
-        if self.since is None and self.before is None:
-            raise ValueError("needs 'since' or 'before'")
-        return self
-
-    def includes(self, firmware: str) -> bool:
-        """Return whether *firmware*, as ``ethtool -i`` shows it, is such a one; a text without a version is not."""
-        version = firmware_version(firmware)
-        since, before = (firmware_version(bound or "") for bound in (self.since, self.before))
-        return version is not None and (since or ()) <= version and (before is None or version < before)
-
-
-def firmware_version(text: str) -> tuple[int, ...] | None:
-    """``9.20 0x8000d95e 22.0.9`` or ``16.25.1020 (MT_0000000080)``: the numbers of the first word; None without any."""
-    found = re.match(r"\d{1,6}(?:\.\d{1,6}){1,3}(?![\w.])", text)
-    return tuple(map(int, found[0].split("."))) if found else None
 
 
 class Card(Config):
@@ -216,7 +204,7 @@ class Card(Config):
 
     def firmware_facts(self, firmware: str, server: str | None) -> tuple[FirmwareFact, ...]:
         """Return what is known of *firmware* with the TRex version *server*."""
-        return tuple(fact for fact in self.firmware if fact.servers.include(server) and fact.includes(firmware))
+        return tuple(fact for fact in self.firmware if fact.servers.include(server) and fact.include(firmware))
 
     def is_named_by(self, description: str) -> bool:
         """Return whether TRex's *description* of a port names it."""
@@ -234,15 +222,15 @@ class CardFile:
 
 def read_cards(folder: Folder) -> tuple[CardFile, ...]:
     """Every file of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
-    found = []
+    files = []
     for path in listed(folder, "*.yaml"):
         card = load_config(path, Card)
-        if card.card != path.stem or not _CARD_NAME.fullmatch(card.card):
+        if card.card != path.stem:
             raise ConfigError(
                 f"says 'card: {shortened(card.card)}'; in a file of this name expected '{path.stem}'", path
             )
-        found.append(CardFile(card, path, hashlib.sha256(read_file(path)).hexdigest()))
-    return tuple(found)
+        files.append(CardFile(card, path, hashlib.sha256(read_file(path)).hexdigest()))
+    return tuple(files)
 
 
 @dataclass(frozen=True)
@@ -258,16 +246,16 @@ def choose_card(files: Sequence[CardFile], ports: Sequence[GeneratorPort], named
     drivers = sorted({port.driver for port in ports})
     driven = [file for file in files if all(driver in file.card.drivers for driver in drivers)]
     if named is not None:
-        for file in files:
-            if file.card.card == named:
-                if file in driven:
-                    return CardChoice(file, "named in the testbed file")
-                return CardChoice(
-                    None,
-                    f"the testbed file says 'card: {named}', which TRex drives by {', '.join(file.card.drivers)}, but"
-                    f" the driver here is {', '.join(drivers)}; fix 'card'",
-                )
-        return CardChoice(None, f"there is no file '{named}.yaml' in variables/generators")
+        file = next((file for file in files if file.card.card == named), None)
+        if file is None:
+            return CardChoice(None, f"there is no file '{named}.yaml' in variables/generators")
+        if file in driven:
+            return CardChoice(file, "named in the testbed file")
+        return CardChoice(
+            None,
+            f"the testbed file says 'card: {named}', which TRex drives by {', '.join(file.card.drivers)}, but the"
+            f" driver here is {', '.join(drivers)}; fix 'card'",
+        )
     if not ports or not drivers[0]:
         return CardChoice(None, "the server does not report its ports' driver")
     fitting = [file for file in driven if not file.card.only_named]
@@ -275,18 +263,127 @@ def choose_card(files: Sequence[CardFile], ports: Sequence[GeneratorPort], named
         return CardChoice(None, f"no file in variables/generators knows {', '.join(drivers)}")
     described = [file for file in fitting if all(file.card.is_named_by(port.description) for port in ports)]
     candidates = described or [file for file in fitting if all(file.card.has_speed(port.speed_bps) for port in ports)]
-    names = " or ".join(file.card.card for file in candidates or fitting)
+    names = [file.card.card for file in candidates or fitting]
     if len(candidates) == 1:
         by = "description" if described else "driver and port speed"
         return CardChoice(candidates[0], f"by its {by if len(fitting) > 1 else 'driver'}")
     return CardChoice(
         None,
-        f"{', '.join(drivers)} may be {names}; say which: 'card: {(candidates or fitting)[0].card.card}' for the"
-        " generator in the testbed file",
+        f"{', '.join(drivers)} may be {' or '.join(names)}; say which: 'card: {names[0]}' for the generator in the"
+        " testbed file",
     )
 
 
 def card_of_each_port(ports: Sequence[GeneratorPort]) -> tuple[str, ...]:
     """The card of each of *ports*, by its PCI bus and device; all the same ("") if one is not known."""
-    found = tuple(port.pci.rpartition(".")[0] for port in ports)
-    return found if all(found) else ("",) * len(found)
+    cards = tuple(port.pci.rpartition(".")[0] for port in ports)
+    return cards if all(cards) else ("",) * len(cards)
+
+
+@dataclass(frozen=True)
+class PublishedLimits:
+    """The limits of the chosen card, if any (``choice``), with TRex version ``server`` (None: not known).
+
+    ``software``: whether that TRex picks received frames out itself (``--software``), as far as it reports it.
+    """
+
+    choice: CardChoice
+    link_bps: float
+    server: str | None = None
+    port_cards: tuple[str, ...] = ("", "")
+    """The card of each port that the testbed uses; "": not known, taken as the same."""
+    software: bool = False
+
+    @classmethod
+    def of(
+        cls, choice: CardChoice, ports: Sequence[GeneratorPort], link_bps: float, server: str | None
+    ) -> PublishedLimits:
+        """*ports*: those that the testbed uses, each of *link_bps* bit/s."""
+        software = bool(ports) and all(SOFTWARE_ONLY in (port.measures or ()) for port in ports)
+        return cls(choice, link_bps, server, card_of_each_port(ports), software)
+
+    def most_senders_on_one_card(self, bidirectional: bool, pairs: int = 1) -> int:
+        """How many ports of one card send at once: the highest number of any card."""
+        senders = [card for index, card in enumerate(self.port_cards[: 2 * pairs]) if bidirectional or not index % 2]
+        return max(Counter(senders).values(), default=1)
+
+    @property
+    def card_file(self) -> CardFile | None:
+        """The card's file; None if the card is not known."""
+        return self.choice.file
+
+    @property
+    def limits(self) -> tuple[CardLimit, ...]:
+        """The ceilings that apply to this TRex version."""
+        limits = self.card_file.card.limits if self.card_file else ()
+        return tuple(limit for limit in limits if limit.servers.include(self.server))
+
+    @property
+    def lacking_latency(self) -> tuple[UnsupportedLatency, ...]:
+        """Return what this TRex cannot measure the latency of with this card."""
+        facts = self.card_file.card.latency if self.card_file else ()
+        here = [fact for fact in facts if fact.servers.include(self.server)]
+        return tuple(fact for fact in here if not (fact.hardware_filters and self.software))
+
+    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart | None:
+        """The lowest ceiling that applies to *profile*, of each sending port; None if none is known."""
+        file, sending = self.card_file, self.most_senders_on_one_card(bidirectional, pairs)
+        limits = [limit for limit in self.limits if limit.applies_to(profile)]
+        if file is None or not limits:
+            return None
+        limit = min(limits, key=lambda one: one.of_each_port(profile, sending))
+        pps = limit.of_each_port(profile, sending)
+        ports = f", {sending} ports of it send" if sending > 1 and limit.pps_per_port is None else ""
+        words = (
+            f"the generator's card is not known to carry this load: this card ({file.card.name}) is known to stop at"
+            f" {limit}{ports}: {si(pps, 'pps')} from each port (source: {limit.source}; beyond {USABLE_SHARE:.0%} of"
+            " that no FAIL is given)"
+        )
+        remedy = "calibrate the generator, because a measured ceiling replaces a published one, or use a faster one"
+        evidence = {
+            "known": True,
+            "card": file.card.card,
+            "limit": limit.model_dump(mode="json", exclude_none=True),
+            "ports_of_card": sending,
+            "ceiling_pps": pps,
+            "file": file.path.name,
+            "sha256": file.sha256,
+        }
+        return own_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words, remedy, evidence)
+
+    def check_sendable(self, profile: Profile, probes: bool) -> None:
+        """Raise TestbedError if the card is known not to send these frames, or not to measure their latency."""
+        if self.card_file is None:
+            return
+        card, server = self.card_file.card, self.server or "this TRex"
+        refused = f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to"
+        for size in card.frame_sizes:
+            sizes = [frame.size for frame in profile.frames]
+            beyond = [n for n in sizes if n > (size.largest or n) or n < (size.smallest or n)]
+            if beyond and size.servers.include(self.server):
+                raise TestbedError(f"{refused} send frames of {beyond[0]} bytes under {server} ({size.source})")
+        for lacking in self.lacking_latency if probes else ():
+            kinds = sorted(kinds_of(profile) & set(lacking.frames))
+            if kinds or not lacking.frames:
+                frames = f"of {' and '.join(kinds)} frames " if kinds else ""
+                raise ProbesRefused(
+                    f"{refused} measure the latency {frames}under {server} ({lacking.source}); {lacking.remedy}"
+                )
+
+    def record(self) -> dict[str, object]:
+        """For the record of the environment."""
+        if self.card_file is None:
+            return {"card": None, "why": self.choice.why}
+        return {
+            "card": self.card_file.card.card,
+            "why": self.choice.why,
+            "file": self.card_file.path.name,
+            "sha256": self.card_file.sha256,
+            "one_card": len(set(self.port_cards)) == 1,
+        }
+
+    def __str__(self) -> str:
+        if self.card_file is None:
+            return f"limits of the generator's card are not known: {self.choice.why}"
+        file, known = self.card_file, "; ".join(map(str, self.limits))
+        return f"{file.card.name} ({self.choice.why}): {known or 'no limit of its own is known'} ({file.path.name})"

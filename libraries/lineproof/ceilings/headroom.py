@@ -1,65 +1,42 @@
 """The generator's own part: what it carries, loses and delays by itself, as it was measured or published.
 
 The ceiling was measured (:class:`MeasuredLimits`, a calibration) or is published for the generator's card
-(:mod:`.published_limits`); a measured one comes first.
+(:mod:`.cards`); a measured one comes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from ..core.ceiling import own_ceiling
 from ..core.doubts import USABLE_SHARE, OwnPart
 from ..core.quantity import Requirement, TrafficWords
 from ..core.traffic.catalogue import Catalogue
 from ..core.traffic.profiles import Profile
-from ..core.trial import Tolerance
+from ..errors import LineproofError
 from ..units import si
-from .calibration import Calibration, CeilingEntry
+from .calibration import FRESH_FOR, Calibration, CeilingEntry
 
 WATCHED_SHARE = 0.98
 """A generator that was watched at this share of a load was watched at it."""
 
 
-@dataclass(frozen=True)
-class KnownCeiling:
-    """The generator's ceiling for one profile and direction, in frames/s of each sending port.
-
-    ``line``: line rate; ``lossless``: carried without loss; ``received``: comes back at line rate. The reason of a
-    verdict has ``conclusion``, ``explain`` (of the ceiling used) and ``remedy``; ``evidence``: the source, for records.
-    """
-
-    line: float
-    lossless: float
-    received: float
-    conclusion: str
-    explain: Callable[[float], str]
-    remedy: str
-    evidence: Mapping[str, object]
-
-    @property
-    def reaches_line_rate(self) -> bool:
-        """Return whether the generator carries line rate, so that it limits nothing."""
-        return self.lossless >= self.line * (1 - Tolerance().under)
-
-
 class CeilingSource(Protocol):
     """A source of ceilings."""
 
-    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
-        """The ceiling for this profile and direction; None if it is not known."""
+    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart | None:
+        """The generator's ceiling for this profile and direction; None if it is not known."""
         ...
 
 
-def first_known(
-    sources: Iterable[CeilingSource], profile: Profile, bidirectional: bool, pairs: int
-) -> KnownCeiling | None:
-    """The ceiling of the first of *sources* that knows one; None if it limits nothing, or none is known."""
+def first_known(sources: Iterable[CeilingSource], profile: Profile, bidirectional: bool, pairs: int) -> OwnPart:
+    """The ceiling of the first of *sources* that knows one."""
     known = (source.known_ceiling(profile, bidirectional, pairs) for source in sources)
-    found = next((ceiling for ceiling in known if ceiling is not None), None)
-    return None if found is None or found.reaches_line_rate else found
+    return next((ceiling for ceiling in known if ceiling is not None), OwnPart())
 
 
 def own_part(
@@ -74,103 +51,111 @@ def own_part(
     *measured*: its calibration; None: it was not calibrated, so nobody watched it.
     """
     kind = traffic.profile, traffic.bidirectional, traffic.pairs
-    own = OwnPart()
-    if (ceiling := first_known(sources, *kind)) is not None:
-        most = min(ceiling.lossless, ceiling.received)
-        own = OwnPart(
-            lossless_pps=ceiling.lossless,
-            received_pps=ceiling.received,
-            words=f"{ceiling.conclusion}: {ceiling.explain(most)}",
-            remedy=ceiling.remedy,
-            evidence=ceiling.evidence,
-        )
-    found = None if measured is None else measured.ceiling(*kind)
-    if found is None:
+    own, entry = first_known(sources, *kind), None if measured is None else measured.ceiling(*kind)
+    if entry is None:
         return own
-    delay = 0.0 if found.latency is None else found.latency.p99_high_us
-    watched = found.watched
+    own = replace(own, delay=0.0 if entry.latency is None else entry.latency.p99_high_us)
+    watched = entry.watched
     if watched is None or watched.load_pps < WATCHED_SHARE * load_pps:
-        return replace(own, delay=delay)
-    trials = watched.seconds / trial_seconds
-    return replace(own, delay=delay, trials=trials, lossy=watched.lossy, most_lost=watched.most_lost)
+        return own
+    seconds = watched.trials * watched.trial_duration
+    return replace(own, trials=seconds / trial_seconds, lossy=watched.lossy, most_lost=watched.most_lost)
 
 
 @dataclass(frozen=True)
 class MeasuredLimits:
-    """A calibration and whether it applies to the testbed in use.
+    """A calibration, and the testbed in use: its ``kind``, ``link_bps`` of its ports, the version of its ``server``.
 
-    ``why_unfit``: why it is not used; ``why_stale``: why it may no longer be true, though it is used; else "".
+    ``server`` None: not known yet. ``simulated``: whether its generator is. ``now``: when it is asked for; None: now.
     """
 
     calibration: Calibration
     catalogue: Catalogue
-    why_unfit: str = ""
-    why_stale: str = ""
+    kind: str
+    link_bps: float
+    server: str | None
+    simulated: bool
+    now: datetime | None = None
 
-    @classmethod
-    def of(
-        cls,
-        calibration: Calibration,
-        catalogue: Catalogue,
-        kind: str,
-        link_bps: float,
-        server: str | None,
-        simulated: bool,
-        now: datetime | None = None,
-    ) -> MeasuredLimits:
-        """*kind* of the testbed, *link_bps* of its ports, version of its *server* (None: not known yet).
+    @property
+    def why_unfit(self) -> str:
+        """Why it does not apply to the testbed; "" if it applies."""
+        measured = self.calibration.content
+        if measured.kind != self.kind:
+            return f"it was measured when the testbed was '{measured.kind}', and it is '{self.kind}' now"
+        if measured.simulated != self.simulated:
+            was, now = ("simulated", "real") if measured.simulated else ("real", "simulated")
+            return f"it was measured with a {was} generator, and the generator is {now} now"
+        if abs(measured.link_bps - self.link_bps) > 0.01 * self.link_bps:
+            speeds = f"at {measured.link_bps / 1e9:g} Gbit/s, and the ports run at {self.link_bps / 1e9:g} now"
+            return f"it was measured {speeds}"
+        return ""
 
-        *simulated*: whether its generator is.
-        """
-        stale = calibration.why_stale(server, now or datetime.now(UTC))
-        return cls(calibration, catalogue, calibration.why_unfit(kind, link_bps, simulated), stale)
+    @property
+    def why_stale(self) -> str:
+        """Why it may no longer be true, in words, though it is used; "" if it is fresh."""
+        content, reasons = self.calibration.content, []
+        age = (self.now or datetime.now(UTC)) - min(datetime.fromisoformat(row.measured) for row in content.ceilings)
+        if age > FRESH_FOR:
+            reasons.append(f"it is {age.days} days old")
+        measured = content.versions.get("server")
+        if self.server is not None and measured != self.server:
+            reasons.append(f"the generator was {measured or 'of unknown version'}, and is {self.server} now")
+        return " and ".join(reasons)
 
     def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> CeilingEntry | None:
-        """The ceiling measured for this profile, direction and *pairs*; None if there is none that applies."""
-        return None if self.why_unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue, pairs)
+        """The ceiling measured for this profile, direction and *pairs*; None if there is none that applies.
 
-    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
-        """:meth:`ceiling`, as a :class:`KnownCeiling`."""
-        found = self.ceiling(profile, bidirectional, pairs)
-        if found is None:
+        One of fewer pairs is used if there is none of *pairs*: a port carries no more while more ports send. Profiles
+        are compared by content: ``64b`` and ``64b var2`` are the same if the catalogue says so.
+        """
+        entries = () if self.why_unfit else self.calibration.content.ceilings
+        for entry in sorted(entries, key=lambda entry: -entry.pairs):
+            other_direction = entry.bidirectional != bidirectional or entry.pairs > pairs
+            if other_direction or abs(entry.mean_size - profile.mean_size) > 1e-6:
+                continue
+            # words that are no longer known, or have changed their meaning, are no profile of today
+            with contextlib.suppress(LineproofError):
+                if self.catalogue.profile(entry.traffic.split()).has_same_frames(profile):
+                    return entry
+        return None
+
+    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart | None:
+        """:meth:`ceiling`, as the generator's own part."""
+        entry = self.ceiling(profile, bidirectional, pairs)
+        if entry is None:
             return None
-        return KnownCeiling(
-            line=found.line_pps,
-            lossless=found.lossless_pps,
-            received=found.received_pps,
-            conclusion="loss this close to the generator's own ceiling does not count against the router",
-            explain=lambda ceiling: (
-                f"with the router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.direction} without"
-                f" loss ({self._calibrated(found)}; beyond {USABLE_SHARE:.0%} of that no FAIL is given)"
-            ),
-            remedy="use a faster generator",
-            evidence={
-                **found.model_dump(mode="json", exclude_none=True),
-                "file": self.calibration.path.name,
-                "sha256": self.calibration.sha256,
-                "stale": self.why_stale,
-            },
+        most, stale = si(min(entry.lossless_pps, entry.received_pps), "pps"), self._stale
+        words = (
+            "loss this close to the generator's own ceiling does not count against the router: with the router bypassed"
+            f" it carried {most} of {entry.traffic} {entry.direction} without loss (calibrated on"
+            f" {entry.measured[:10]}{stale}; beyond {USABLE_SHARE:.0%} of that no FAIL is given)"
         )
+        evidence = {**entry.model_dump(mode="json", exclude_none=True), **self._file, "stale": self.why_stale}
+        remedy = "use a faster generator"
+        return own_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, words, remedy, evidence)
 
     def record(self) -> dict[str, object]:
         """For the record of the environment: file, date, whether it is used, whether it is stale."""
         content = self.calibration.content
         return {
-            "file": self.calibration.path.name,
-            "sha256": self.calibration.sha256,
-            "measured": sorted({item.measured for item in content.ceilings}),
+            **self._file,
+            "measured": sorted({entry.measured for entry in content.ceilings}),
             "versions": dict(content.versions),
             "used": not self.why_unfit,
             "unfit": self.why_unfit,
             "stale": self.why_stale,
         }
 
+    @property
+    def _file(self) -> dict[str, object]:
+        return {"file": self.calibration.path.name, "sha256": self.calibration.sha256}
+
+    @property
+    def _stale(self) -> str:
+        return f", STALE: {self.why_stale}" if self.why_stale else ""
+
     def __str__(self) -> str:
         if self.why_unfit:
             return f"calibration {self.calibration} is not used: {self.why_unfit}; calibrate anew"
-        stale = f", STALE: {self.why_stale}; calibrate anew" if self.why_stale else ""
-        return f"calibration {self.calibration}{stale}"
-
-    def _calibrated(self, found: CeilingEntry) -> str:
-        stale = f", STALE: {self.why_stale}" if self.why_stale else ""
-        return f"calibrated on {found.measured[:10]}{stale}"
+        return f"calibration {self.calibration}{self._stale}{'; calibrate anew' if self.why_stale else ''}"

@@ -163,7 +163,8 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
     watched = _watch(session, USABLE_SHARE * found.lossless, terms)
     latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
     steal = steal_percent(before, cpu_times())
-    return ceiling_entry(profile, bidirectional, found, latency, duration, steal, pairs=pairs, watched=watched)
+    asked = {"bidirectional": bidirectional, "pairs": pairs, "trial_duration": duration}
+    return ceiling_entry(profile, found, steal, latency=latency, watched=watched, **asked)
 
 
 def watch_trials(goal: Goal) -> int:

@@ -17,6 +17,7 @@ from ..core.goal import read_goal
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, LineproofError, TestbedError
 from ..files import is_folder
+from ..generators.kinds import generator_kind
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import KINDS, Project, listed
@@ -118,6 +119,7 @@ def _files(project: Project) -> Iterator[str]:
         "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
         "goals": lambda name: read_goal(project.goals, name),
         "shells": lambda name: read_command_file(project.shells, name),
+        "programs": lambda name: generator_kind(name, project.programs),
         "studies": lambda name: check_study(project, name),
     }
     for kind, read in readers.items():

@@ -220,17 +220,18 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     except TestbedError as error:
         yield wrong("generator", error)
         return
-    if access.type == DEFAULT:
+    kind = session.plan.testbed.generator_type
+    if kind == DEFAULT:
         server = f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
         server += f" {versions.get('client', '?')}"
     else:
-        server = versions.get("server", access.type)
+        server = versions.get("server", kind)
     yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
     if isinstance(driver := session.generator.driver, TrexGenerator):
         yield _distance(median(driver.round_trips()))
     if lacking := session.plan.abilities.lacking:
         words = "; ".join(WORDS[name] for name in lacking)
-        yield warning("generator", f"'{access.type}' {words}; sentences that need it are refused before any traffic")
+        yield warning("generator", f"'{kind}' {words}; sentences that need it are refused before any traffic")
     if leftover := versions.get("leftover"):
         yield warning("leftovers", f"{leftover}; nothing more to do")
     # the wires between interfaces of one machine filter nothing

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from .trial import Trial
+from pydantic import Field
+
+from ..config import Config
+from .bounds import Bounds
+from .doubts import OwnPart
+from .latency import time_words
+from .trial import Tolerance, Trial
+
+Positive = Annotated[float, Field(gt=0)]
+Microseconds = Annotated[float, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +33,29 @@ class Ceiling:
     trials: tuple[Trial, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnLatency:
-    """Latency of probe frames without a router, in µs, of the worse direction: the generator's own share.
+class OwnLatency(Config):
+    """Latency of probe frames without a router, of the worse direction: the generator's own share.
 
-    ``minimum`` None: not reported. The 99th percentile lies within ``p99_low`` … ``p99_high``, a bucket of the
+    ``minimum_us`` None: not reported. The 99th percentile lies within ``p99_low_us`` … ``p99_high_us``, a bucket of the
     generator's histogram.
     """
 
-    pps: float
-    frames: int
-    mean: float
-    p99_low: float
-    p99_high: float
-    minimum: float | None = None
+    load_pps: Positive
+    frames: Annotated[int, Field(ge=1)]
+    mean_us: Microseconds
+    p99_low_us: Microseconds
+    p99_high_us: Microseconds
+    minimum_us: Microseconds | None = None
+
+    def __str__(self) -> str:
+        least = f"at least {self.minimum_us:.3g} µs, " if self.minimum_us is not None else ""
+        return f"{least}{self.mean_us:.3g} µs on average, p99 {time_words(Bounds(self.p99_low_us, self.p99_high_us))}"
+
+
+def own_ceiling(
+    line: float, lossless: float, received: float, words: str, remedy: str, evidence: Mapping[str, object]
+) -> OwnPart:
+    """Return the part of a generator that carries *lossless* frames/s from each port; line rate limits nothing."""
+    if lossless >= line * (1 - Tolerance().under):
+        return OwnPart()
+    return OwnPart(lossless_pps=lossless, received_pps=received, words=words, remedy=remedy, evidence=evidence)

@@ -75,6 +75,7 @@ def input_files(plan: Plan) -> dict[str, Path]:
             "goals": [f"{plan.goal.goal}.yaml"],
             "studies": [],  # the run of one keeps its own
             "shells": [f"{plan.command_file.shell}.yaml"] if plan.command_file else [],
+            "programs": [path.name for path in project.programs.glob(f"{plan.testbed.generator_type}.yaml")],
         }
         paths = [layers / name for name in named[kind]] if kind in named else list(layers.glob("*.yaml"))
         for path in paths:

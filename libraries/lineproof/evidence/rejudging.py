@@ -16,9 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from ..ceilings.cards import choose_card
+from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import own_part
-from ..ceilings.published_limits import PublishedLimits
 from ..core.deciding import MOST_EXTRA
 from ..core.doubts import OwnPart, with_doubts
 from ..core.quantity import Promise, Requirement

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ..config import Config
+from .abilities import Abilities
+from .base import Generator
+from .site import Site
 
 
 class GeneratorSettings(Config):
-    """``type``: the kind, of the entry points :data:`..kinds.GROUP`. Its other keys are the kind's own.
+    """The keys of a kind of generator, a subclass: an entry point of :data:`..kinds.GROUP`, or a described program.
 
-    ``card``: the file of ``variables/generators`` on its network card; None: chosen by what it reports of the card.
+    ``type``: the kind's name. ``card``: the file of ``variables/generators`` on its network card; None: chosen by what
+    it reports of the card. ``abilities``: what such a generator can. ``on_netns``: its keys on a testbed of network
+    namespaces, which makes its ports; None: it cannot be there.
     """
 
     is_login: ClassVar[bool] = True
+    abilities: ClassVar[Abilities] = Abilities()
+    on_netns: ClassVar[Any] = None
 
     type: str = "trex"
     card: str | None = None
+
+    def connect(self, site: Site) -> Generator:
+        """Return the generator at *site*, with its ports claimed. Raises TestbedError, with nothing left."""
+        raise NotImplementedError
 
     @property
     def port_count(self) -> int:
@@ -29,11 +40,6 @@ class GeneratorSettings(Config):
     def claimed(self) -> tuple[str, ...]:
         """Return what no two runs may use at once, in words; none: it sees to that itself."""
         return ()
-
-    @property
-    def sends_late_frames(self) -> bool:
-        """Return whether it sends all frames of a trial even if that takes longer, or stops in time."""
-        return True
 
     def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
         """The same with every path made *absolute*: those in a file start at its folder."""

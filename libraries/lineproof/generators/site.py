@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..system.login import ENVIRONMENT, Login, Secrets
-from .settings import GeneratorSettings
+from .base import Generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class GeneratorEndpoint:
     there ("": not known); ``force``: take ports from other users; ``pins_cores``: each port of a pair that sends both
     ways has cores of its own; ``promiscuous``: let them receive frames for any MAC address.
 
-    Of others: ``settings`` of the testbed's file; ``places`` of the ports, where the testbed made them.
+    Of others: ``connect`` claims its ports; ``places`` of the ports, where the testbed made them.
     """
 
     host: str
@@ -47,8 +47,7 @@ class GeneratorEndpoint:
     """Return whether its server outlives this run, so that ports of a killed run have to be given back."""
     next_hops: Mapping[int, str] = field(default_factory=dict)
     """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
-    type: str = "trex"
-    settings: GeneratorSettings | None = None
+    connect: Callable[[Site], Generator] | None = None
     places: tuple[PortPlace, ...] = ()
     secrets: Secrets = ENVIRONMENT
 

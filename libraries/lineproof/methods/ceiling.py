@@ -134,5 +134,13 @@ def own_latency(outcome: Outcome) -> OwnLatency | None:
         bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
         if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
             return None
-        found.append(OwnLatency(outcome.load.pps, count.received, count.mean, bounds.low, bounds.high, count.minimum))
-    return max(found, key=lambda item: item.mean, default=None)
+        own = OwnLatency(
+            load_pps=round(outcome.load.pps, 3),
+            frames=count.received,
+            mean_us=round(count.mean, 4),
+            p99_low_us=bounds.low,
+            p99_high_us=bounds.high,
+            minimum_us=count.minimum,
+        )
+        found.append(own)
+    return max(found, key=lambda own: own.mean_us, default=None)

@@ -93,9 +93,8 @@ class Characteriser:
         traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
         highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
-        ceiling = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
-        if ceiling is not None:
-            highest = Load(min(highest.pps, USABLE_SHARE * ceiling.lossless))
+        own = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
+        highest = Load(min(highest.pps, USABLE_SHARE * own.lossless_pps))
         conditions = TrialConditions(
             session.tolerance,
             session.clock_speed,

@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ..ceilings.cards import choose_card
+from ..ceilings.cards import PublishedLimits, choose_card
 from ..ceilings.headroom import CeilingSource, MeasuredLimits
-from ..ceilings.published_limits import PublishedLimits
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
-from ..generators.kinds import generator_kind
 from ..generators.site import Site, SiteSide
 from ..simulation.habits import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
+from ..testbed.trex.kind import connect_trex
 from ..testbed.waiting_time import WaitProgress
 from .links import POLL
 from .plan import Plan
@@ -33,7 +32,8 @@ def connect_generator(testbed: OpenTestbed) -> Generator:
     """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
     sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
-    return generator_kind(facts.generator.type).connect(Site(facts.generator, sides, facts.clock_speed))
+    connect = facts.generator.connect or connect_trex
+    return connect(Site(facts.generator, sides, facts.clock_speed))
 
 
 def measured_limits(
@@ -45,7 +45,7 @@ def measured_limits(
     """
     if plan.calibration is None:
         return None
-    return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, now)
+    return MeasuredLimits(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, now)
 
 
 @dataclass

@@ -18,7 +18,8 @@ from ..core.trial import Load
 from ..core.units import Unit
 from ..errors import ConfigError, SentenceError
 from ..generators.abilities import Abilities, Method
-from ..generators.kinds import generator_kind, refusal
+from ..generators.kinds import refusal
+from ..generators.settings import GeneratorSettings
 from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
@@ -132,7 +133,7 @@ class Plan:
     def replaced(self) -> tuple[str, ...]:
         """A sentence for each file or word of the project that takes the place of one that comes with Lineproof."""
         used = {"platforms": self.platform.platform, "testbeds": self.testbed.testbed, "goals": self.goal.goal}
-        used["shells"] = self.software.commands or ""
+        used["shells"], used["programs"] = self.software.commands or "", self.testbed.generator_type
         return tuple(replaced_files(self.project, used))
 
     @property
@@ -294,7 +295,7 @@ class Plan:
     @property
     def abilities(self) -> Abilities:
         """Return what the testbed's generator can do."""
-        return generator_kind(self.testbed.generator_type).abilities
+        return abilities_of(self.testbed)
 
     def check_generator(self, traffic: Requirement | TrafficWords) -> None:
         """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
@@ -305,7 +306,7 @@ class Plan:
             return able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more)
 
         if lacks(self.abilities):
-            words = refusal(self.testbed.generator_type, lacks)
+            words = refusal(self.testbed.generator_type, lacks, self.project.programs)
             raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
 
     def check_method(self, method: Method) -> None:
@@ -316,7 +317,8 @@ class Plan:
         settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
         counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
         if not counted and not getattr(self.abilities, method.ability):
-            words = refusal(self.testbed.generator_type, lambda able: able.lacks_of(method.ability))
+            programs, lacks = self.project.programs, lambda able: able.lacks_of(method.ability)
+            words = refusal(self.testbed.generator_type, lacks, programs)
             raise SentenceError(f"{method.words}: {words} (testbed '{self.testbed.testbed}')")
 
     def _check_power(self, requirement: Requirement) -> None:
@@ -343,13 +345,19 @@ class Plan:
             )
 
 
+def abilities_of(testbed: Testbed) -> Abilities:
+    """Return what the generator of *testbed* can do."""
+    generator = None if isinstance(testbed, SimulatedSettings) else testbed.generator
+    return generator.abilities if isinstance(generator, GeneratorSettings) else Abilities()
+
+
 def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
     return catalogue.profile(["64b"] if able.flows else ["64b", "1-flow"]), able.bidirectional
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
     """The addresses of *testbed* that do not fit each other, or what is sent before anything is judged."""
-    profile, both = _probe(catalogue, generator_kind(testbed.generator_type).abilities)
+    profile, both = _probe(catalogue, abilities_of(testbed))
     yield from network_misfits(testbed, profile, both, testbed.pair_count)
     yield from next_hop_misfits(testbed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..core.quantity import Requirement
 from ..core.trial import (
@@ -22,8 +22,7 @@ from ..core.trial import (
     Problem,
 )
 from ..errors import TestbedError
-from ..power import Meter, PowerReading, open_meter, take_figures, time_of_day
-from ..power.meter import PowerSettings
+from ..power.meter import MeterAccess, PowerReading, PowerSettings, time_of_day
 from ..routers.base import Shell
 from ..system.login import ENVIRONMENT, Secrets
 
@@ -48,17 +47,16 @@ class PoweredTrials:
     secrets: Secrets = ENVIRONMENT
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time_of_day
-    _meter: Meter | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
         """Where the power comes from, in words."""
         if self.settings is None:
             return f"the power is {self.declared:g} W as the platform's file declares it, not measured"
-        meter, settings = self._opened(), self.settings
+        meter = self.settings
         return (
-            f"measured by {meter.text}, which covers {meter.covers}, ± {settings.accuracy:g} % of the reading and"
-            f" {settings.resolution:g} W steps"
+            f"measured by {meter.text}, which covers {meter.covers}, ± {meter.accuracy:g} % of the reading and"
+            f" {meter.resolution:g} W steps"
         )
 
     def of_sentence(self) -> Measure:
@@ -74,13 +72,12 @@ class PoweredTrials:
 
     def read(self, wait: Callable[[float], None]) -> PowerReading:
         """Return what the meter shows after ``settle`` s. *wait*: s of the testbed's clock. Raises TestbedError."""
-        meter, settings = self._opened(), self.settings
-        if settings is None:
+        meter = self.settings
+        if meter is None:
             raise TestbedError("there is no power meter")
         wait(meter.settle)
         began = self.now()
-        figures = take_figures(meter, wait)
-        return PowerReading.of(figures, settings.accuracy / 100, settings.resolution, began, self.now())
+        return meter.reading(meter.figures(self._access, wait), began, self.now())
 
     def read_idle(self) -> PowerReading:
         """:meth:`read` while nothing is sent. Raises TestbedError."""
@@ -88,7 +85,8 @@ class PoweredTrials:
 
     def watts(self) -> float:
         """One figure of the meter, or the declared power. Raises TestbedError."""
-        return (self.declared or 0.0) if self.settings is None else take_figures(self._opened(), self.sleep, 1)[0]
+        meter = self.settings
+        return (self.declared or 0.0) if meter is None else meter.figures(self._access, self.sleep, 1)[0]
 
     def check(self, requirement: Requirement) -> None:
         """Raise TestbedError if *requirement* needs the power and the meter gives no power: before anything is sent."""
@@ -99,12 +97,9 @@ class PoweredTrials:
         except TestbedError as error:
             raise TestbedError(f"nothing was sent, because no power is known: {error}") from None
 
-    def _opened(self) -> Meter:
-        if self._meter is None:
-            if self.settings is None:
-                raise TestbedError("there is no power meter")
-            self._meter = open_meter(self.settings, self._run, self.secrets, self.now)
-        return self._meter
+    @property
+    def _access(self) -> MeterAccess:
+        return MeterAccess(self._run, self.secrets, self.now)
 
     def _run(self, command: str) -> str:
         whole = f"sudo -n sh -c {shlex.quote(command)}" if self.sudo else command
@@ -112,11 +107,6 @@ class PoweredTrials:
         if result.status:
             raise TestbedError(f"'{command}' failed on the router: {result.stderr.strip()[:200]}")
         return result.stdout
-
-    def close(self) -> None:
-        """Release the meter."""
-        if self._meter is not None:
-            self._meter.close()
 
 
 @dataclass

@@ -207,7 +207,6 @@ class Session:
         """Release everything, in order, even if a step fails."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.testbed.close)
-            stack.callback(self.power.close)
             stack.callback(self.router.restore)
             stack.callback(self.release_generator)
 

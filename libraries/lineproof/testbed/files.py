@@ -22,7 +22,7 @@ from ..generators.kinds import generator_kind
 from ..generators.settings import GeneratorSettings
 from ..platforms import named_file
 from ..power.meter import CsvMeterSettings
-from ..project import Folder
+from ..project import Folder, Layers, packaged_variables
 from ..visible import shortened
 from .settings import DEFAULT, HardwareSettings, NetnsSettings, PoolSettings, SimulatedSettings, Testbed, default_side
 from .trex.settings import client_with_path
@@ -60,7 +60,9 @@ def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
     if not isinstance(kind, str) or kind not in KINDS:
         problem = f"unknown kind '{shortened(kind)}'" if kind is not None else "the key 'kind' is missing"
         raise ConfigError(f"{problem}; expected one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
-    model, data = _model(kind, data, path, lines.get(("generator", "type"), lines.get(("generator",))))
+    layers = folder if isinstance(folder, Layers) else Layers(folder, packaged_variables() / "testbeds")
+    line = lines.get(("generator", "type"), lines.get(("generator",)))
+    model, data = _model(kind, data, path, line, layers.beside("programs"))
     found: Testbed | PoolSettings = validate_config(data, model, path, lines)
     if found.testbed != name:
         line = lines.get(("testbed",))
@@ -80,7 +82,7 @@ def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
 
 
 def _model(
-    kind: str, data: dict[str, Any], path: Path, line: int | None
+    kind: str, data: dict[str, Any], path: Path, line: int | None, programs: Folder
 ) -> tuple[type[Testbed] | type[PoolSettings], dict[str, Any]]:
     """The model that reads *data*, with the keys of its kind of generator; and *data*, its words for one written out.
 
@@ -99,12 +101,13 @@ def _model(
     if not isinstance(name, str):
         raise ConfigError(f"'type' is the name of a kind of generator, as '{DEFAULT}'", path, line)
     try:
-        found = generator_kind(name)
+        keys = generator_kind(name, programs)
     except ConfigError as error:
         raise ConfigError(str(error), path, line) from None
-    keys = found.settings if kind == "hardware" else found.on_netns
-    if keys is None:
-        raise ConfigError(f"a generator of type '{name}' is for testbeds of kind 'hardware' only", path, line)
+    if kind == "netns":
+        if keys.on_netns is None:
+            raise ConfigError(f"a generator of type '{name}' is for testbeds of kind 'hardware' only", path, line)
+        keys = keys.on_netns
     return _with_generator(cast(type[Testbed], model), keys), {**data, "generator": given}
 
 

@@ -44,7 +44,7 @@ def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> Generator
         other = testbed.generator
         ports = tuple(range(other.port_count))
         hops = next_hops(ports, testbed.cabled_sides)
-        return GeneratorEndpoint("", 0, 0, ports, next_hops=hops, type=other.type, settings=other, secrets=secrets)
+        return GeneratorEndpoint("", 0, 0, ports, next_hops=hops, connect=other.connect, secrets=secrets)
     return GeneratorEndpoint(
         generator.address,
         generator.sync_port,

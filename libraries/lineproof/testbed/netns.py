@@ -14,7 +14,6 @@ from pathlib import Path
 import yaml
 
 from ..errors import ConfigError, TestbedError
-from ..generators.kinds import generator_kind
 from ..generators.settings import GeneratorSettings
 from ..generators.site import GeneratorEndpoint, PortPlace
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
@@ -63,7 +62,7 @@ def start_netns(
     topology = namespaces.build_topology(
         chosen.interfaces[: 2 * settings.pairs],
         bypass=bypass,
-        apart=programs is not None and generator_kind(programs.type).apart,
+        apart=programs is not None,
         folder=belongings.folder,
     )
     belongings.later(topology.close)
@@ -80,9 +79,7 @@ def start_netns(
     if programs is not None:
         # a generator that sends from the ports themselves
         places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far_macs, strict=True))
-        generator = GeneratorEndpoint(
-            "", 0, 0, ports, next_hops=hops, type=programs.type, settings=programs, places=places
-        )
+        generator = GeneratorEndpoint("", 0, 0, ports, next_hops=hops, connect=programs.connect, places=places)
     else:
         local_ports = (rpc_port, pub_port)
         if home is None:

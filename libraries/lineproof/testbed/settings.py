@@ -152,7 +152,7 @@ class CommonSettings(Config):
 
     @property
     def generator_type(self) -> str:
-        """The generator's ``type``, of the entry points."""
+        """The generator's ``type``."""
         return DEFAULT
 
     def tolerances(self) -> Tolerance:
@@ -224,10 +224,8 @@ class NetnsSettings(CommonSettings):
 
     @property
     def sends_late_frames(self) -> bool:
-        """A real TRex does; the embedded server stops in time."""
-        if isinstance(self.generator, GeneratorSettings):
-            return self.generator.sends_late_frames
-        return self.generator == "trex"
+        """Only the embedded server stops in time."""
+        return self.generator != "embedded"
 
     @property
     def generator_type(self) -> str:
@@ -290,8 +288,8 @@ class HardwareSettings(CommonSettings):
 
     @property
     def sends_late_frames(self) -> bool:
-        """As its kind does."""
-        return self.generator.sends_late_frames
+        """Every kind does."""
+        return True
 
     @property
     def pair_count(self) -> int:

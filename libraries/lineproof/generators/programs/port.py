@@ -15,167 +15,20 @@ import secrets
 import shlex
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import paramiko
 
-from ...core.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...system import children
 from ...system.login import Login
 from ...system.network_namespace import inside
 from ...system.ssh import connect
 from ...visible import shortened, visible
-from ..base import Direction
-
-Counts = Mapping[int, Mapping[str, int]]
-"""By port, its counters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """When frames were sent: the earliest and the latest moment for the ``first``, and for the ``last``.
-
-    Unix time in s, by the clock of the host.
-    """
-
-    first: tuple[float, float]
-    last: tuple[float, float]
-
-    @property
-    def least(self) -> float:
-        """The least seconds from the first to the last."""
-        return max(0.0, self.last[0] - self.first[1])
-
-    @property
-    def most(self) -> float:
-        """The most seconds from the first to the last."""
-        return self.last[1] - self.first[0]
-
-    def lasting(self, seconds: float) -> Span:
-        """Return the span of frames that took at least *seconds*, among others that were sent in this one, too."""
-        begins, ended = self.first[0], max(self.last[1], self.first[0] + seconds)
-        return Span((begins, ended - seconds), (begins + seconds, ended))
-
-    def here(self, ahead: tuple[float, float]) -> Span:
-        """By the clock of this machine, which the host's is *ahead* of by so many seconds, at least and at most."""
-        least, most = ahead
-        return Span((self.first[0] - most, self.first[1] - least), (self.last[0] - most, self.last[1] - least))
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A program's report of its sending: ``frames``, and the ``least`` and ``most`` seconds that it took.
-
-    ``others``: frames that it may have sent besides, as those of a connection that controls it; then ``size`` is the
-    bytes with FCS of its own. ``span``: when, by the interface; None: not asked, or nothing was sent. ``cpu``: seconds
-    of CPU time that it took on so many ``cores``.
-    """
-
-    frames: int
-    least: float
-    most: float
-    others: int = 0
-    size: int = 0
-    span: Span | None = None
-    cpu: float | None = None
-    cores: int = 1
-
-
-def _together(sent: Collection[Sent]) -> tuple[float, float]:
-    """Return the least and the most seconds from the first frame of any direction to the last of any.
-
-    A router has less to do while one of them does not send.
-    """
-    least, most = max(row.least for row in sent), max(row.most for row in sent)
-    spans = [row.span for row in sent if row.span is not None]
-    if len(spans) < 2:
-        return least, most
-    least = max(least, max(span.last[0] for span in spans) - min(span.first[1] for span in spans))
-    most = max(most, max(span.last[1] for span in spans) - min(span.first[0] for span in spans))
-    return least, most
-
-
-def _evidence(counts: Counts, others: Mapping[Direction, int]) -> dict[str, int]:
-    """*counts* as keys like ``0.opackets``, without the frames *others*, which stand beside them.
-
-    Evidence is checked against them: what is neither offered nor forwarded is the counter ``others`` of the sender.
-    """
-    evidence = {f"{port}.{name}": count for port, row in counts.items() for name, count in row.items()}
-    for direction, frames in others.items():
-        if frames:
-            evidence[f"{direction.tx_port}.opackets"] -= frames
-            evidence[f"{direction.rx_port}.ipackets"] -= frames
-            evidence[f"{direction.tx_port}.others"] = frames
-    return evidence
-
-
-def outcome_of(
-    load: Load,
-    duration: float,
-    frames: Mapping[Direction, int],
-    sent: Mapping[Direction, Sent],
-    before: Counts,
-    ended: Counts,
-    after: Counts,
-) -> Outcome:
-    """Return the outcome of a trial that asked for so many *frames*, by what was *sent* and the counters.
-
-    They are those *before* it, when all programs had *ended*, and *after* the last frames had arrived.
-    """
-    problems: list[Problem] = []
-    controlling = dict[Direction, int]()
-
-    def difference(port: int, name: str, ports: tuple[tuple[int, int], ...]) -> int:
-        found = after[port][name] - before[port][name]
-        if found < 0:
-            words = f"{name} of generator port {port} fell by {-found}"
-            problems.append(Problem(Fault.COUNTERS, words, directions=ports))
-        return max(0, found)
-
-    rows = []
-    for direction, report in sent.items():
-        ports = ((direction.tx_port, direction.rx_port),)
-        counted = difference(direction.tx_port, "opackets", ports)
-        received = difference(direction.rx_port, "ipackets", ports)
-        surplus = counted - report.frames
-        if not 0 <= surplus <= report.others:
-            words = f"port {direction.tx_port} sent {counted} frames by its counters, {report.frames} by its program"
-            problems.append(Problem(Fault.MISCOUNTED, words, directions=ports))
-        if failed := difference(direction.tx_port, "oerrors", ports):
-            words = f"port {direction.tx_port} failed to send {failed} frames"
-            problems.append(Problem(Fault.UNSENT, words, failed, ports))
-        missed = difference(direction.rx_port, "ierrors", ports)
-        # frames that control the program are sent and received beside those of the trial: their loss counts, too
-        others = controlling[direction] = min(max(0, surplus), report.others)
-        offered, forwarded = counted - others, max(0, received - others)
-        if missed and forwarded < offered:
-            words = f"port {direction.rx_port} received {missed} frames with errors, or missed them"
-            problems.append(Problem(Fault.GENERATOR, words, missed, ports))
-        mean = report.size or difference(direction.tx_port, "obytes", ports) / max(1, counted)
-        mean_back = report.size or difference(direction.rx_port, "ibytes", ports) / max(1, received)
-        row = DirectionCount(direction.tx_port, direction.rx_port, frames[direction], offered, forwarded)
-        rows.append(replace(row, offered_bytes=round(mean * offered), forwarded_bytes=round(mean_back * forwarded)))
-    sending = {direction.tx_port for direction in sent}
-    for port in after.keys() - sending:
-        spare = max((report.others for report in sent.values()), default=0)
-        if (stray := difference(port, "opackets", ())) > spare:
-            words = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
-            # they may be lost in the place of others, and come back in the place of others
-            problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
-    least, most = _together(sent.values())
-    elapsed = (least + most) / 2
-    readings = {"elapsed_uncertainty": (most - least) / 2}
-    counters = {
-        "before": _evidence(before, {}),
-        "ended": _evidence(ended, controlling),
-        "after": _evidence(after, controlling),
-    }
-    return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings, counters=counters)
-
+from .description import Ran
 
 COMMAND_LIMIT = 15.0
 """Seconds for a command that only reads or sets something."""
@@ -186,9 +39,6 @@ CLOSE_LIMIT = 10.0
 WATCH_LIMIT = 5.0
 """Seconds for the watch on an interface to end, once the program has."""
 
-STOPPED = 124
-"""Status of a program that did not end within its limit, and ended when it was asked to (timeout(1))."""
-
 LARGEST_OUTPUT = 4 << 20
 """Bytes that a command may write."""
 
@@ -196,6 +46,33 @@ COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
 """Counters of a port, under TRex's names."""
 
 LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
+
+_LOST = (OSError, ValueError, EOFError, paramiko.SSHException)
+"""What writing to a shell that has ended raises, and reading from it."""
+
+
+class Span(NamedTuple):
+    """When frames were sent, Unix time in s: the earliest and latest moment for the first, and for the last."""
+
+    begins: float
+    began: float
+    ends: float
+    ended: float
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The least and the most seconds from the first to the last."""
+        return max(0.0, self.ends - self.began), self.ended - self.begins
+
+    def lasting(self, seconds: float) -> Span:
+        """Return the span of frames that took at least *seconds*, among others that were sent in this one, too."""
+        ended = max(self.ended, self.begins + seconds)
+        return Span(self.begins, ended - seconds, self.begins + seconds, ended)
+
+    def here(self, ahead: tuple[float, float]) -> Span:
+        """By the clock of this machine, which the host's is *ahead* of by so many seconds, at least and at most."""
+        least, most = ahead
+        return Span(self.begins - most, self.began - least, self.ends - most, self.ended - least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,41 +107,34 @@ class Place:
         return (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock)
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """A program that has ended: its exit ``status``, what it wrote, and its ``cpu`` seconds (None: unknown)."""
-
-    status: int
-    output: str
-    cpu: float | None = None
-
-
 class Port:
-    """A claimed port, by its shell. Raises TestbedError if that cannot start, or another run holds the port."""
+    """A claimed port, by its shell. ``mac`` and ``mtu``: its own, as it was taken.
+
+    Raises TestbedError if the shell cannot start, or another run holds the port.
+    """
 
     def __init__(self, index: int, place: Place) -> None:
         self.index, self.place = index, place
         self._name = f"the generator's port {index} ({place.text})"
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._closing = contextlib.ExitStack()
+        owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
         try:
             pipes: tuple[Any, Any] = self._open_here() if place.login is None else self._open_by_ssh(place.login)
             self._stdin, stdout = pipes
             threading.Thread(target=self._read, args=(stdout,), daemon=True, name="port").start()
-            owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
             self.ask(f"interface={shlex.quote(place.interface)}\n{FUNCTIONS}")
             self.ask(f'printf "%s" {shlex.quote(owner)} > "$lock"')
-            self.mac = self.facts()["address"]
+            facts = self.facts()
+            self.mac, self.mtu = facts["address"], facts["mtu"]
         except BaseException:
             self.close()
             raise
 
-    def _open_here(self) -> tuple[IO[bytes], IO[bytes]]:
-        argv = self.place.argv()
+    def _open_here(self) -> tuple[Any, Any]:
+        argv, pipe = self.place.argv(), children.PIPE
         try:
-            child = children.start(
-                argv, stdin=children.PIPE, stdout=children.PIPE, stderr=children.STDOUT, start_new_session=True
-            )
+            child = children.start(argv, stdin=pipe, stdout=pipe, stderr=children.STDOUT, start_new_session=True)
         except OSError as error:
             raise TestbedError(f"{self._name}: '{argv[0]}' does not start: {error.strerror}") from None
         stdin, stdout = children.pipes(child)
@@ -301,8 +171,8 @@ class Port:
         channel.exec_command(shlex.join(self.place.argv()))
         return channel.makefile_stdin("wb"), channel.makefile("rb")
 
-    def _read(self, stream: IO[bytes]) -> None:
-        with contextlib.suppress(OSError, ValueError, EOFError, paramiko.SSHException):
+    def _read(self, stream: Any) -> None:
+        with contextlib.suppress(*_LOST):
             while line := stream.readline(1 << 16):
                 self._lines.put(line)
         self._lines.put(None)
@@ -319,35 +189,33 @@ class Port:
 
     def order(self, command: str, limit: float = COMMAND_LIMIT) -> Callable[[], str]:
         """Have *command* run; the function that is returned waits for its end, as :meth:`ask`."""
-        mark, shown = f"@@{secrets.token_hex(6)}", shortened(command.strip(), 120)
+        mark = f"@@{secrets.token_hex(6)}"
         # if that fails, its output ends too, and says why
-        with contextlib.suppress(OSError, ValueError, EOFError, paramiko.SSHException):
+        with contextlib.suppress(*_LOST):
             self._stdin.write(f"{command}\nprintf '\\n{mark} %s\\n' \"$?\"\n".encode())
             self._stdin.flush()
+        return lambda: self._answer(mark, shortened(command.strip(), 120), limit)
 
-        def answer() -> str:
-            until, lines, size = time.monotonic() + limit, list[str](), 0
-            while size <= LARGEST_OUTPUT:
-                try:
-                    line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
-                except queue.Empty:
-                    self.close()
-                    raise TestbedError(f"{self._name}: '{shown}' did not end within {limit:g} s") from None
-                if line is None:
-                    raise TestbedError(f"{self._name}: {_why_ended(''.join(lines))}")
-                text = line.decode(errors="replace")
-                if text.startswith(mark):
-                    output, status = "".join(lines).removesuffix("\n"), text.split()[1]
-                    if status == "0":
-                        return output
-                    words = shortened(visible(output).strip(), 300) or "no reason given"
-                    raise TestbedError(f"{self._name}: '{shown}' failed with status {status}: {words}")
-                lines.append(text)
-                size += len(line)
-            self.close()
-            raise TestbedError(f"{self._name}: '{shown}' wrote more than {LARGEST_OUTPUT >> 20} MB")
-
-        return answer
+    def _answer(self, mark: str, shown: str, limit: float) -> str:
+        until, output = time.monotonic() + limit, ""
+        while len(output) <= LARGEST_OUTPUT:
+            try:
+                line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                self.close()
+                raise TestbedError(f"{self._name}: '{shown}' did not end within {limit:g} s") from None
+            if line is None:
+                raise TestbedError(f"{self._name}: {_why_ended(output)}")
+            text = line.decode(errors="replace")
+            if text.startswith(mark):
+                output, status = output.removesuffix("\n"), text.split()[1]
+                if status == "0":
+                    return output
+                words = shortened(visible(output).strip(), 300) or "no reason given"
+                raise TestbedError(f"{self._name}: '{shown}' failed with status {status}: {words}")
+            output += text
+        self.close()
+        raise TestbedError(f"{self._name}: '{shown}' wrote more than {LARGEST_OUTPUT >> 20} MB")
 
     def undo(self, command: str) -> None:
         """Have *command* run when the shell ends, however it ends; the last one first. Raises TestbedError."""
@@ -375,10 +243,7 @@ class Port:
         moments = re.search(r"^sent [0-9]+((?: [0-9]+\.[0-9]{6}){4})?$", seen, re.MULTILINE)
         if moments is None:
             raise TestbedError(f"the watch on {self.place.text} gave no answer: {seen.strip()[-200:]}")
-        if moments[1] is None:
-            return None
-        begins, began, ends, ended = map(float, moments[1].split())
-        return Span((begins, began), (ends, ended))
+        return Span(*map(float, moments[1].split())) if moments[1] else None
 
     # -- what is read of the interface and its host --------------------------------------------------------------------
 
@@ -415,12 +280,6 @@ class Port:
         if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{9}", told):
             raise TestbedError(f"{self._name}: 'date +%s.%N' was not understood: {told[:100]!r}")
         return float(told) - after, float(told) - before
-
-
-def order_together(commands: Sequence[tuple[Port, str]]) -> None:
-    """Have each command run on its port: all are asked before the first has answered. Raises TestbedError."""
-    for answer in [port.order(command) for port, command in commands]:
-        answer()
 
 
 def _why_ended(output: str) -> str:

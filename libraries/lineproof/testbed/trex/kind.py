@@ -1,18 +1,15 @@
-"""TRex as a kind of generator: the default."""
+"""TRex as a generator, connected."""
 
 from __future__ import annotations
 
-from ...generators.abilities import Abilities
 from ...generators.base import Generator
-from ...generators.kinds import GeneratorKind
 from ...generators.site import Site
 from ...generators.trex.client_fetch import fetcher
 from ...generators.trex.driver import TrexGenerator, TrexSettings
 from ...generators.trex.next_hops import NextHop
-from .settings import TrexGeneratorSettings
 
 
-def connect(site: Site) -> Generator:
+def connect_trex(site: Site) -> Generator:
     """The TRex server of *site*, with its ports claimed. Raises TestbedError in one sentence."""
     access, hops = site.endpoint, {}
     for port, side in zip(access.ports, site.sides, strict=False):
@@ -34,6 +31,3 @@ def connect(site: Site) -> Generator:
         ),
         fetch=fetcher(access.login, access.home) if access.login else None,
     )
-
-
-TREX = GeneratorKind("a Cisco TRex server", Abilities(), TrexGeneratorSettings, connect)

@@ -1,0 +1,160 @@
+"""Programs that send frames, as YAML files describe them: ``variables/programs/*.yaml``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ...command_values import compiled
+from ...config import Config
+from ...errors import TestbedError
+from ..abilities import WORDS, Abilities
+
+VALUES = {"program", "interface", "mac", "router_mac", "link_wait", "mtu", "own_mtu", "router", "peer", "control"}
+VALUES |= {"own", "far", "source", "destination", "source_port", "port", "size", "longest", "length"}
+VALUES |= {"count", "pps", "bits", "payload_bits"}
+"""The ``{names}`` in a command; ``docs/generators.md`` says what each stands for."""
+
+STOPPED = 124
+"""Status of a program that did not end within its limit, and ended when it was asked to (timeout(1))."""
+
+_NAME = re.compile(r"\{([a-z_]+)\}")
+
+
+def filled(command: str, values: Mapping[str, object]) -> str:
+    """Return *command* with *values* in place of its ``{names}``, each as one word of the shell."""
+    return _NAME.sub(lambda name: shlex.quote(str(values[name[1]])), command)
+
+
+def _checked_names(command: str) -> str:
+    if unknown := sorted(set(_NAME.findall(command)) - VALUES):
+        raise ValueError(f"'{{{unknown[0]}}}' stands for nothing; expected any of {', '.join(sorted(VALUES))}")
+    return command
+
+
+def _checked_report(pattern: str) -> str:
+    if "frames" not in compiled(pattern).groupindex:
+        raise ValueError("needs a group '(?P<frames>…)' around the number of frames")
+    return pattern
+
+
+def _checked_ability(name: str) -> str:
+    if name not in WORDS:
+        raise ValueError(f"'{name}' is no ability; expected any of {', '.join(WORDS)}")
+    return name
+
+
+Command = Annotated[str, Field(min_length=1), AfterValidator(_checked_names)]
+Report = Annotated[str, AfterValidator(_checked_report)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that has ended: its exit ``status``, what it wrote, and its ``cpu`` seconds (None: unknown)."""
+
+    status: int
+    output: str
+    cpu: float | None = None
+
+
+class PortChange(Config):
+    """A command that sets something on a port, and the one that undoes it when the port is given back."""
+
+    do: Command
+    undo: Command
+
+
+class Free(Config):
+    """A command that prints nothing if a port is free, and why it is not: ``but``, with ``{found}``."""
+
+    run: Command
+    but: str
+
+
+class Example(Config):
+    """An output of the program, and the groups that its report ``gives``. ``of``: the key with the expression."""
+
+    of: Annotated[str, Field(pattern="^(report|received|failed)$")] = "report"
+    output: str
+    gives: Mapping[str, str]
+
+
+class Description(Config):
+    """A program that sends frames: its commands, its report, and what it can.
+
+    A command may have ``{names}`` of :data:`VALUES`. They are put into it here only, quoted for the shell of a port.
+
+    ``needs``: programs that the host must have, and Debian's package of each. ``version``: a command that prints it.
+    ``can``: its abilities, as :data:`..abilities.WORDS` names them; one that lacks ``flows`` is started once for each
+    of up to ``most_flows``, one that has them sends the list ``frames.cfg``, in trafgen's language. ``sockets``: it
+    sends from sockets, so that the kernel adds the headers, and its ports must be in different networks.
+    ``fragments``: it sends the two sizes of a datagram in fragments, because ``prepare`` sets the port's ``{mtu}``.
+
+    ``free``: what must hold when a port is taken. Changes: ``prepare`` at both ends of each flow, ``pace`` before a
+    trial at the port that sends. ``receive``: a program at the other port, for which ``ready`` waits. ``send``: one
+    simple command, which ends when it has sent ``{count}``.
+
+    ``report``: an expression whose last match in the output of ``send`` has groups ``frames``, ``seconds`` and
+    ``bytes`` (without FCS). Without ``seconds`` the interface is watched for them; ``wrong_by``: s by which they may
+    be too long and too short. ``received``: the same of ``receive``; then the card is not the kernel's while they run,
+    and the programs count; else the interfaces do. ``failed``: an expression with the ``words`` of a failure.
+
+    ``greetings``: frames that each sending and receiving program sends of its own before a trial's first;
+    ``control_frames``: those that control it beside the trial's, where they pass the router. ``examples`` are tried
+    when the file is read.
+    """
+
+    program: str
+    needs: Mapping[str, str]
+    version: Command
+    can: tuple[Annotated[str, AfterValidator(_checked_ability)], ...]
+    most_flows: int = 1
+    sockets: bool = False
+    fragments: bool = False
+    free: Free | None = None
+    prepare: tuple[PortChange, ...] = ()
+    pace: tuple[PortChange, ...] = ()
+    receive: Command | None = None
+    ready: Command = "true"
+    send: Command
+    report: Report
+    received: Report | None = None
+    failed: str | None = None
+    wrong_by: tuple[float, float] = (0.0, 0.0)
+    greetings: int = 0
+    control_frames: int = 0
+    examples: tuple[Example, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_examples(self) -> Self:
+        for example in self.examples:
+            gives = self._last(getattr(self, example.of) or "", example.output)
+            if gives != dict(example.gives):
+                raise ValueError(f"an example of '{example.of}' gives {gives or 'nothing'}, expected {example.gives}")
+        return self
+
+    @property
+    def abilities(self) -> Abilities:
+        """The abilities of the program."""
+        able = {name: name in self.can for name in WORDS}
+        return Abilities(**able, most_flows=self.most_flows, fragments=self.fragments)
+
+    def read(self, ran: Ran, where: str, key: str = "report") -> Mapping[str, str]:
+        """Return the groups of the last match of the expression *key* in what a program wrote. Raises TestbedError."""
+        if self.failed and ran.status != STOPPED and (failure := self._last(self.failed, ran.output)):
+            raise TestbedError(f"{self.program} on {where}: {failure['words']}")
+        report = self._last(getattr(self, key), ran.output)
+        if not report or ran.status not in (0, STOPPED):
+            words = " ".join(ran.output.split())[-300:] or "nothing"
+            raise TestbedError(f"{self.program} on {where} gave no report (status {ran.status}): {words}")
+        return report
+
+    @staticmethod
+    def _last(pattern: str, output: str) -> dict[str, str]:
+        matches: Iterator[re.Match[str]] = re.finditer(pattern, output, re.MULTILINE)
+        return next((match.groupdict(default="0") for match in reversed(list(matches))), {})

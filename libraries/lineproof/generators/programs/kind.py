@@ -1,0 +1,141 @@
+"""Programs as kinds of generators: the keys of a testbed's file, and how their ports are claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ...config import MacAddress, matching
+from ...core.traffic.profiles import PAIRS
+from ...system.login_settings import HostSettings
+from ..base import Generator
+from ..settings import GeneratorSettings
+from ..site import Site
+from .description import Description
+from .driver import ProgramGenerator
+from .port import Place
+from .switch import Switch, SwitchSettings, read_switch
+
+Interface = Annotated[
+    str,
+    matching(
+        r"(?!-|\.\.?$)[A-Za-z0-9_.-]{1,15}",
+        "expected the name of an interface: up to 15 letters, digits and any of _ . -",
+    ),
+]
+
+
+class ProgramPort(HostSettings):
+    """A port: an ``interface``, in a network ``namespace`` of its host if it is in one.
+
+    ``router_mac``: the MAC address that its frames go to, of the router's interface; a program that makes its frames
+    itself needs it. ``address``, ``ssh``, ``sudo``: where it is, if it is not where the generator's other ports are.
+    """
+
+    sudo: bool = False
+    interface: Interface
+    namespace: str | None = None
+    router_mac: MacAddress | None = None
+
+
+class ProgramSettings(GeneratorSettings):
+    """A program, on a testbed that makes its ports; so there are no keys."""
+
+    description: ClassVar[Description]
+
+    def connect(self, site: Site) -> Generator:
+        """Claim the ports of *site*. Raises TestbedError, with nothing left."""
+        places = tuple(Place(place.interface, place.namespace, place.far_mac) for place in site.endpoint.places)
+        return ProgramGenerator(self.description, site, places, self.description.program)
+
+
+class HostProgramSettings(ProgramSettings, HostSettings):
+    """A program whose ports are interfaces: ``ports`` in pairs, each cabled to the side at its position.
+
+    ``address`` and ``ssh``: the generator's host. ``sudo``: put ``sudo -n`` before what needs root. ``program``: its
+    path on the hosts. ``link_wait``: s until a card that it takes from the kernel has its link again. ``switch``: what
+    counts the same frames between generator and router; None: the host's counts stand alone.
+    """
+
+    sudo: bool = False
+    program: str | None = None
+    link_wait: Annotated[int, Field(ge=0, le=60)] = 4
+    ports: Annotated[tuple[ProgramPort, ...], Field(max_length=2 * PAIRS)]
+    switch: SwitchSettings | None = None
+
+    @field_validator("ports")
+    @classmethod
+    def _check_ports_in_pairs(cls, value: tuple[ProgramPort, ...]) -> tuple[ProgramPort, ...]:
+        places = {(port.address, port.ssh and port.ssh.port, port.namespace, port.interface) for port in value}
+        if not value or len(value) % 2 or len(places) < len(value):
+            raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
+        return value
+
+    @model_validator(mode="after")
+    def _check_ports(self) -> Self:
+        networks = [(self._host_of(port), port.namespace) for port in self.ports]
+        for index, port in enumerate(self.ports):
+            if not self.description.sockets and port.router_mac is None:
+                raise ValueError(
+                    f"port {index} ({port.interface}) has no 'router_mac', the MAC address of the router's interface at"
+                    " the other end of its cable"
+                )
+            if self.description.sockets and networks[index] in networks[:index]:
+                raise ValueError(
+                    f"port {index} is in the same network as port {networks.index(networks[index])}, whose frames a"
+                    " kernel delivers to itself; expected a 'namespace' for each port, or another host"
+                )
+        if self.switch is not None and len(self.switch.ports) != len(self.ports):
+            raise ValueError(
+                f"'switch' has {len(self.switch.ports)} 'ports'; expected one for each of {len(self.ports)}"
+            )
+        return self
+
+    def _host_of(self, port: ProgramPort) -> str:
+        """Return the host of *port* by its login: two may be behind one address."""
+        host = self if port.address is None else port
+        return f"{host.address}:{host.ssh.port}" if host.ssh else "this machine"
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """Each port by its interface, namespace and host."""
+        inside = [f"{port.interface}{f' in namespace {port.namespace}' * bool(port.namespace)}" for port in self.ports]
+        return tuple(
+            sorted(f"port {name} of {self._host_of(port)}" for name, port in zip(inside, self.ports, strict=True))
+        )
+
+    @property
+    def port_count(self) -> int:
+        """The number of ``ports``."""
+        return len(self.ports)
+
+    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
+        """With the files of all logins made *absolute*."""
+        ports = tuple(port.with_paths(absolute) for port in self.ports)
+        return super().with_paths(absolute).model_copy(update={"ports": ports})
+
+    def connect(self, site: Site) -> Generator:
+        """Claim the ports of *site*; a switch checks their counts if there is one. Raises TestbedError."""
+        places = []
+        for port in self.ports:
+            at = port if port.address is not None else self
+            login = at.ssh.login(at.address, site.endpoint.secrets) if at.ssh and at.address else None
+            sudo = port.sudo or self.sudo
+            places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
+        switch, path = None, self.program or self.description.program
+        if self.switch is not None:
+            read = partial(read_switch, self.switch, site.endpoint.ports, site.endpoint.secrets)
+            switch = Switch(read, self.switch.tolerance, self.switch.settle)
+        return ProgramGenerator(self.description, site, tuple(places), path, self.link_wait, switch)
+
+
+def described(description: Description) -> type[GeneratorSettings]:
+    """Return the kind of generator that *description* makes."""
+    kind = {"description": description, "abilities": description.abilities, "__module__": __name__}
+    # without the card the kernel of a namespace has no end of its cable
+    on_netns = None if description.received else type("program on namespaces", (ProgramSettings,), kind)
+    return type("program", (HostProgramSettings,), {**kind, "on_netns": on_netns})

@@ -1,1 +1,0 @@
-"""A switch between generator and router, which counts the same frames."""
