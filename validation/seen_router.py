@@ -13,7 +13,7 @@ from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.under_load import QueueLoad, UnderLoad, WorkerLoad
 from lineproof.platforms import Software
-from lineproof.routers.why_evidence import BRIDGE, KERNEL_IDENT
+from lineproof.routers.why import BRIDGE, KERNEL_IDENT
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, placement
 from lineproof_bench.model.schema import RouterModel
 

@@ -28,8 +28,8 @@ from support.scripted_shells import answering
 
 RECORDED = Path(__file__).parent / "recorded"
 METHODS = ("identify", "boot_id", "facts", "read", "neighbours", "under_load", "sample_stacks", "links", "configure")
-HIDDEN = {"raw", "unread", "differences"}
-"""Fields with outputs as they came, and with sentences about commands: the part ``messages`` has sentences."""
+HIDDEN = {"raw", "unread", "differences", "load_pps", "offered_pps", "forwarded_pps"}
+"""Fields with outputs as they came, sentences about commands (part ``messages``), rates that no router knows."""
 Answers = dict[str, list[tuple[str, int]]]
 """Command -> outputs, each with its exit status, in turn; the last is repeated."""
 

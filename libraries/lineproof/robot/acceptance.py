@@ -294,8 +294,8 @@ class AcceptanceKeywords(Component):
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document("Where frames went", ledgers_document(verdict.ledgers, title, session.simulated))
-        if verdict.why.explanations:
-            allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
+        if verdict.why.explanation:
+            allure.attach_text("Why", "\n".join(verdict.why.explanation.lines))
         allure.attach_text("Verdict", verdict.message)
         if notes:
             allure.attach_text("Reconnection", notes)

@@ -53,7 +53,7 @@ class RouterKeywords(Component):
 
     @keyword(tags=["evidence"])
     def explain_verdict(self, verdict: Verdict, loads: Sequence[UnderLoad] = ()) -> Verdict:
-        """The verdict with the reasons why frames were lost, as far as the router's facts and counters show them.
+        """The verdict with the reason why frames were lost, as far as the router's facts and counters show it.
 
         *loads*: what the router reported while the sentence's load was sent, the first of them. Changes no ruling.
         Example:
@@ -61,8 +61,8 @@ class RouterKeywords(Component):
         """
         router = self.shared.session.router
         found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
-        for explanation in found.why.explanations:
-            logger.info(f"why: {explanation}")
+        if found.why.explanation:
+            logger.info("\n".join(found.why.explanation.lines))
         return found
 
     @keyword(tags=["testbed"])

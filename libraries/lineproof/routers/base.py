@@ -12,7 +12,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
-from ..core.under_load import RouterLoad, SampledStacks
+from ..core.under_load import SampledStacks, UnderLoad
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from .change_journal import ChangeJournal
@@ -142,13 +142,13 @@ class Router:
         """Read counters and runtime now."""
         return Telemetry(None, {})
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """Return how busy workers, queues and processors are meanwhile: two readings around *wait*.
 
         What fails is not read, so that it raises only what *wait* raises. VPP: clears the runtime counters.
         """
         wait()
-        return RouterLoad()
+        return UnderLoad()
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """Return the stacks of its processors in the next *seconds* of real time. Never raises; costs it time."""

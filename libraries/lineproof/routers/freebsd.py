@@ -12,7 +12,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, SampledStacks, per_second
+from ..core.under_load import CpuLoad, QueueLoad, SampledStacks, UnderLoad, per_second
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
@@ -50,7 +50,7 @@ class FreeBsd(ShellRouter):
         """See :meth:`..base.Router.facts`."""
         return read_freebsd_facts(Answers(self._commands), self._interfaces)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return freebsd_load(Answers(self._commands), self._interfaces, wait)
 
@@ -360,7 +360,7 @@ STATES = 5
 NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
-def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
+def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> UnderLoad:
     """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``.
 
     * ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
@@ -393,7 +393,7 @@ def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[],
         rows = (line.removeprefix(f"{device}.").partition(": ") for line in texts[1].splitlines())
         servers = queue_cpus(name, {row[0]: row[2] for row in rows}, interrupted_cpus)
         queues += queue_loads(name, *texts, seconds, servers)
-    return RouterLoad(
+    return UnderLoad(
         queues=tuple(queues),
         cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
         raw={

@@ -14,7 +14,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds
-from ..core.under_load import RouterLoad, per_second
+from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
 from .base import RouterUnreachable, Shell, Side, validated_side
@@ -82,7 +82,7 @@ class Generic(ShellRouter):
         software = self._file.description or self._file.shell
         return RouterFacts(os=software, version=versions.get("version"), other=other, unread=unread)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """The counters of lost frames around *wait*, and load and temperature after it."""
         unread: dict[str, str] = {}
         texts: list[Mapping[str, str]] = []
@@ -98,7 +98,7 @@ class Generic(ShellRouter):
             if moment == "before":
                 wait()
         seconds = time.monotonic() - started
-        return RouterLoad(
+        return UnderLoad(
             raw={name: text for each in texts for name, text in each.items()},
             seconds=seconds,
             counters=per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {},

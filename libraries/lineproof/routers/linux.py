@@ -10,7 +10,7 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import RouterLoad, SampledStacks
+from ..core.under_load import SampledStacks, UnderLoad
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
@@ -56,7 +56,7 @@ class Linux(ShellRouter):
         """See :meth:`..base.Router.facts`."""
         return read_linux_facts(Answers(self._commands), self._interfaces)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return linux_load(Answers(self._commands), self._interfaces, wait)
 

@@ -14,12 +14,11 @@ from ..core.pause_names import Pauses, pauses_of
 from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.telemetry import NodeRuntime, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import NodeLoad, QueueLoad, RouterLoad, SampledStacks, WorkerLoad, per_second
+from ..core.under_load import NodeLoad, QueueLoad, SampledStacks, UnderLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .base import Side, validated_side
 from .fact_reading import Answers, counted, linux_boot_id, matched, rows_of_files, without_missing
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
-from .linux_load import THROTTLES, throttling
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
 from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
@@ -72,7 +71,7 @@ class Vpp(ShellRouter):
         """See :meth:`..base.Router.facts`."""
         return read_vpp_facts(Answers(self._commands), self._interfaces)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
         return vpp_load(Answers(self._commands), self._interfaces, self.clear, wait)
 
@@ -307,20 +306,20 @@ _XSTAT = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$
 
 def vpp_load(
     answers: Answers, interfaces: Sequence[str], clear: Callable[[], None], wait: Callable[[], None]
-) -> RouterLoad:
+) -> UnderLoad:
     """Return what VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``.
 
     The share of a core is cycles by its clock (``show cpu``). An input node's cycles are also those of polling empty
     queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at most loads.
     """
-    first = answers.ask(THROTTLES, *(("vppctl", "show", *name.split()) for name in _TWICE))
+    first = answers.ask(*(("vppctl", "show", *name.split()) for name in _TWICE))
     cleared = True
     try:
         clear()
     except TestbedError as error:
         answers.unread["vppctl clear runtime"], cleared = str(error), False
     wait()
-    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))), THROTTLES)
+    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))))
 
     def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
         command = f"vppctl show {name}"
@@ -340,7 +339,6 @@ def vpp_load(
     counters |= per_second(
         {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
     )
-    counters |= throttling(answers, first, last, seconds)
     rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
     if rows[0] is not None and rows[1] is not None:
         for name in interfaces:
@@ -354,7 +352,7 @@ def vpp_load(
     cards = [
         of(output, "hardware-interfaces", lambda text: parse_hardware(strip_banner(text))) for output in (first, last)
     ]
-    return RouterLoad(
+    return UnderLoad(
         workers=workers,
         queues=queue_loads(placement, interfaces, workers, cards[0] or {}, cards[1] or {}, seconds),
         raw={command: text for command, text in last.items() if text},
