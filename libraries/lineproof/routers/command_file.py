@@ -16,7 +16,6 @@ from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .queries import (
     MOST_EXPRESSIONS,
-    MOST_OUTPUT,
     WORD_IN_BRACES,
     CountersQuery,
     Expression,
@@ -27,7 +26,6 @@ from .queries import (
     Query,
     TemperatureQuery,
     UptimeQuery,
-    Values,
     VersionQuery,
     check_words,
 )
@@ -76,13 +74,6 @@ class LookQuery(Query):
             raise ValueError("expected one expression in 'pattern'")
         check_words(self.ours or "", SIDE_WORDS)
         return self
-
-    def read(self, output: str, interface: str = "") -> Values:
-        """``value``, where there is one. Raises TestbedError for output that is too long."""
-        if len(output) > MOST_OUTPUT:
-            raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
-        found = compiled(self.pattern[0]).search(output)
-        return {"value": found["value"]} if found and found["value"] else {}
 
 
 class DescribedChange(Config):

@@ -18,8 +18,8 @@ from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
 from .base import RouterUnreachable, Shell, Side, validated_side
-from .changes import Change
-from .command_file import CommandFile
+from .changes import NONE, Change, Look
+from .command_file import CommandFile, LookQuery
 from .neighbours import neighbour_of
 from .queries import LOSS_GROUP, Query, filled, plain_mac
 from .shell_router import ShellRouter
@@ -166,7 +166,7 @@ class Generic(ShellRouter):
             self._commands.restore()
         validated = [validated_side(side) for side in sides]
         steps = [
-            Change(_filled(change.do, words), _filled(change.undo, words), lines=True)
+            Change(_filled(change.do, words), _filled(change.undo, words), lines=True, look=look_of(change.look, words))
             for change in file.configure
             for words in (map(side_words, validated) if change.for_each_side else [{}])
         ]
@@ -174,7 +174,8 @@ class Generic(ShellRouter):
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             if not self._commands.rehearsing:
                 self._commands.run_quoted("\n".join(file.save))
-            steps = [Change(tuple(line for step in steps for line in step.do), file.restore, lines=True, whole=True)]
+            do = tuple(line for step in steps for line in step.do)
+            steps = [Change(do, file.restore, lines=True, whole=True, look=look_of(file.look, {}))]
         for step in steps:
             self._commands.make(step)
 
@@ -230,6 +231,14 @@ def _read_or_note(name: str, read: Callable[[], Mapping[str, V]], unread: dict[s
 
 def _filled(lines: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filled(line, words) for line in lines)
+
+
+def look_of(query: LookQuery | None, words: Mapping[str, str]) -> Look | None:
+    """Return the look of *query*. A value that is not found is no one else's: its undo finds ours, or nothing."""
+    if query is None:
+        return None
+    ours = NONE if query.ours is None else filled(query.ours, words)
+    return Look((filled(query.run, words),), query.pattern[0], ours, absent=ours)
 
 
 def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[Cause, ...]:

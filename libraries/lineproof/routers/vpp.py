@@ -17,6 +17,7 @@ from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, i
 from ..core.under_load import NodeLoad, QueueLoad, SampledStacks, UnderLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .base import Side, validated_side
+from .changes import NONE, Setting, Words
 from .fact_reading import Answers, counted, linux_boot_id, matched, rows_of_files, without_missing
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
 from .neighbours import vpp_neighbours
@@ -32,7 +33,6 @@ from .vpp_output import (
     parse_errors,
     parse_interface_rows,
     parse_interfaces,
-    parse_neighbours,
     parse_runtime,
     parse_version,
     refusal_by_vpp,
@@ -108,13 +108,7 @@ class Vpp(ShellRouter):
         if (name, side.address) not in addresses:
             address = f"{name} {side.address}"
             self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-        neighbours = parse_neighbours(output["neighbours"])
-        if (name, side.peer, side.peer_mac, True) not in neighbours:
-            new = f"{name} {side.peer} {side.peer_mac}"
-            known = {(owner, peer): mac for owner, peer, mac, static in neighbours if static}
-            old = known.get((name, side.peer))
-            undo = f"{name} {side.peer} {old} static" if old else f"del {new}"
-            self._change(f"set ip neighbor {new} static", f"set ip neighbor {undo}")
+        self._commands.put(neighbour(name, side.peer), side.peer_mac, output["neighbours"], silent=True)
         if not has_route(output["route"], side.network, side.peer):
             route = f"{side.network} via {side.peer}"
             self._change(f"ip route add {route}", f"ip route del {route}")
@@ -178,11 +172,11 @@ class VppFrameSetup(FrameSetup):
     Labels: each is swapped for itself, towards the side that its direction leads to.
     """
 
-    _neighbours: frozenset[tuple[str, str, str, bool]] = frozenset()
+    _neighbours = ""
 
     def configure(self, frames: FrameKinds) -> NotForwarded:
         """Configure everything that VPP can; return what it cannot, and why."""
-        self._neighbours = parse_neighbours(self._show("ip", "neighbors"))
+        self._neighbours = self._show("ip", "neighbors")
         if frames.prefixes:
             for side in self._sides:
                 self._add_ipv6(side, side.interface, frames.prefixes, None)
@@ -204,7 +198,7 @@ class VppFrameSetup(FrameSetup):
             self._change(f"ip6 nd {name} ra-suppress", f"ip6 nd {name} no ra-suppress")
         for prefix in prefixes:
             network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
-            self._add_neighbour(name, peer, side.peer_mac)
+            self._commands.put(neighbour(name, peer), side.peer_mac, self._neighbours, silent=True)
             self._add_route("ip6", network, peer, name, table)
 
     def _add_stack(self, table: int, stack: Sequence[tuple[int, int]], prefixes: tuple[str, ...]) -> None:
@@ -229,7 +223,7 @@ class VppFrameSetup(FrameSetup):
                 # without an address it takes no IPv4; in a table of its own it may be the same one
                 address = f"{name} {side.address}"
                 self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-            self._add_neighbour(name, side.peer, side.peer_mac)
+            self._commands.put(neighbour(name, side.peer), side.peer_mac, self._neighbours, silent=True)
             self._add_route("ip", side.network, side.peer, name, table)
             if prefixes:
                 self._add_ipv6(side, name, prefixes, table)
@@ -265,15 +259,6 @@ class VppFrameSetup(FrameSetup):
                         row = f"{bottom} {label} via {side.peer} {side.interface} out-labels {label}"
                         self._change(f"mpls local-label add {row}", f"mpls local-label del {row}")
 
-    # -- neighbours and routes -----------------------------------------------------------------------------------------
-
-    def _add_neighbour(self, name: str, peer: str, mac: str) -> None:
-        if (name, peer, mac, True) in self._neighbours:
-            return
-        before = next((row[2] for row in self._neighbours if row[:2] == (name, peer) and row[3]), None)
-        undo = f"{name} {peer} {before} static" if before else f"del {name} {peer} {mac}"
-        self._change(f"set ip neighbor {name} {peer} {mac} static", f"set ip neighbor {undo}")
-
     def _add_route(self, family: str, network: str, peer: str, name: str, table: int | None) -> None:
         within = ("table", str(table)) if table else ()
         shown = "" if within and self._commands.rehearsing else self._show(family, "fib", *within, network)
@@ -286,6 +271,17 @@ class VppFrameSetup(FrameSetup):
 
     def _change(self, command: str, undo: str) -> None:
         self._commands.change(("vppctl", *command.split()), ("vppctl", *undo.split()), silent=True)
+
+
+def neighbour(interface: str, peer: str) -> Setting:
+    """Return the setting of the MAC address of a static neighbour."""
+    words = ("vppctl", "set", "ip", "neighbor")
+
+    def command(mac: str, now: str) -> Words:
+        return (*words, "del", interface, peer, now) if mac == NONE else (*words, interface, peer, mac, "static")
+
+    row = rf"^\s*[\d.]+\s+{re.escape(peer)}\s+[DN]*S[DN]*\s+(?P<value>[0-9a-f:]{{17}})\s+{re.escape(interface)}\s*$"
+    return Setting(("vppctl", "show", "ip", "neighbors"), row, command)
 
 
 def _has_label(shown: str, label: int, bottom: str, side: Side) -> bool:
