@@ -49,8 +49,6 @@ def facts_of(model: RouterModel, software: Software, name: str) -> RouterFacts:
             pcie_width_max=_CARD_LANES if pcie else None,
             pcie_speed_max=8.0 if pcie else None,
             rx_queues=model.rx_queues,
-            ring_rx=model.ring,
-            rss_fields=("ipv4-udp",) if model.software.rss.fields == "4-tuple" else ("ipv4",),
         )
         for port, interface in enumerate(software.interfaces)
     )

@@ -27,8 +27,7 @@ OFFERED = 6_000_000
 FACTS = RouterFacts(
     os="Ubuntu 24.04",
     placement=tuple(Placement("eth0", queue, f"vpp_wk_{queue}") for queue in range(3)),
-    nics=(NicFacts("eth0", driver="dpdk", pcie_width=4, pcie_speed=8.0, cpus_of_queue={0: "1"}, rss_fields=("ipv4",)),),
-    irqbalance=False,
+    nics=(NicFacts("eth0", driver="dpdk", pcie_width=4, pcie_speed=8.0),),
 )
 LOAD = UnderLoad(
     OFFERED,

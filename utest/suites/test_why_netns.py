@@ -19,7 +19,7 @@ from lineproof.session.explaining import explained, read_under_load
 from lineproof.session.judging import Judge
 from lineproof.session.session import Session
 from support.kernel_router import configured, run_in_router
-from support.patience import undisturbed, wait_until
+from support.patience import undisturbed
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'")]
 
@@ -226,16 +226,3 @@ def test_one_processor_for_all_packets_shares_it_with_programs_or_is_named(sessi
     first = verdict.why.explanation
     assert first and first.rule == "backlog" and "softnet" in first.words, verdict.message
     assert not [word for word in OF_CARDS if word in first.words]
-
-
-def test_a_process_of_that_name_is_irqbalance(session: Session, tmp_path: Path) -> None:
-    program = tmp_path / "irqbalance"
-    shutil.copy(str(shutil.which("sleep")), program)
-    # where it is one of many programs in one file, that file needs its own name
-    with subprocess.Popen([str(program), "600"]) as running:
-        try:
-            wait_until(lambda: Path(f"/proc/{running.pid}/comm").read_text().strip() == "irqbalance")
-            facts = session.router.driver.facts()
-            assert facts.irqbalance is True, facts.unread
-        finally:
-            running.kill()

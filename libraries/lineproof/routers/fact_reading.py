@@ -44,6 +44,24 @@ class Answers:
         return answers
 
 
+Fact = tuple[tuple[str, ...], str]
+"""A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
+
+
+def ask_facts(answers: Answers, facts: Iterable[Fact]) -> dict[str, str]:
+    """Run the commands of *facts* in one exchange, each once; returns the output of each by its words."""
+    return answers.ask(*dict.fromkeys(command for command, _ in facts))
+
+
+def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return those of *facts* that are in *output*, by name."""
+    found = {
+        name: summarised(value.strip() for value in re.findall(pattern, output[" ".join(command)], re.MULTILINE))
+        for name, (command, pattern) in facts.items()
+    }
+    return {name: value for name, value in found.items() if value}
+
+
 def matched(pattern: str, text: str) -> str | None:
     """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
     found = re.search(pattern, text, re.MULTILINE)
@@ -72,11 +90,6 @@ def rows_of_files(text: str) -> dict[str, str]:
 def summarised(values: Iterable[str]) -> str | None:
     """The different *values* in order, with ``, `` between them; None without any."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
-
-
-def without_missing(facts: Mapping[str, str | None]) -> dict[str, str]:
-    """Return those of *facts* that were read."""
-    return {name: value for name, value in facts.items() if value}
 
 
 def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues: int | None) -> tuple[str, ...]:

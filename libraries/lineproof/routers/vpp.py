@@ -18,8 +18,8 @@ from ..core.under_load import NodeLoad, QueueLoad, SampledStacks, UnderLoad, Wor
 from ..errors import TestbedError
 from .base import Side, validated_side
 from .changes import NONE, Setting, Words
-from .fact_reading import Answers, counted, linux_boot_id, matched, rows_of_files, without_missing
-from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
+from .fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
+from .linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
 from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
@@ -435,7 +435,7 @@ def _card_rates(before: str, after: str, seconds: float | None) -> dict[str, flo
     return per_second({**dict.fromkeys(new, 0), **old}, new, seconds) if before else {}
 
 
-_SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
+_SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "buffers")
 _THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
 _QUEUE = re.compile(r"^\s+(\S.*?) queue (\d{1,6}) \((\S+)\)\s*$")
 _DAMAGED = re.compile(r"rx_\w*(?:crc|symbol|illegal_byte|align)\w*")
@@ -465,35 +465,28 @@ def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown("threads"), re.MULTILINE)
     workers = sum(name.startswith("vpp_wk") for name in threads)
     addresses = {name: found for name in interfaces if (found := pci_address(cards.get(name, "")))}
-    files = _link_files(answers, addresses)
+    links = {name: link_facts(f"/sys/bus/pci/devices/{address}") for name, address in addresses.items()}
+    files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()]) if links else {}
     queues = {name: sum(row.interface == name for row in placement) for name in interfaces}
     facts = machine_facts(
         machine,
         version=matched(r"\bvpp (v?\S+)", shown("version")),
         nics=tuple(
             replace(
-                parse_card(name, cards.get(name, ""), _files_of(files, addresses.get(name))),
+                parse_card(name, cards.get(name, ""), picked(files, links.get(name, {}))),
                 pci_address=addresses.get(name),
-                model=pci_model(machine["lspci -D"], addresses.get(name)) or _hardware_name(cards.get(name, "")),
+                model=pci_model(machine.get("cards", ""), addresses.get(name)) or _hardware_name(cards.get(name, "")),
                 rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", cards.get(name, "")),
             )
             for name in interfaces
         ),
         workers=(workers or 1) if threads else None,
         placement=tuple(row for row in placement if row.interface in interfaces),
-        routes=parse_fib_summary(shown("ip fib summary")),
         unread=answers.unread,
     )
-    other = without_missing(
-        {
-            "TSC": matched(r"^Base frequency: +(.+)", shown("cpu")),
-            "buffers": "; ".join(
-                f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers"))
-            ),
-        }
-    )
+    pools = "; ".join(f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers")))
     cpu = matched(r"^Model name: +(.+)", shown("cpu"))
-    return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **other})
+    return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
 
 
 def parse_placement(text: str) -> tuple[Placement, ...]:
@@ -552,56 +545,31 @@ def pci_address(block: str) -> str | None:
 
 
 def parse_card(interface: str, block: str, link: Mapping[str, str]) -> NicFacts:
-    """The card of *interface* from its *block* of ``show hardware-interfaces``, and its PCIe *link* files.
+    """The card of *interface* from its *block* of ``show hardware-interfaces``, and its PCIe *link*'s facts.
 
-    ``rss_fields`` are DPDK's kinds of packets, as ``ipv4-tcp``.
+    ``RSS`` has DPDK's kinds of packets, as ``ipv4-tcp``.
     """
-    rx, tx = (counted(rf"^\s+{side}: queues \d+ \(max \d+\), desc (\d+)", block) for side in ("rx", "tx"))
-    rss, offloads = _words(block, "rss active"), _words(block, "rx offload active")
-    numa = counted(r"^\s+pci: .*\bnuma (\d+)", block)
-    return with_pcie(
-        NicFacts(
-            interface=interface,
-            driver=matched(r"^  \S.*\((\w+)\)\s*$", block),
-            ring_rx=rx,
-            ring_tx=tx,
-            numa_node=counted(r"^(\d+)$", link.get("numa_node", "")) if link else numa,
-            rss_fields=rss,
-            offloads=offloads,
-        ),
-        link,
-    )
+    other = {
+        "rx ring": matched(r"^\s+rx: queues \d+ \(max \d+\), desc (\d+)", block),
+        "tx ring": matched(r"^\s+tx: queues \d+ \(max \d+\), desc (\d+)", block),
+        "NUMA node": link.get("NUMA node") if link else matched(r"^\s+pci: .*\bnuma (\d+)", block),
+        "RSS": _words(block, "rss active"),
+        "offloads": _words(block, "rx offload active"),
+    }
+    driver = matched(r"^  \S.*\((\w+)\)\s*$", block)
+    found = NicFacts(interface, driver=driver, other={name: value for name, value in other.items() if value})
+    return with_pcie(found, link)
 
 
-def _words(block: str, title: str) -> tuple[str, ...] | None:
+def _words(block: str, title: str) -> str:
     """The words after *title* and a colon; they go on in lines that are indented further."""
     found = re.search(
         rf"^(?P<indent> +){title}: *(?P<words>[^\n]*(?:\n(?P=indent) {{4,}}\S[^:\n]*$)*)", block, re.MULTILINE
     )
-    if not found:
-        return None
-    words = tuple(found["words"].split())
-    return () if words == ("none",) else words or None
+    return " ".join(found["words"].split()) if found else ""
 
 
 def _hardware_name(block: str) -> str | None:
     """The line below the MAC address, as ``Intel X553``."""
     name = matched(r"^  Ethernet address [^\n]*\n  (\S[^\n]*)$", block)
     return re.sub(r" *\(\w+\)$", "", name) if name else None
-
-
-def parse_fib_summary(text: str) -> int | None:
-    """``show ip fib summary``: the prefixes of the first table."""
-    table = text.partition("Prefix length")[2].partition("fib_index:")[0]
-    rows = re.findall(r"^\s+\d{1,2}\s+(\d{1,12})\s*$", table, re.MULTILINE)
-    return sum(map(int, rows)) if rows else None
-
-
-def _link_files(answers: Answers, addresses: Mapping[str, str]) -> Mapping[str, str]:
-    files = [f"/sys/bus/pci/devices/{address}/{name}" for address in addresses.values() for name in LINK_FILES]
-    return rows_of_files("".join(answers.ask(("grep", "-sH", ".", *files)).values())) if files else {}
-
-
-def _files_of(files: Mapping[str, str], address: str | None) -> dict[str, str]:
-    start = f"/sys/bus/pci/devices/{address}/"
-    return {path.removeprefix(start): text for path, text in files.items() if path.startswith(start)}
