@@ -311,6 +311,12 @@ def test_a_platform_file_says_only_what_can_be_set(shell: str, tuning: object, p
         Software.model_validate({"shell": shell, "version": "1", "interfaces": ("a", "b"), "tuning": tuning})
 
 
+@pytest.mark.parametrize("name", ["eth1 $(reboot)", "eth1;reboot", "eth1\nreload", ""])
+def test_a_platform_file_names_interfaces_that_no_shell_gives_a_meaning(name: str) -> None:
+    with pytest.raises(ValidationError, match="is not the name of an interface"):
+        Software.model_validate({"shell": "linux", "version": "1", "interfaces": (name, "b")})
+
+
 # -- a study's commands: run in order, undone in reverse, and in the journal
 
 

@@ -8,12 +8,8 @@ import subprocess
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
-from lineproof.evidence.document import as_text
-from lineproof.evidence.forms import router_document
 from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
@@ -22,7 +18,7 @@ from lineproof.routers.shell_commands import ShellCommands
 from lineproof.testbed.opening import local_shell
 from lineproof_bench.shells.trex_host import HABITS
 from support.fake_router import first_output
-from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
+from support.scripted_shells import answering, broken, commands_of, this_machine
 from support.trex_host import shell_of
 
 READERS = re.compile(
@@ -174,36 +170,6 @@ def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(k
     assert set(facts.unread.values()) == {"the link to the router dropped"}
 
 
-TEXTS = st.one_of(
-    st.text(max_size=200),
-    st.sampled_from([DPDK, INTERRUPTS]).flatmap(
-        lambda text: st.tuples(st.integers(0, len(text)), st.integers(0, 40), st.text(max_size=8)).map(
-            lambda cut: text[: cut[0]] + cut[2] + text[cut[0] + cut[1] :]
-        )
-    ),
-)
-
-
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 255))
-def test_any_output_gives_facts_or_none_but_no_exception(texts: list[str], status: int) -> None:
-    for kind in ("vpp", "linux", "freebsd"):
-        facts = make_router(kind, babbling(texts, status), ("eth1",)).facts()
-        assert as_text(router_document(facts))
-
-
-@given(st.sampled_from([DPDK, INTERRUPTS]), st.data())
-def test_a_line_that_is_cut_gives_fewer_facts_never_others(text: str, data: st.DataObject) -> None:
-    lines = text.splitlines(keepends=True)
-    gone = data.draw(st.integers(0, len(lines) - 1))
-    cut = "".join(lines[:gone] + lines[gone + 1 :])
-    whole = vpp.parse_card("x", text, {})
-    found = vpp.parse_card("x", cut, {})
-    assert found.driver in (whole.driver, None)
-    assert all(whole.other[name].startswith(value) for name, value in found.other.items())
-    owners = ("eth0",)
-    assert linux_facts.queue_interrupts(cut, owners).items() <= linux_facts.queue_interrupts(text, owners).items()
-
-
 @pytest.mark.parametrize(
     ("version", "workers", "queues", "words"),
     [
@@ -253,17 +219,6 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
 def test_a_machine_that_shows_nothing_says_so() -> None:
     facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.text(max_size=300), st.integers(0, 255))
-def test_no_output_of_a_host_is_an_exception(text: str, status: int) -> None:
-    def shell(command: str, limit: float) -> Result:
-        count = command.count("@@lineproof")
-        marks = "".join(f"{text}\n@@lineproof {index} {status}\n" for index in range(count))
-        return Result(marks, "", 0, 0.0)
-
-    read_host(shell)
 
 
 def test_every_habit_is_of_use() -> None:

@@ -222,11 +222,6 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     assert "load override lineproof-before.conf" in shell.ran
 
 
-def test_an_interface_that_is_no_name_never_reaches_the_shell() -> None:
-    with pytest.raises(TestbedError, match="not the name of an interface"):
-        generic(shipped("routeros"), Scripted(), ("eth1 | x",))
-
-
 def test_words_of_a_refusal_fail_a_command_that_ends_well() -> None:
     found = CommandLineShell(Scripted({"x": "fine\nbad command name x (line 1 column 1)\n"}), shipped("routeros"))(
         "x", 1

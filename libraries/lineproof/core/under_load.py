@@ -5,9 +5,10 @@ A fact that the router does not report is missing (None, or no entry), never 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
@@ -119,12 +120,29 @@ class UnderLoad:
     sampled: Annotated[SampledStacks | None, Field(exclude=True)] = None
 
 
-def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
-    """The rates of those counters of *after* that rose in *seconds* since *before*; one that fell was reset."""
+def rates(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+    """The rises per second of the counters of *after* in *seconds* since *before*; one that fell was reset."""
     if not seconds or seconds <= 0:
         return {}
     return {
         name: (count - before[name]) / seconds
         for name, count in after.items()
-        if name in before and count > before[name]
+        if name in before and count >= before[name]
     }
+
+
+def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+    """Return :func:`rates` of those counters that rose."""
+    return {name: rate for name, rate in rates(before, after, seconds).items() if rate > 0}
+
+
+V = TypeVar("V", int, float)
+
+
+def by_queue(pattern: re.Pattern[str], values: Mapping[str, V]) -> dict[int, V]:
+    """Return those of *values* whose name is all of *pattern*, by the number that is the group which took part."""
+    found: dict[int, V] = {}
+    for name, value in values.items():
+        if queue := pattern.fullmatch(name):
+            found[int(next(group for group in queue.groups() if group is not None))] = value
+    return found

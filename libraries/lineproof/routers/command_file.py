@@ -15,7 +15,6 @@ from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .queries import (
-    MOST_EXPRESSIONS,
     WORD_IN_BRACES,
     CountersQuery,
     Expression,
@@ -82,8 +81,8 @@ class DescribedChange(Config):
     ``look``: whether what they have set is still there, before it is undone.
     """
 
-    do: Annotated[tuple[Line, ...], Field(min_length=1, max_length=50)]
-    undo: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    do: Annotated[tuple[Line, ...], Field(min_length=1)]
+    undo: tuple[Line, ...] = ()
     look: LookQuery | None = None
 
     @model_validator(mode="after")
@@ -115,8 +114,8 @@ class Terminal(Config):
     prompt: Expression
     prompts: Annotated[tuple[str, ...], Field(min_length=1)]
     pager: Expression | None = None
-    answer: Annotated[str, Field(min_length=1, max_length=10)] = " "
-    first: Annotated[tuple[Line, ...], Field(max_length=20)] = ()
+    answer: Annotated[str, Field(min_length=1)] = " "
+    first: tuple[Line, ...] = ()
 
     @model_validator(mode="after")
     def _check_prompts(self) -> Terminal:
@@ -141,15 +140,15 @@ class CommandFile(Config):
     description: str = ""
     channel: Literal["exec", "terminal"] = "exec"
     terminal: Terminal | None = None
-    refused: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
-    gone: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
+    refused: tuple[Expression, ...] = ()
+    gone: tuple[Expression, ...] = ()
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0
     """Seconds that a command may take."""
     commands: Commands = Commands()
-    save: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
-    restore: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    save: tuple[Line, ...] = ()
+    restore: tuple[Line, ...] = ()
     look: LookQuery | None = None
-    configure: Annotated[tuple[DescribedChange, ...], Field(max_length=50)] = ()
+    configure: tuple[DescribedChange, ...] = ()
 
     @model_validator(mode="after")
     def _check(self) -> CommandFile:

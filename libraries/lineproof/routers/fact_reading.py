@@ -21,7 +21,6 @@ class Answers:
         self._commands = commands
         self.unread: dict[str, str] = {}
         self.status: dict[str, int] = {}
-        self.raw: dict[str, str] = {}
 
     def ask(self, *commands: tuple[str, ...]) -> dict[str, str]:
         """The output of all *commands*, in one exchange, by their words; "" where there is none. Never raises."""
@@ -33,7 +32,6 @@ class Answers:
             return dict.fromkeys(names, "")
         answers = dict.fromkeys(names, "")
         for name, (text, status) in found.items():
-            self.raw[name] = text
             if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
                 continue
@@ -60,6 +58,12 @@ def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, st
         for name, (command, pattern) in facts.items()
     }
     return {name: value for name, value in found.items() if value}
+
+
+def output_by_moment(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return both outputs of each command, by its words and the moment."""
+    moments = {"before": before, "after": after}
+    return {f"{name} {moment}": text for moment, output in moments.items() for name, text in output.items() if text}
 
 
 def matched(pattern: str, text: str) -> str | None:

@@ -12,13 +12,13 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import CpuLoad, QueueLoad, SampledStacks, UnderLoad, per_second
+from ..core.under_load import CpuLoad, QueueLoad, SampledStacks, UnderLoad, by_queue, per_second, rates
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
 from .changes import NONE, Setting, Words
 from .changing_commands import ChangingCommands
-from .fact_reading import Answers, counted, kernel_facts
+from .fact_reading import Answers, counted, kernel_facts, output_by_moment
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from .neighbours import freebsd_neighbours
@@ -421,12 +421,7 @@ def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[],
     return UnderLoad(
         queues=tuple(queues),
         cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
-        raw={
-            f"{command} {moment}": text
-            for moment, output in (("before", before), ("after", after))
-            for command, text in output.items()
-            if text
-        },
+        raw=output_by_moment(before, after),
         seconds=seconds,
         counters=counters,
         unread=answers.unread,
@@ -474,27 +469,18 @@ def queue_loads(
 
     *servers*: queue -> processor, where the subtree has none.
     """
-    old, new = (_queues(text, interface, _QUEUE_PACKETS) for text in (before, after))
-    cpus = {**servers, **_queues(after, interface, _CPU)}
-    rates: dict[int, float] = {}
-    for queue, count in new.items():
-        if seconds and old.get(queue, count + 1) <= count:
-            rates[queue] = (count - old[queue]) / seconds
+    old, new = (_numbers(text, interface) for text in (before, after))
+    cpus = {**servers, **by_queue(_CPU, new)}
+    counted, packets = by_queue(_QUEUE_PACKETS, new), by_queue(_QUEUE_PACKETS, rates(old, new, seconds))
     return tuple(
-        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", rates.get(queue))
-        for queue in sorted({*new, *cpus})
+        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", packets.get(queue))
+        for queue in sorted({*counted, *cpus})
     )
 
 
-def _queues(text: str, interface: str, pattern: re.Pattern[str]) -> dict[int, int]:
-    start = f"{sysctl_subtree(interface)}."
-    found: dict[int, int] = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(": ")
-        queue = pattern.fullmatch(name.removeprefix(start)) if name.startswith(start) else None
-        if queue and re.fullmatch(r"\d{1,20}", value):
-            found[int(next(group for group in queue.groups() if group is not None))] = int(value)
-    return found
+def _numbers(text: str, interface: str) -> dict[str, int]:
+    rows = re.findall(rf"^{re.escape(f'{sysctl_subtree(interface)}')}\.(\S+): (\d{{1,20}})$", text, re.MULTILINE)
+    return {name: int(value) for name, value in rows}
 
 
 def interrupts(text: str) -> Mapping[str, int]:

@@ -262,10 +262,7 @@ def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[
 
 
 def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*, which is validated: letters, digits and ``_ . / : @ -`` only.
-
-    No shell or command line gives these a meaning, so nothing of a file's values can become another command.
-    """
+    """Return what a command may name of *side*, which is validated."""
     address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
     digits = side.peer_mac.replace(":", "")
     groups = [digits[at : at + 4] for at in (0, 4, 8)]

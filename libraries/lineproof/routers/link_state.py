@@ -9,7 +9,7 @@ from typing import Literal
 
 from ..errors import TestbedError
 from ..visible import shortened
-from .base import RouterUnreachable, Shell, validated_interface
+from .base import RouterUnreachable, Shell
 from .changes import Change
 from .command_file import CommandFile
 from .queries import filled
@@ -66,7 +66,7 @@ def read_link_states(
     """
     if kind in ("generic", "none"):
         return tuple(_described(name, shell, file) for name in interfaces)
-    names, commands = [validated_interface(name) for name in interfaces], ShellCommands(shell, EXCHANGE_LIMIT, sudo)
+    names, commands = interfaces, ShellCommands(shell, EXCHANGE_LIMIT, sudo)
     if kind == "vpp":
         return parse_hardware(commands.run("vppctl", "show", "hardware-interfaces"), names)
     argv = ("ip", "link", "show", "dev") if kind == "linux" else ("ifconfig",)

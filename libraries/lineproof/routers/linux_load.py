@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, per_second
+from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ..errors import TestbedError
-from .fact_reading import Answers
+from .fact_reading import Answers, output_by_moment
 from .linux_facts import interrupt_owners, interrupt_rows, queue_interrupts
 from .linux_losses import IP_DROPS, parse_ethtool
 from .shell_output import counter_value, figure, first_line, parser
@@ -54,7 +54,7 @@ def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], N
     return UnderLoad(
         queues=tuple(queue for name in interfaces for queue in queue_loads(name, *cards[name], servers[name], seconds)),
         cpus=cpu_loads(before["cat /proc/stat"], after["cat /proc/stat"], _frames(old_rows, new_rows, seconds)),
-        raw={**_named(before, "before"), **_named(after, "after")},
+        raw=output_by_moment(before, after),
         seconds=seconds,
         counters=counters,
         unread=answers.unread,
@@ -80,10 +80,6 @@ def _frames(before: Rows, after: Rows, seconds: float | None) -> dict[int, float
         for cpu, row in after.items()
         if seconds and cpu in before and row[0] >= before[cpu][0]
     }
-
-
-def _named(output: Mapping[str, str], moment: str) -> dict[str, str]:
-    return {f"{command} {moment}": text for command, text in output.items() if text}
 
 
 def elapsed(before: str, after: str) -> float | None:
@@ -127,24 +123,12 @@ def queue_loads(
     seconds: float | None,
 ) -> tuple[QueueLoad, ...]:
     """The receive queues that the driver counts, and those whose interrupt came (*servers*: queue -> processor)."""
-    packets = _by_queue(_QUEUE_PACKETS, before, after, seconds)
-    drops = _by_queue(_QUEUE_DROPS, before, after, seconds)
+    risen = rates(before, after, seconds)
+    packets, drops = by_queue(_QUEUE_PACKETS, risen), by_queue(_QUEUE_DROPS, risen)
     return tuple(
         QueueLoad(interface, queue, servers.get(queue, ""), packets.get(queue), drops.get(queue))
         for queue in sorted({*packets, *servers})
     )
-
-
-def _by_queue(
-    pattern: re.Pattern[str], before: Mapping[str, int], after: Mapping[str, int], seconds: float | None
-) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for name, count in after.items():
-        queue = pattern.fullmatch(name)
-        if queue and seconds and before.get(name, count + 1) <= count:
-            number = int(next(group for group in queue.groups() if group is not None))
-            found[number] = (count - before[name]) / seconds
-    return found
 
 
 def _rows(text: str) -> dict[str, int]:

@@ -10,7 +10,7 @@ from ..core.traffic.frame_kinds import FrameKind, NotForwarded
 from ..core.traffic.profiles import LABEL_STEP
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
-from .base import Router, Shell, Side, validated_interface
+from .base import Router, Shell, Side
 from .change_journal import ChangeJournal
 from .changes import Change, Setting, Words
 from .changing_commands import ChangingCommands
@@ -25,7 +25,7 @@ class ShellRouter(Router):
         self, shell: Shell, limit: float = EXCHANGE_LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
     ) -> None:
         self._commands = ChangingCommands(shell, limit, sudo)
-        self._interfaces = tuple(validated_interface(name) for name in interfaces)
+        self._interfaces = interfaces
         self._notes: list[str] = []
         self._not_forwarded: NotForwarded = {}
         self._before_applied: int | None = None
