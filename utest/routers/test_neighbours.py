@@ -13,10 +13,9 @@ from lineproof.routers import make_router
 from lineproof.routers.command_file import read_command_file
 from lineproof.routers.link_state import (
     LinkState,
-    parse_hardware,
     parse_ifconfig,
     parse_ip_link,
-    read_link_states,
+    parse_link_states,
     with_sysfs_speed,
 )
 from lineproof.routers.neighbours import parse_arp, parse_ip_neigh
@@ -168,13 +167,13 @@ def test_vpp_shows_it_with_its_hardware(rows: str, expected: float | None) -> No
     text = (
         f"Name  Idx  Link  Hardware\nTen3/0/0  1  up  Ten3/0/0\n{rows}local0  0  down  local0\n  Link speed: unknown\n"
     )
-    (found,) = parse_hardware(text, ["Ten3/0/0"])
+    (found,) = parse_link_states(text, ["Ten3/0/0"])
     assert found.speed_bps == expected
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:
     file = read_command_file(Project.find(ROOT).shells, "ios")
-    assert read_link_states("generic", broken, ("one",), file=file) == (LinkState("one"),)
+    assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
 
 
 def test_interfaces_of_a_linux_router():

@@ -16,6 +16,7 @@ from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from .change_journal import ChangeJournal
 from .changes import Change
+from .link_state import LinkState
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,11 @@ class Side:
 class Router:
     """A router. By default nothing is known of it, and nothing is changed on it.
 
-    Every method raises TestbedError when it does not understand the router's output.
+    Every method raises TestbedError when it does not understand the router's output. *interfaces*: those under test.
     """
+
+    def __init__(self, interfaces: tuple[str, ...] = ()) -> None:
+        self.interfaces = interfaces
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -133,6 +137,10 @@ class Router:
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """Return its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""
         return ()
+
+    def link_states(self) -> tuple[LinkState, ...]:
+        """Return the state of its interfaces under test, in their order; what it does not show is unknown."""
+        return tuple(LinkState(name) for name in self.interfaces)
 
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""

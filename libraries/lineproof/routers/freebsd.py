@@ -21,6 +21,7 @@ from .changing_commands import ChangingCommands
 from .fact_reading import Answers, counted, kernel_facts, output_by_moment
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
+from .link_state import LinkState, parse_ifconfig
 from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
 from .shell_router import FrameSetup, ShellRouter, take_up, variable
@@ -47,11 +48,11 @@ class FreeBsd(ShellRouter):
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
-        return read_freebsd_facts(Answers(self._commands), self._interfaces)
+        return read_freebsd_facts(Answers(self._commands), self.interfaces)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return freebsd_load(Answers(self._commands), self._interfaces, wait)
+        return freebsd_load(Answers(self._commands), self.interfaces, wait)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """See :meth:`..base.Router.sample_stacks`."""
@@ -59,7 +60,7 @@ class FreeBsd(ShellRouter):
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
-        for name in self._interfaces:
+        for name in self.interfaces:
             for offload, wanted in tuning.offloads.items():
                 shown = self._commands.run("ifconfig", name)
                 on = re.findall(rf"\b{offload}[46]?\b", "".join(re.findall(r"options=\w+<(\S*)>", shown)).lower())
@@ -109,9 +110,14 @@ class FreeBsd(ShellRouter):
         """See :meth:`..base.Router.neighbours`."""
         return freebsd_neighbours(self._commands, sides)
 
+    def link_states(self) -> tuple[LinkState, ...]:
+        """See :meth:`..base.Router.link_states`."""
+        shown = self._commands.run_all({name: ("ifconfig", name) for name in self.interfaces})
+        return tuple(parse_ifconfig(shown[name], name) for name in self.interfaces)
+
     def read(self) -> Telemetry:
         """Read counters now. ``uptime`` to the second."""
-        devices = {name: ("sysctl", device) for name in self._interfaces if (device := sysctl_subtree(name))}
+        devices = {name: ("sysctl", device) for name in self.interfaces if (device := sysctl_subtree(name))}
         needed: list[tuple[str, ...]] = [("date", "+%s"), ("sysctl", "-n", "kern.boottime"), ("netstat", "-ibndW")]
         helpful: list[tuple[str, ...]] = [("netstat", "-s", "-p", name) for name in ("ip", "icmp")]
         helpful += devices.values()

@@ -13,13 +13,13 @@ from ..core.causes import Cause, Role, Stage
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
-from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
 from .base import RouterUnreachable, Shell, Side, validated_side
 from .changes import NONE, Change, Look
 from .command_file import CommandFile, LookQuery
+from .link_state import LinkState
 from .neighbours import neighbour_of
 from .queries import LOSS_GROUP, Query, filled, plain_mac
 from .shell_router import ShellRouter
@@ -125,6 +125,22 @@ class Generic(ShellRouter):
             for side in sides
         )
 
+    def link_states(self) -> tuple[LinkState, ...]:
+        """The speed of each link, where it is described and can be read: no verdict needs it."""
+        return tuple(map(self._link_state, self.interfaces))
+
+    def _link_state(self, interface: str) -> LinkState:
+        if (query := self._file.commands.link_speed) is None:
+            return LinkState(interface)
+        command = filled(query.run, {"interface": interface})
+        try:
+            speed = query.results(self._commands.run_quoted(command), interface).get("speed")
+        except RouterUnreachable:
+            raise
+        except TestbedError:
+            return LinkState(interface)
+        return LinkState(interface, speed_bps=float(speed), speed_from=command) if speed else LinkState(interface)
+
     def _neighbour_rows(self) -> list[dict[str, Any]]:
         """``address``, ``mac`` (lower case, colons), ``interface`` ("": not shown), ``lasting`` (None: not shown)."""
         command = self._file.commands.neighbours
@@ -179,13 +195,6 @@ class Generic(ShellRouter):
         for step in steps:
             self._commands.make(step)
 
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Raises TestbedError."""
-        raise TestbedError(
-            "the testbed file has 'set_up', and a described router cannot be set up from here for IPv6, tags or labels;"
-            " set the router up by hand and remove the key"
-        )
-
     def forget_changes(self) -> None:
         """Nothing: a router may keep its changes over a restart, so that they are undone in any case."""
 
@@ -198,7 +207,7 @@ class Generic(ShellRouter):
         interfaces: dict[str, InterfaceCounters] = {}
         causes: list[Cause] = []
         if (counters := commands.counters) is not None:
-            for name in self._interfaces:
+            for name in self.interfaces:
                 counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
                 known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}

@@ -16,6 +16,7 @@ from .base import Side, validated_side
 from .changes import NONE, Setting
 from .changing_commands import ChangingCommands
 from .fact_reading import Answers, kernel_facts, linux_boot_id
+from .link_state import LinkState, parse_ip_link, with_sysfs_speed
 from .linux_facts import read_linux_facts
 from .linux_load import linux_load, parse_snmp, parse_softnet, parse_uptime
 from .linux_losses import (
@@ -51,11 +52,11 @@ class Linux(ShellRouter):
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
-        return read_linux_facts(Answers(self._commands), self._interfaces)
+        return read_linux_facts(Answers(self._commands), self.interfaces)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return linux_load(Answers(self._commands), self._interfaces, wait)
+        return linux_load(Answers(self._commands), self.interfaces, wait)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """See :meth:`..base.Router.sample_stacks`."""
@@ -63,7 +64,7 @@ class Linux(ShellRouter):
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
-        for name in self._interfaces:
+        for name in self.interfaces:
             if tuning.queues is not None:
                 shown = self._commands.run("ethtool", "-l", name)
                 # some cards have separate queues for each direction
@@ -118,9 +119,23 @@ class Linux(ShellRouter):
         """See :meth:`..base.Router.neighbours`."""
         return linux_neighbours(self._commands, sides)
 
+    def link_states(self) -> tuple[LinkState, ...]:
+        """See :meth:`..base.Router.link_states`."""
+        links = {name: ("ip", "link", "show", "dev", name) for name in self.interfaces}
+        # an interface without a card (veth, bridge, tap) has no 'device'
+        speeds, devices = (
+            {f"{name} {file}": ("cat", f"/sys/class/net/{name}/{file}") for name in self.interfaces}
+            for file in ("speed", "device/uevent")
+        )
+        shown = self._commands.run_all({**links, **speeds, **devices}, optional=(*speeds, *devices))
+        return tuple(
+            with_sysfs_speed(parse_ip_link(shown[name], name), shown[f"{name} speed"], shown[f"{name} device/uevent"])
+            for name in self.interfaces
+        )
+
     def read(self) -> Telemetry:
         """Read counters now."""
-        cards = {name: ("ethtool", "-S", name) for name in self._interfaces}
+        cards = {name: ("ethtool", "-S", name) for name in self.interfaces}
         needed = [("cat", "/proc/uptime"), _LINKS]
         helpful: list[tuple[str, ...]] = [("cat", f"/proc/net/{name}") for name in ("snmp", "netstat", "softnet_stat")]
         helpful += [("tc", "-s", "qdisc", "show"), *cards.values()]
@@ -138,7 +153,7 @@ class Linux(ShellRouter):
             links,
             ip,
             drops.get("softnet backlog full", 0),
-            [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self._interfaces],
+            [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self.interfaces],
             {name: parse_ethtool(output[" ".join(argv)]) for name, argv in cards.items()},
         )
         pauses = {name: parse_ethtool_pauses(output[" ".join(argv)]) for name, argv in cards.items()}

@@ -24,8 +24,8 @@ class ShellRouter(Router):
     def __init__(
         self, shell: Shell, limit: float = EXCHANGE_LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
     ) -> None:
+        super().__init__(interfaces)
         self._commands = ChangingCommands(shell, limit, sudo)
-        self._interfaces = interfaces
         self._notes: list[str] = []
         self._not_forwarded: NotForwarded = {}
         self._before_applied: int | None = None
@@ -68,7 +68,7 @@ class ShellRouter(Router):
         return self._not_forwarded
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
-        for name in self._interfaces:
+        for name in self.interfaces:
             if name not in existing:
                 raise TestbedError(
                     f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"

@@ -19,6 +19,7 @@ from ..errors import TestbedError
 from .base import Side, validated_side
 from .changes import NONE, Setting, Words
 from .fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
+from .link_state import LinkState, parse_link_states
 from .linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
@@ -69,11 +70,11 @@ class Vpp(ShellRouter):
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
-        return read_vpp_facts(Answers(self._commands), self._interfaces)
+        return read_vpp_facts(Answers(self._commands), self.interfaces)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return vpp_load(Answers(self._commands), self._interfaces, self.clear, wait)
+        return vpp_load(Answers(self._commands), self.interfaces, self.clear, wait)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """See :meth:`..base.Router.sample_stacks`."""
@@ -123,6 +124,10 @@ class Vpp(ShellRouter):
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
         return vpp_neighbours(self._commands, sides)
+
+    def link_states(self) -> tuple[LinkState, ...]:
+        """See :meth:`..base.Router.link_states`."""
+        return parse_link_states(self._commands.run("vppctl", "show", "hardware-interfaces"), self.interfaces)
 
     def read(self) -> Telemetry:
         """Read counters, errors and runtime now. ``uptime`` is VPP's: its restart resets the counters."""
