@@ -13,7 +13,7 @@ from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import NicFacts, Placement, RouterFacts
 from lineproof.core.under_load import QueueLoad, UnderLoad, WorkerLoad
 from lineproof.platforms import Software
-from lineproof.routers.why_evidence import BRIDGE, KERNEL_IDENT
+from lineproof.routers.why import BRIDGE, KERNEL_IDENT
 from lineproof_bench.model.forwarding import Forwarding, StreamLoad, placement
 from lineproof_bench.model.schema import RouterModel
 
@@ -49,8 +49,6 @@ def facts_of(model: RouterModel, software: Software, name: str) -> RouterFacts:
             pcie_width_max=_CARD_LANES if pcie else None,
             pcie_speed_max=8.0 if pcie else None,
             rx_queues=model.rx_queues,
-            ring_rx=model.ring,
-            rss_fields=("ipv4-udp",) if model.software.rss.fields == "4-tuple" else ("ipv4",),
         )
         for port, interface in enumerate(software.interfaces)
     )

@@ -17,8 +17,7 @@ from lineproof.core.explanation import Explanation
 from lineproof.core.traffic.profiles import Profile
 from lineproof.platforms import Software
 from lineproof.project import Project
-from lineproof.routers.why import explanations
-from lineproof.routers.why_evidence import TriedLoad
+from lineproof.routers.why import TriedLoad, explanation
 from lineproof.studies.study import RATES
 from lineproof_bench.model.forwarding import forward
 from lineproof_bench.model.schema import RouterModel
@@ -42,14 +41,13 @@ _NAMED = {
     "locks": {Limit.LOCK},
     "bus": {Limit.BUS},
     # one cannot see from outside whether a card's queue or its port is slow
-    "card": {Limit.QUEUE, Limit.PORT},
     "card or bus": {Limit.QUEUE, Limit.PORT, Limit.BUS},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRow:
-    """One row at one load (share of line rate per direction): the limits that bind, and the first explanation."""
+    """One row at one load (share of line rate per direction): the limits that bind, and the explanation."""
 
     name: str
     load: float
@@ -136,8 +134,7 @@ def _explained(row: ModelledRow) -> Iterator[ExplainedRow]:
             seen.offered_pps,
             seen.forwarded_pps,
         )
-        reasons = explanations(tried, ledger, facts, seen)
-        yield ExplainedRow(row.name, share, limits, reasons[0] if reasons else None)
+        yield ExplainedRow(row.name, share, limits, explanation(tried, ledger, facts, seen))
 
 
 def text_of(rows: Sequence[ExplainedRow], markdown: bool = False) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from .config import Config, did_you_mean, load_config
+from .config import Config, did_you_mean, load_config, matching
 from .errors import ConfigError
 from .project import Folder, listed
 from .units import parse_link_speed
@@ -50,6 +50,15 @@ class Tuning(Config):
 Shell = Literal["vpp", "linux", "freebsd", "generic", "none"]
 
 
+Interface = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}",
+        "is not the name of an interface; expected letters, digits and any of _ . / : @ -, as in TenGigabit3/0/0",
+    ),
+]
+
+
 class Software(Config):
     """One software of a platform. ``interfaces``: in the order of the generator's ports.
 
@@ -60,7 +69,7 @@ class Software(Config):
     shell: Shell
     commands: str | None = None
     version: str
-    interfaces: Annotated[tuple[str, ...], Field(min_length=2)]
+    interfaces: Annotated[tuple[Interface, ...], Field(min_length=2)]
     workers: Annotated[int, Field(ge=1)] | None = None
     rx_queues: Annotated[int, Field(ge=1)] | None = None
     about: str = ""

@@ -20,7 +20,6 @@ from lineproof.project import Layers
 from lineproof.routers import make_router
 from lineproof.routers.base import Result, Shell, Side
 from lineproof.routers.command_file import CommandFile, read_command_file
-from lineproof.routers.link_state import read_link_states
 from support.described_router import JSON
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import DATA, VARIABLES
@@ -28,8 +27,8 @@ from support.scripted_shells import answering
 
 RECORDED = Path(__file__).parent / "recorded"
 METHODS = ("identify", "boot_id", "facts", "read", "neighbours", "under_load", "sample_stacks", "links", "configure")
-HIDDEN = {"raw", "unread", "differences"}
-"""Fields with outputs as they came, and with sentences about commands: the part ``messages`` has sentences."""
+HIDDEN = {"raw", "unread", "differences", "load_pps", "offered_pps", "forwarded_pps"}
+"""Fields with outputs as they came, sentences about commands (part ``messages``), rates that no router knows."""
 Answers = dict[str, list[tuple[str, int]]]
 """Command -> outputs, each with its exit status, in turn; the last is repeated."""
 
@@ -142,9 +141,9 @@ def rows(
 def _reading(
     method: str, kind: Any, shell: Shell, names: tuple[str, ...], sides: tuple[Side, ...], file: CommandFile | None
 ) -> Any:
-    if method == "links":
-        return {state.interface: state for state in read_link_states(kind, shell, names, file=file)}
     router = make_router(kind, shell, names, file=file)
+    if method == "links":
+        return {state.interface: state for state in router.link_states()}
     if method == "configure":
         with router.rehearsal() as changes:
             router.configure(sides)

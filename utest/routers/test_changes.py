@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from lineproof.errors import TestbedError
 from lineproof.platforms import CommandPair, Software, Tuning
-from lineproof.routers import make_router
+from lineproof.routers import freebsd, linux, make_router, vpp
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal, look
 from lineproof.routers.changes import Change
@@ -142,7 +142,7 @@ def killed(kind: str, shell: Shell, tuning: Tuning | None = None) -> tuple[Chang
 
 def values(shell: Shell, changes: Sequence[Change]) -> list[tuple[str, str, str]]:
     """Of each change that is looked at: what is there, what the run set, what was there before."""
-    looks = [found for change in changes if (found := change.look())]
+    looks = [change.look for change in changes if change.look]
     return [(found.read(ran(shell, " ".join(found.argv))), found.ours, found.former) for found in looks]
 
 
@@ -182,18 +182,6 @@ def test_what_somebody_has_set_since_stays_and_is_reported(kind: str, change: st
     assert look(ROUTER) is None
 
 
-@pytest.mark.parametrize("kind", sorted(EARLIER))
-def test_the_end_of_a_run_leaves_it_too(kind: str) -> None:
-    machine, _ = simulated(kind)
-    shell = shell_of(machine)
-    router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
-    router.configure(SIDES)
-    _, change, show = next(each for each in SOMEBODYS if each[0] == kind)
-    ran(shell, change)
-    assert "somebody has set something else since" in router.restore()
-    assert his(shell, show) and router.restore() == ""
-
-
 SOME = Tuning(queues=2, rx_ring=4096, offloads={"tso": "off"}, sysctls={"net.core.netdev_budget": "600"})
 
 
@@ -204,7 +192,10 @@ def test_rings_queues_and_variables_of_somebody_stay() -> None:
     card.variable = "777"
     said = undone(card)
     assert card.numbers["rx"] == 1024 and card.numbers["combined"] == 3 and card.variable == "777"
-    assert "'sysctl -w net.core.netdev_budget=600' (now: 777; before the run: 30 60)" in said and "rx 1024" in said
+    assert (
+        "'sysctl -w net.core.netdev_budget=600' (now: 777; before the run: 30 60)" in said
+        and "rx 4096' (now: 1024" in said
+    )
     assert card.offloads["tso"] == "on"
 
 
@@ -215,7 +206,7 @@ def test_a_card_that_takes_the_next_value_gets_its_own_back() -> None:
 
     card = Rounding()
     router = make_router("linux", card, ("eth1",))
-    with pytest.raises(TestbedError, match="took 'rx 4096' for eth1 and does not show it"):
+    with pytest.raises(TestbedError, match="took 'ethtool -G eth1 rx 4096' and does not show it"):
         router.tune(Tuning(rx_ring=4096))
     assert card.numbers["rx"] == 512
     assert router.restore() == ""
@@ -235,29 +226,26 @@ def test_a_router_that_cannot_be_looked_at_keeps_its_change_in_the_journal() -> 
     assert undone(card) and card.variable == "30 60"
 
 
+SETTINGS = (
+    linux.neighbour("1.1.1.1", "a"),
+    linux.numbers("a", "-g", "RX"),
+    linux.offload_of("a", "tso"),
+    freebsd.alias("a", "1.1.1.1"),
+    freebsd.arp("1.1.1.1"),
+    freebsd.route_to("16.0.0.0/8"),
+    vpp.neighbour("a", "1.1.1.1"),
+)
+
+
 @given(st.text(st.sampled_from("a1. /\n()atmetric lladdr PERMANENT via none<>=,:"), max_size=120))
 @settings(max_examples=60)
 def test_whatever_a_router_answers_is_a_value_or_an_error_in_words(text: str) -> None:
-    for do, undo_words in (
-        ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip route replace 16.0.0.0/8 via 2.2.2.2 dev a"),
-        ("ip neigh replace 1.1.1.1 lladdr 02:00:00:00:00:01 nud permanent dev a", "ip neigh del 1.1.1.1 dev a"),
-        ("ethtool -G a rx 5 tx 5", "ethtool -G a rx 4 tx 4"),
-        ("ethtool -K a tso off", "ethtool -K a tso on"),
-        ("ifconfig a inet 1.1.1.1/24 alias", "ifconfig a inet 1.1.1.1 -alias"),
-        ("arp -S 1.1.1.1 02:00:00:00:00:01", "arp -d 1.1.1.1"),
-        ("route add -net 16.0.0.0/8 1.1.1.1", "route delete -net 16.0.0.0/8 1.1.1.1"),
-    ):
-        ran = list[str]()
-
-        def shell(command: str, limit: float) -> Result:
-            ran.append(command)  # noqa: B023
-            return Result(text if len(ran) == 2 else "", "", 0, 0.0)  # noqa: B023
-
+    for setting in SETTINGS:
+        shell = Scripted()
         commands = ChangingCommands(shell)
-        commands.change(tuple(do.split()), tuple(undo_words.split()))
         with contextlib.suppress(TestbedError):
-            commands.restore()
-        assert len(ran) == 2 + (ran[-1] == undo_words)
+            commands.put(setting, "1", text)
+        assert len(shell.ran) <= 1
 
 
 LINUX = Tuning(
@@ -290,7 +278,7 @@ def test_it_is_set_once_and_restored_exactly(kind: str, tuning: Tuning) -> None:
 @pytest.mark.parametrize(("kind", "tuning"), [("linux", LINUX), ("freebsd", FREEBSD)])
 def test_what_the_card_does_not_keep_is_an_error(kind: str, tuning: Tuning) -> None:
     router = make_router(kind, Card(deaf=True), ("ix0",))  # type: ignore[arg-type]
-    with pytest.raises(TestbedError, match=r"the router took '.*' for ix0 and does not show it; look at"):
+    with pytest.raises(TestbedError, match=r"the router took '.*ix0.*' and does not show it; look at"):
         router.tune(tuning)
     router.restore()
 
@@ -302,7 +290,7 @@ def test_a_setting_that_the_card_lacks_is_named() -> None:
         return Result(card(command, limit).stdout.replace("512", "n/a"), "", 0, 0.0)
 
     router = make_router("linux", shell, ("eth1",))
-    with pytest.raises(TestbedError, match="the card of eth1 reports no rx in 'ethtool -g eth1'"):
+    with pytest.raises(TestbedError, match="'ethtool -g eth1' does not show what is to be set"):
         router.tune(LINUX)
 
 
@@ -321,6 +309,12 @@ def test_a_setting_that_the_card_lacks_is_named() -> None:
 def test_a_platform_file_says_only_what_can_be_set(shell: str, tuning: object, problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         Software.model_validate({"shell": shell, "version": "1", "interfaces": ("a", "b"), "tuning": tuning})
+
+
+@pytest.mark.parametrize("name", ["eth1 $(reboot)", "eth1;reboot", "eth1\nreload", ""])
+def test_a_platform_file_names_interfaces_that_no_shell_gives_a_meaning(name: str) -> None:
+    with pytest.raises(ValidationError, match="is not the name of an interface"):
+        Software.model_validate({"shell": "linux", "version": "1", "interfaces": (name, "b")})
 
 
 # -- a study's commands: run in order, undone in reverse, and in the journal

@@ -17,7 +17,7 @@ from lineproof.routers.base import Result, Router, Shell
 from lineproof.routers.change_journal import ChangeJournal, look
 from lineproof.routers.command_file import SIDE_WORDS, CommandFile, LookQuery
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.generic import side_words
+from lineproof.routers.generic import look_of, side_words
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of, shipped
 from support.fake_router import SIDES
 from support.journals import ROUTER, Killed, dying, occasion, undone, whole_run
@@ -393,11 +393,11 @@ def commits(*rows: str) -> str:
     ],
 )
 def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...], somebody: bool) -> None:
-    query = shipped("junos").look
-    assert query is not None
-    found = query.read(commits(*rows)).get("value")
-    assert (found is not None) is somebody
-    assert found is None or found.startswith("2018-02-07 20:50:04 UTC by root")
+    look = look_of(shipped("junos").look, {})
+    assert look is not None
+    found = look.read(commits(*rows))
+    assert look.is_ours(found) is not somebody
+    assert not somebody or found.startswith("2018-02-07 20:50:04 UTC by root")
 
 
 ROUTEROS = {

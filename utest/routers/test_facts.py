@@ -8,12 +8,8 @@ import subprocess
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lineproof.core.router_facts import NicFacts, RouterFacts
-from lineproof.evidence.document import as_text
-from lineproof.evidence.forms import router_document
 from lineproof.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp
 from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
@@ -22,7 +18,7 @@ from lineproof.routers.shell_commands import ShellCommands
 from lineproof.testbed.opening import local_shell
 from lineproof_bench.shells.trex_host import HABITS
 from support.fake_router import first_output
-from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
+from support.scripted_shells import answering, broken, commands_of, this_machine
 from support.trex_host import shell_of
 
 READERS = re.compile(
@@ -46,10 +42,9 @@ def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
 def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
     name = "TenGigabitEthernet3/0/0"
     block = vpp.parse_hardware(DPDK)[name]
-    link = {"current_link_width": "4", "max_link_speed": "8.0 GT/s PCIe", "numa_node": "-1"}
-    found = vpp.parse_card(name, block, link)
-    assert (found.pcie_width, found.pcie_speed_max, found.numa_node) == (4, 8.0, None)
-    assert vpp.parse_card(name, block, {}).numa_node == 0
+    found = vpp.parse_card(name, block, {"current_link_width": "4", "max_link_speed": "8.0"})
+    assert (found.pcie_width, found.pcie_speed_max, "NUMA node" in found.other) == (4, 8.0, False)
+    assert vpp.parse_card(name, block, {}).other["NUMA node"] == "0"
 
 
 # -- Linux -------------------------------------------------------------------------------------------------------------
@@ -83,26 +78,19 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
     assert facts.kernel == subprocess.run(["uname", "-r"], capture_output=True, text=True).stdout.strip()
     assert [nic.interface for nic in facts.nics] == ["lo", "nothere0"]
     assert facts.nics[1] == NicFacts("nothere0")
-    assert facts.nics[0].pcie_width is None and facts.nics[0].ring_rx is None
+    assert facts.nics[0].pcie_width is None
     assert len(asked) <= 6
 
 
-def test_files_of_a_pci_device_are_read_although_its_address_has_colons() -> None:
+def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know() -> None:
     device = "/sys/bus/pci/devices/0000:03:00.0"
-    text = f"{device}/numa_node:1\n{device}/max_link_width:8\n/sys/x/address:02:00:00:00:00:01\n/sys/y:a:b/c\nnone\n"
-    assert fact_reading.rows_of_files(text) == {
-        f"{device}/numa_node": "1",
-        f"{device}/max_link_width": "8",
-        "/sys/x/address": "02:00:00:00:00:01",
-        "/sys/y": "a:b/c",
-    }
-
-
-def test_rss_fields_none_and_unknown_differ() -> None:
-    head = "UDP over IPV4 flows use these fields for computing Hash flow key:\n"
-    assert linux_facts.rss_fields(f"{head}IP SA\nIP DA\n\n") == ("IP SA", "IP DA")
-    assert linux_facts.rss_fields(f"{head}None\n") == ()
-    assert linux_facts.rss_fields("Cannot get RX network flow hashing options") is None
+    facts = linux_facts.link_facts(device)
+    (command,) = {" ".join(command) for command, _ in facts.values()}
+    files = {"numa_node": "-1", "max_link_width": "255", "current_link_width": "8", "max_link_speed": "8.0 GT/s PCIe"}
+    found = fact_reading.picked(
+        {command: "".join(f"{device}/{name}:{value}\n" for name, value in files.items())}, facts
+    )
+    assert found == {"current_link_width": "8", "max_link_speed": "8.0"}
 
 
 @pytest.mark.parametrize(
@@ -182,36 +170,6 @@ def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(k
     assert set(facts.unread.values()) == {"the link to the router dropped"}
 
 
-TEXTS = st.one_of(
-    st.text(max_size=200),
-    st.sampled_from([DPDK, INTERRUPTS]).flatmap(
-        lambda text: st.tuples(st.integers(0, len(text)), st.integers(0, 40), st.text(max_size=8)).map(
-            lambda cut: text[: cut[0]] + cut[2] + text[cut[0] + cut[1] :]
-        )
-    ),
-)
-
-
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 255))
-def test_any_output_gives_facts_or_none_but_no_exception(texts: list[str], status: int) -> None:
-    for kind in ("vpp", "linux", "freebsd"):
-        facts = make_router(kind, babbling(texts, status), ("eth1",)).facts()
-        assert as_text(router_document(facts))
-        assert facts.cores is None or facts.cores > 0
-
-
-@given(st.sampled_from([DPDK, INTERRUPTS]), st.data())
-def test_a_line_that_is_cut_gives_fewer_facts_never_others(text: str, data: st.DataObject) -> None:
-    lines = text.splitlines(keepends=True)
-    gone = data.draw(st.integers(0, len(lines) - 1))
-    cut = "".join(lines[:gone] + lines[gone + 1 :])
-    whole = vpp.parse_card("x", text, {})
-    found = vpp.parse_card("x", cut, {})
-    assert found.ring_rx in (whole.ring_rx, None) and found.driver in (whole.driver, None)
-    owners = ("eth0",)
-    assert linux_facts.queue_interrupts(cut, owners).items() <= linux_facts.queue_interrupts(text, owners).items()
-
-
 @pytest.mark.parametrize(
     ("version", "workers", "queues", "words"),
     [
@@ -243,7 +201,9 @@ def test_flow_control_is_read_of_linux_and_freebsd() -> None:
     assert found == ["rx and tx", "rx", "tx", "off"]
     assert linux_facts.flow_control("netlink error: Operation not supported\n") is None
     for mode, words in (("0", "off"), ("1", "rx"), ("2", "tx"), ("3", "rx and tx"), ("9", None)):
-        assert freebsd_facts.parse_card("ix0", f"dev.ix.0.fc: {mode}\ndev.ix.0.%driver: ix\n", "").flow_control == words
+        assert (
+            freebsd_facts.parse_card("ix0", f"dev.ix.0.fc: {mode}\ndev.ix.0.%driver: ix\n", "")[0].flow_control == words
+        )
 
 
 def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
@@ -259,17 +219,6 @@ def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
 def test_a_machine_that_shows_nothing_says_so() -> None:
     facts = read_host(lambda command, limit: Result("", "sh: not found\n", 127, 0.0))
     assert facts.unread and facts.os is None and facts.nics == ()
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.text(max_size=300), st.integers(0, 255))
-def test_no_output_of_a_host_is_an_exception(text: str, status: int) -> None:
-    def shell(command: str, limit: float) -> Result:
-        count = command.count("@@lineproof")
-        marks = "".join(f"{text}\n@@lineproof {index} {status}\n" for index in range(count))
-        return Result(marks, "", 0, 0.0)
-
-    read_host(shell)
 
 
 def test_every_habit_is_of_use() -> None:

@@ -259,9 +259,7 @@ def test_freebsd_is_configured_for_ipv6_and_says_what_is_not_set_up() -> None:
     assert {frozenset({"vlan"}), frozenset({"mpls"})} == set(router.not_forwarded)
     assert "no net.fibs" in router.not_forwarded[frozenset({"vlan"})]
     assert router.not_forwarded[frozenset({"mpls"})] == "FreeBSD's kernel has no MPLS: it forwards no labelled frames"
-    before = len(shell.commands)
-    router.restore()
-    assert shell.commands[before:] == [
+    assert [change.undo_text for change in reversed(router.changes)] == [
         "route -6 change -net 2001:2::3000:0/104 2001:2::6441:2ff",
         "route -6 delete -net 2001:2::1000:0/104 2001:2::6441:102",
         "ndp -d 2001:2::6441:102",

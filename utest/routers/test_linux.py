@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
-from lineproof.routers.changes import parse_inet
+from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
+from lineproof.routers.freebsd import FreeBsd, alias, parse_boottime, parse_netstat, shown_mask
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
 from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
@@ -29,6 +30,7 @@ from support.described_router import shipped
 from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
 from support.journals import untouched
 from support.kernel_namespace import kernel_namespace
+from support.scripted_shells import Scripted
 
 
 def test_files_of_this_machine_are_read() -> None:
@@ -68,29 +70,13 @@ def test_a_card_that_keeps_lro_is_left_alone() -> None:
     assert refused == ["ethtool -K eth2 lro off"]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"interface": "eth1 $(reboot)"},
-        {"interface": "eth1;reboot"},
-        {"interface": "eth1\nreload"},
-        {"address": "100.65.1.1"},
-        {"address": "100.65.1.1/24 $(x)"},
-        {"peer": "100.65.1.2; x"},
-        {"peer": "`x`"},
-        {"peer_mac": "02:00:00:00:01"},
-        {"peer_mac": "'; reload"},
-        {"network": "16.0.0.1/8"},
-        {"network": "16.0.0.0/8]"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("mac", ["02:00:00:00:01", "'; reload"])
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd", "generic"])
-def test_wrong_addresses_never_reach_the_shell(kind: RouterKind, wrong: dict[str, str]) -> None:
+def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_shell(kind: RouterKind, mac: str) -> None:
     file = shipped("routeros") if kind == "generic" else None
     shell = CommandLineShell(untouched, file) if file else untouched
-    with pytest.raises(TestbedError, match=r"expected|prefix length|not the name of an interface"):
-        make_router(kind, shell, file=file).configure((replace(SIDES[0], **wrong),))
+    with pytest.raises(TestbedError, match="is not a MAC address"):
+        make_router(kind, shell, file=file).configure((replace(SIDES[0], peer_mac=mac),))
 
 
 @pytest.fixture
@@ -163,9 +149,20 @@ def test_a_boottime_that_is_not_shown_is_an_error() -> None:
         parse_boottime("", "1")
 
 
-def test_masks_of_both_forms_are_read() -> None:
-    text = "\tinet 100.65.1.1 netmask 0xffffff00 broadcast 100.65.1.255\n\tinet 10.0.0.1/8 broadcast 10.255.255.255\n"
-    assert parse_inet(text) == {("100.65.1.1", 24), ("10.0.0.1", 8)}
+@pytest.mark.parametrize(
+    ("shown", "there"),
+    [
+        ("inet 100.65.1.1 netmask 0xffffff00 broadcast 100.65.1.255", True),
+        ("inet 100.65.1.1/24 broadcast 100.65.1.255", True),
+        ("inet 100.65.1.1 netmask 0xfffffff0 broadcast 100.65.1.15", False),
+        ("inet 100.65.1.10 netmask 0xffffff00", False),
+    ],
+)
+def test_masks_of_both_forms_are_read(shown: str, there: bool) -> None:
+    setting, mask = alias("ix0", "100.65.1.1"), shown_mask(IPv4Interface("100.65.1.1/24"), shown)
+    shell = Scripted()
+    ChangingCommands(shell).put(setting, mask, shown)
+    assert shell.ran == ([] if there else ["ifconfig ix0 inet 100.65.1.1/24 alias"])
 
 
 def test_an_existing_address_stays_after_restore() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.errors import TestbedError
@@ -16,17 +13,16 @@ from lineproof.routers import make_router
 from lineproof.routers.command_file import read_command_file
 from lineproof.routers.link_state import (
     LinkState,
-    parse_hardware,
     parse_ifconfig,
     parse_ip_link,
-    read_link_states,
+    parse_link_states,
     with_sysfs_speed,
 )
 from lineproof.routers.neighbours import parse_arp, parse_ip_neigh
 from lineproof.routers.vpp_output import parse_neighbours
 from support.fake_router import SIDES, first_output, shell_of, simulated
 from support.paths import ROOT
-from support.scripted_shells import broken
+from support.scripted_shells import answering, broken
 
 
 def test_an_expired_entry_of_freebsd_or_one_of_another_address_is_none() -> None:
@@ -59,13 +55,6 @@ def test_vpps_entries_are_read_of_both_families() -> None:
 )
 def test_linuxs_entries_are_read_by_their_state(line: str, found: list[object]) -> None:
     assert parse_ip_neigh(line) == found
-
-
-@given(st.text())
-def test_other_text_is_no_entry_and_no_crash(text: str) -> None:
-    assert parse_arp(text, "10.0.0.1") == [] or "10.0.0.1" in text
-    assert parse_ip_neigh(text) == [] or "lladdr" in text
-    assert parse_neighbours(text) == frozenset() or ":" in text
 
 
 ADDRESS = {
@@ -110,18 +99,12 @@ def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind
 
 def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
     rows = "100.65.1.2 dev lr0.100 lladdr 02:00:00:00:01:02 PERMANENT \n"
-    router = make_router("linux", _shell_printing(rows))
+    router = make_router("linux", answering({"ip neigh show 100.65.1.2": (rows, 0)}))
     assert router.neighbours(SIDES[:1])[0].problem
     # but a bridge is another way to the same peer
-    router = make_router("linux", _shell_printing(rows.replace("lr0.100", "br0")))
+    router = make_router("linux", answering({"ip neigh show 100.65.1.2": (rows.replace("lr0.100", "br0"), 0)}))
     found = router.neighbours(SIDES[:1])[0]
     assert not found.problem and found.found_at == "br0" and found.fix.endswith("dev br0")
-
-
-def _shell_printing(rows: str):
-    from lineproof.routers.base import Result
-
-    return lambda command, limit: Result(f"{rows}@@lineproof 0 0\n", "", 0, 0.0)
 
 
 # -- a link's state and speed are those that the router's own commands show, and no conventions
@@ -184,17 +167,13 @@ def test_vpp_shows_it_with_its_hardware(rows: str, expected: float | None) -> No
     text = (
         f"Name  Idx  Link  Hardware\nTen3/0/0  1  up  Ten3/0/0\n{rows}local0  0  down  local0\n  Link speed: unknown\n"
     )
-    (found,) = parse_hardware(text, ["Ten3/0/0"])
+    (found,) = parse_link_states(text, ["Ten3/0/0"])
     assert found.speed_bps == expected
 
 
 def test_a_described_router_that_refuses_has_no_speed() -> None:
     file = read_command_file(Project.find(ROOT).shells, "ios")
-    assert read_link_states("generic", broken, ("one",), file=file) == (LinkState("one"),)
-
-
-def test_nothing_is_asked_of_a_router_whose_file_does_not_say_how(tmp_path: Path) -> None:
-    assert read_link_states("generic", None, ("one",)) == (LinkState("one"),)  # type: ignore[arg-type]
+    assert make_router("generic", broken, ("one",), file=file).link_states() == (LinkState("one"),)
 
 
 def test_interfaces_of_a_linux_router():

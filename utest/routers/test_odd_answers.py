@@ -14,7 +14,6 @@ from lineproof.core.telemetry import Telemetry
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Router, Shell
-from lineproof.routers.link_state import read_link_states
 from support.fake_router import KINDS, SIDES, shell_of, simulated
 from support.fuzz import TIMES
 
@@ -160,6 +159,6 @@ def test_states_of_links_are_read_or_a_sentence(kind: RouterKind) -> None:
         chance = random.Random(seed)
         shell = odd(shell_of(simulated(kind)[0]), chance.choice((cut, garbled, without_a_line)), chance, whole=True)
         try:
-            read_link_states(kind, shell, ("eth1", "eth2"))
+            make_router(kind, shell, ("eth1", "eth2")).link_states()
         except TestbedError as error:
             assert not RAW.search(str(error))

@@ -60,7 +60,7 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert found.tests["Fails"][1].startswith("FAIL: "), found.console
     (folder,) = (path.parent for path in tmp_path.rglob("environment.json"))
     facts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))["router_facts"]
-    assert (facts["workers"], facts["differences"], facts["irqbalance"]) == (3, [], None)
+    assert (facts["workers"], facts["differences"]) == (3, [])
     assert {(row["queue"], row["worker"]) for row in facts["placement"]} == {
         (queue, f"vpp_wk_{queue}") for queue in range(3)
     }

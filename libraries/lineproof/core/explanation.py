@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .json_types import NamedEnum
 from .under_load import UnderLoad
-
-NAMED_EXPLANATIONS = 2
-"""Explanations in a message; the record has all."""
 
 
 class Confidence(NamedEnum):
@@ -29,30 +26,19 @@ class Explanation:
 
     rule: str
     words: str
-    figures: Mapping[str, float] = field(default_factory=dict)
-    confidence: Confidence = Confidence.LIKELY
-    remedy: str = ""
+    figures: Mapping[str, float]
+    confidence: Confidence
+    remedy: str
 
-    def __str__(self) -> str:
-        remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{self.words} ({self.confidence.value}){remedy}"
+    @property
+    def lines(self) -> list[str]:
+        """The cause and what helps, as a message has them, a line each."""
+        return [f"why: {self.words} ({self.confidence.value})", f"what helps: {self.remedy}"]
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """All ``explanations`` of a failure, the best first; ``load``: the router's, which they rest on too."""
+    """The ``explanation`` of a failure, None where the figures support none; ``load``: the router's, below it."""
 
-    explanations: tuple[Explanation, ...] = ()
+    explanation: Explanation | None = None
     load: UnderLoad | None = None
-
-    @property
-    def lines(self) -> list[str]:
-        """The first explanations as a message has them: why, then what helps, a line each."""
-        lines = []
-        for found in self.explanations[:NAMED_EXPLANATIONS]:
-            lines.append(f"why: {found.words} ({found.confidence.value})")
-            lines += [f"what helps: {found.remedy}"] if found.remedy else []
-        return lines
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)

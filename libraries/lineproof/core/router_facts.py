@@ -14,12 +14,10 @@ class NicFacts:
     """The card of one interface under test.
 
     ``pci_address``: as Linux writes it (``0000:03:00.0``), whatever the system. ``pcie_width`` in lanes and
-    ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can. ``rx_queues`` in use; ``ring_rx``,
-    ``ring_tx``: descriptors per queue. ``rss_fields``: what packets are spread over the queues by, as ``ipv4-tcp``.
-    ``offloads``: those that are on. ``flow_control``: ``off``, ``rx`` (pause frames are obeyed), ``tx`` (sent) or both.
-    ``cpus_of_queue``: queue -> processors that its interrupt may go to (``2`` or
-    ``0-3``). ``steered_to``: queue -> processors that its packets are steered to by software (Linux: RPS), no entry
-    where they are not.
+    ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can. ``rx_queues`` in use.
+    ``flow_control``: ``off``, ``rx`` (pause frames are obeyed), ``tx`` (sent) or both. ``steered_to``: queue ->
+    processors that its packets are steered to by software (Linux: RPS), no entry where they are not. ``other``: what
+    only people read, by name, as ``offloads``.
     """
 
     interface: str
@@ -31,16 +29,10 @@ class NicFacts:
     pcie_speed: float | None = None
     pcie_width_max: int | None = None
     pcie_speed_max: float | None = None
-    numa_node: int | None = None
     rx_queues: int | None = None
-    ring_rx: int | None = None
-    ring_tx: int | None = None
-    rss_fields: tuple[str, ...] | None = None
-    rss_key: str | None = None
-    offloads: tuple[str, ...] | None = None
     flow_control: str | None = None
-    cpus_of_queue: Mapping[int, str] = field(default_factory=dict)
     steered_to: Mapping[int, str] = field(default_factory=dict)
+    other: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +48,10 @@ class Placement:
 class RouterFacts:
     """A router's facts.
 
-    ``cpu``: the processor's model. ``cores``: physical ones. ``workers``: threads that forward; VPP's, or the
-    processors of a kernel that forwards. ``firewall``: ``on`` or ``off`` with what was found. ``routes``: entries of
-    the IPv4 table. ``other``: further facts by name, as ``governor``, ``microcode``, ``mitigations``. ``unread``:
-    command -> why it was not read. ``differences``: from the platform's file, as sentences.
+    ``cpu``: the processor's model. ``workers``: threads that forward; VPP's, or the processors of a kernel that
+    forwards. ``firewall``: ``on`` or ``off`` with what was found. ``other``: what only people read, by name, as
+    ``governor``, ``microcode``, ``mitigations``. ``unread``: command -> why it was not read. ``differences``: from the
+    platform's file, as sentences.
     """
 
     os: str | None = None
@@ -67,14 +59,10 @@ class RouterFacts:
     version: str | None = None
     firmware: str | None = None
     cpu: str | None = None
-    cores: int | None = None
-    threads_per_core: int | None = None
     nics: tuple[NicFacts, ...] = ()
     workers: int | None = None
     placement: tuple[Placement, ...] = ()
-    irqbalance: bool | None = None
     firewall: str | None = None
-    routes: int | None = None
     other: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     differences: tuple[str, ...] = ()

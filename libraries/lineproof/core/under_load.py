@@ -5,9 +5,10 @@ A fact that the router does not report is missing (None, or no entry), never 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
@@ -98,15 +99,16 @@ class SampledStacks:
 class UnderLoad:
     """Readings of the router around some seconds of traffic; a trial that no verdict rests on.
 
-    ``load_pps``, ``offered_pps``, ``forwarded_pps``: frames/s of all directions together. ``seconds`` between the
-    readings. ``counters``: increase per second of error counters and interrupts, by the router's own names.
-    ``condition``: other readings as text, as ``load`` and ``temperature`` of a described router. ``unread``: command ->
-    why it was not read. ``raw``: output by command. ``sampled``: of other seconds of the same load.
+    ``load_pps``, ``offered_pps``, ``forwarded_pps``: frames/s of all directions together, which no router knows.
+    ``seconds`` between the readings. ``counters``: increase per second of error counters and interrupts, by the
+    router's own names. ``condition``: other readings as text, as ``load`` and ``temperature`` of a described router.
+    ``unread``: command -> why it was not read. ``raw``: output by command. ``sampled``: of other seconds of the same
+    load.
     """
 
-    load_pps: float
-    offered_pps: float
-    forwarded_pps: float
+    load_pps: float = 0.0
+    offered_pps: float = 0.0
+    forwarded_pps: float = 0.0
     workers: tuple[WorkerLoad, ...] = ()
     queues: tuple[QueueLoad, ...] = ()
     cpus: tuple[CpuLoad, ...] = ()
@@ -118,35 +120,29 @@ class UnderLoad:
     sampled: Annotated[SampledStacks | None, Field(exclude=True)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class RouterLoad:
-    """A router's report around some seconds of traffic; its fields are those of :class:`UnderLoad`."""
-
-    workers: tuple[WorkerLoad, ...] = ()
-    queues: tuple[QueueLoad, ...] = ()
-    cpus: tuple[CpuLoad, ...] = ()
-    raw: Mapping[str, str] = field(default_factory=dict)
-    seconds: float | None = None
-    counters: Mapping[str, float] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
-    condition: Mapping[str, str] = field(default_factory=dict)
-
-    def at(self, load_pps: float, offered_pps: float, forwarded_pps: float) -> UnderLoad:
-        """With the traffic that flowed meanwhile, in frames/s of all directions."""
-        read = {item.name: getattr(self, item.name) for item in fields(self)}
-        return UnderLoad(load_pps, offered_pps, forwarded_pps, **read)
-
-    def spoilt(self, why: str) -> RouterLoad:
-        """Without figures, because they are not of traffic alone; what the router printed is kept."""
-        return RouterLoad(raw=self.raw, unread={**self.unread, "all": why})
-
-
-def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
-    """The rates of those counters of *after* that rose in *seconds* since *before*; one that fell was reset."""
+def rates(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+    """The rises per second of the counters of *after* in *seconds* since *before*; one that fell was reset."""
     if not seconds or seconds <= 0:
         return {}
     return {
         name: (count - before[name]) / seconds
         for name, count in after.items()
-        if name in before and count > before[name]
+        if name in before and count >= before[name]
     }
+
+
+def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+    """Return :func:`rates` of those counters that rose."""
+    return {name: rate for name, rate in rates(before, after, seconds).items() if rate > 0}
+
+
+V = TypeVar("V", int, float)
+
+
+def by_queue(pattern: re.Pattern[str], values: Mapping[str, V]) -> dict[int, V]:
+    """Return those of *values* whose name is all of *pattern*, by the number that is the group which took part."""
+    found: dict[int, V] = {}
+    for name, value in values.items():
+        if queue := pattern.fullmatch(name):
+            found[int(next(group for group in queue.groups() if group is not None))] = value
+    return found

@@ -108,8 +108,8 @@ class Verdict:
         if self.ruling is Ruling.FAIL and worst is not None:
             alone = worst.first_trial == worst.last_trial and len(self.trials) == 1
             lines.append(("" if alone else f"{trials_text(worst)}, ") + where_lost(worst))
-        if self.ruling is Ruling.FAIL:
-            lines += self.why.lines
+        if self.ruling is Ruling.FAIL and self.why.explanation:
+            lines += self.why.explanation.lines
         lines.append(self.requirement.clocks_text(self.link_bps))
         odds = ""
         # where no further trials could make up for it, the evidence need not suffice

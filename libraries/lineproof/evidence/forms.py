@@ -182,13 +182,9 @@ def fact_rows(facts: RouterFacts) -> Iterator[tuple[str, str]]:
     yield "version", _read(facts.version)
     yield "firmware", _read(facts.firmware)
     yield "processor", _read(facts.cpu)
-    yield "cores", _read(facts.cores)
-    yield "threads per core", _read(facts.threads_per_core)
     yield "workers", _read(facts.workers)
     yield from facts.other.items()
-    yield "irqbalance", {None: NOT_READ, True: "running", False: "not running"}[facts.irqbalance]
     yield "firewall", _read(facts.firewall)
-    yield "routes", _read(facts.routes)
     for nic in facts.nics:
         yield f"card of {nic.interface}", ", ".join(f"{name} {value}" for name, value in _card(nic))
     by_worker: dict[str, list[str]] = {}
@@ -212,16 +208,11 @@ def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
     yield "PCI address", _read(nic.pci_address)
     has, wants = pcie_text(nic.pcie_width, nic.pcie_speed), pcie_text(nic.pcie_width_max, nic.pcie_speed_max)
     yield "PCIe", f"{has} of {wants}" if has or wants else NOT_READ
-    yield "NUMA node", _read(nic.numa_node)
     yield "receive queues", _read(nic.rx_queues)
-    yield "rings", f"rx {_read(nic.ring_rx)} tx {_read(nic.ring_tx)}"
-    yield "RSS", NOT_READ if nic.rss_fields is None else " ".join(nic.rss_fields) or "none"
-    yield "RSS key", _read(nic.rss_key)
-    yield "offloads", NOT_READ if nic.offloads is None else " ".join(nic.offloads) or "none"
     yield "flow control", _read(nic.flow_control)
-    for name, cpus_of_queue in (("interrupts", nic.cpus_of_queue), ("steered (RPS)", nic.steered_to)):
-        if cpus_of_queue:
-            yield name, " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(cpus_of_queue.items()))
+    yield from nic.other.items()
+    if nic.steered_to:
+        yield "steered (RPS)", " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.steered_to.items()))
 
 
 def pcie_text(width: int | None, speed: float | None) -> str:

@@ -165,7 +165,7 @@ class RequirementRecord(Record):
     force. ``own_part``: the generator's, as it was held against them. ``evidence``: odds of the ruling, reached and
     needed. ``other_tries``: verdicts of other runs on the same sentence, goal and router, in order; ``begins_at_1``:
     why that of the run which was named is not evidence; ``runs`` whose trials are, with their number. ``why``: the
-    explanations of its loss; None: nobody asked. ``deviations``: from RFC 2544 section 23 and RFC 9971, in words.
+    explanation of its loss; None: nobody asked. ``deviations``: from RFC 2544 section 23 and RFC 9971, in words.
     ``breakdown``: what went wrong with the testbed before or between the trials, and ended them; None: nothing.
     ``extra``: JSON data for people and other programs.
     """

@@ -138,7 +138,7 @@ class TelemetryKeywords(Component):
     def explain_verdict(
         self, verdict: Verdict, when: Literal["never", "on failure", "always"] = "on failure"
     ) -> Verdict:
-        """The verdict with the reasons why frames were lost, as far as the router's facts and counters show them.
+        """The verdict with the reason why frames were lost, as far as the router's facts and counters show it.
 
         Changes no ruling. First the sentence's load is sent for one or two seconds more, and what the router reports
         meanwhile is kept. Where ``perf`` (Linux, VPP) or ``pmcstat`` (FreeBSD) is there, a flame graph follows, of
@@ -150,8 +150,8 @@ class TelemetryKeywords(Component):
         router = self.shared.session.router
         loads = self._loads(verdict, when)
         found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
-        for explanation in found.why.explanations:
-            logger.info(f"why: {explanation}")
+        if found.why.explanation:
+            logger.info("\n".join(found.why.explanation.lines))
         return found
 
     def _loads(self, verdict: Verdict, when: str) -> list[UnderLoad]:

@@ -36,7 +36,7 @@ def make_router(
     names it.
     """
     if kind == "none":
-        return BlackBox()
+        return BlackBox(interfaces)
     if kind == "generic":
         if file is None:
             raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")

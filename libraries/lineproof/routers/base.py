@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded
-from ..core.under_load import RouterLoad, SampledStacks
+from ..core.under_load import SampledStacks, UnderLoad
 from ..errors import TestbedError
 from ..platforms import CommandPair, Tuning
 from .change_journal import ChangeJournal
 from .changes import Change
+from .link_state import LinkState
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,11 @@ class Side:
 class Router:
     """A router. By default nothing is known of it, and nothing is changed on it.
 
-    Every method raises TestbedError when it does not understand the router's output.
+    Every method raises TestbedError when it does not understand the router's output. *interfaces*: those under test.
     """
+
+    def __init__(self, interfaces: tuple[str, ...] = ()) -> None:
+        self.interfaces = interfaces
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -135,6 +138,10 @@ class Router:
         """Return its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""
         return ()
 
+    def link_states(self) -> tuple[LinkState, ...]:
+        """Return the state of its interfaces under test, in their order; what it does not show is unknown."""
+        return tuple(LinkState(name) for name in self.interfaces)
+
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""
 
@@ -142,47 +149,24 @@ class Router:
         """Read counters and runtime now."""
         return Telemetry(None, {})
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """Return how busy workers, queues and processors are meanwhile: two readings around *wait*.
 
         What fails is not read, so that it raises only what *wait* raises. VPP: clears the runtime counters.
         """
         wait()
-        return RouterLoad()
+        return UnderLoad()
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """Return the stacks of its processors in the next *seconds* of real time. Never raises; costs it time."""
         return SampledStacks(seconds, why="it is not known how to sample stacks there")
 
 
-_INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}")
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 
 
-def validated_interface(name: str) -> str:
-    """Return *name*. Raises TestbedError if it cannot be the name of an interface."""
-    if not _INTERFACE.fullmatch(name):
-        raise TestbedError(
-            f"{name!r} is not the name of an interface; expected letters, digits and any of _ . / : @ -,"
-            " for example 'eth1' or 'TenGigabitEthernet3/0/0'"
-        )
-    return name
-
-
 def validated_side(side: Side) -> Side:
-    """Return *side* with its prefix normalised. Raises TestbedError that names a wrong value."""
-    validated_interface(side.interface)
+    """Return *side* with its MAC address in lower case. Raises TestbedError where a generator reports none."""
     if not _MAC.fullmatch(side.peer_mac):
         raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
-    try:
-        ipaddress.IPv4Address(side.peer)
-        ipaddress.IPv4Interface(side.address)
-        network = ipaddress.IPv4Network(side.network)
-    except ValueError as error:
-        raise TestbedError(
-            f"interface {side.interface} cannot be configured: {error}; expected for example address"
-            " 100.65.1.1/24, peer 100.65.1.2 and network 16.0.0.0/8"
-        ) from None
-    if "/" not in side.address:
-        raise TestbedError(f"the address {side.address} of {side.interface} needs a prefix length, as in 100.65.1.1/24")
-    return Side(side.interface, side.address, side.peer, side.peer_mac.lower(), str(network))
+    return replace(side, peer_mac=side.peer_mac.lower())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.traffic.frame_kinds import FrameKinds
 from ..core.under_load import SampledStacks
 from ..errors import TestbedError
 from ..platforms import CommandPair
@@ -32,10 +31,6 @@ class BlackBox(Router):
     def apply(self, pairs: Sequence[CommandPair]) -> None:
         """Raise TestbedError."""
         raise TestbedError("a black box (shell: none) runs no commands; expected a study's variant without any")
-
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Raise TestbedError."""
-        self.configure(sides)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """Return none, and why."""

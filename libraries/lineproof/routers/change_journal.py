@@ -275,6 +275,7 @@ class ChangeJournal:
             ) from None
 
 
+_OCCASION, _CHANGE = TypeAdapter(Occasion), TypeAdapter(Change)
 _NOT_UNDONE, _UNDONE = b"false}\n", b"true }\n"
 """How the line of a change ends."""
 
@@ -359,13 +360,13 @@ def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
                 raise ValueError
             row = parse_json(line, own=True)
             if number == 1:
-                occasion = TypeAdapter(Occasion).validate_python(row)
+                occasion = _OCCASION.validate_python(row)
                 str(occasion)  # OverflowError: no system shows such a time
             else:
-                kind = {name: bool(row.get(name)) for name in ("silent", "lines", "whole")}
-                change = Change(_words(row["do"]), _words(row["undo"]), **kind)
+                is_undone = row.pop("undone", False)
+                change = _CHANGE.validate_python(row)
                 pending.pop(change.undo, None)
-                if not row.get("undone"):
+                if not is_undone:
                     pending[change.undo] = change
                 if line.endswith(_NOT_UNDONE):
                     marks[change.undo] = size + len(line) - len(_NOT_UNDONE)
@@ -376,12 +377,6 @@ def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
             raise _unfit(path, f"is damaged in line {number}") from None
         size += len(line)
     return Leftover(path, occasion, tuple(pending.values()), size, in_use, marks)
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
-        raise ValueError
-    return tuple(value)
 
 
 def _unfit(path: Path, what: str) -> TestbedError:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ..errors import TestbedError
 from ..visible import shortened
 from .base import RESTORE_LIMIT, RouterUnreachable, Shell
 from .change_journal import ChangeJournal
-from .changes import Change
+from .changes import NONE, Change, Look, Setting
 from .command_line_shell import CommandLineShell
 from .shell_commands import EXCHANGE_LIMIT, CommandRefused, ShellCommands, accepted, in_one_line, whole
-from .shell_output import already_gone, parser
+from .shell_output import already_gone, first_line
 
 
 class ChangingCommands(ShellCommands):
@@ -48,6 +49,46 @@ class ChangingCommands(ShellCommands):
     def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
         """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""
         self.make(Change(argv, undo, silent))
+
+    def put(
+        self,
+        setting: Setting,
+        wanted: str,
+        shown: str | None = None,
+        *,
+        undo: tuple[str, ...] = (),
+        silent: bool = False,
+    ) -> str:
+        """Set *wanted* unless it is there; :meth:`restore` sets what was. Returns that, "" if nothing was changed.
+
+        *shown*: what the router shows of it, if that was read; *undo*: the command that undoes it, if it is another
+        than to set what was. Raises TestbedError where nothing is shown of a value that is *always* there.
+        """
+        text = self.run(*setting.show) if shown is None else shown
+        look = Look(setting.show, setting.pattern, wanted)
+        if look.is_ours(now := look.read(text)):
+            return ""
+        if setting.always and now == NONE:
+            said = first_line(text) or "no output"
+            raise TestbedError(f"'{' '.join(setting.show)}' does not show what is to be set: '{said}'")
+        undo = undo or setting.command(now, wanted)
+        self.make(Change(setting.command(wanted, now), undo, silent, look=replace(look, former=now)))
+        return now
+
+    def put_and_check(self, setting: Setting, wanted: str, shown: str | None = None, undo: tuple[str, ...] = ()) -> str:
+        """Set *wanted* as :meth:`put` does, and read it back: a card may take the next value that it can have."""
+        before = self.put(setting, wanted, shown, undo=undo)
+        look = Look(setting.show, setting.pattern, wanted)
+        if before and not self.rehearsing and not look.is_ours(look.read(self.run(*setting.show))):
+            step = self._undo[-1]
+            # restoring would take the other value for somebody else's
+            self._running(step)(self._text(step, step.undo), self._limit)
+            self._undone(step)
+            raise TestbedError(
+                f"the router took '{step.do_text}' and does not show it; look at what its card supports, and fix or"
+                " remove it in the platform's 'tuning'"
+            )
+        return before
 
     def make(self, step: Change) -> None:
         """Make the change *step*; :meth:`restore` will undo it.
@@ -107,12 +148,11 @@ class ChangingCommands(ShellCommands):
 
         Raises TestbedError where only all or nothing can be undone, unless it may go *over* what others have set.
         """
-        look = step.look(self._shell.file if isinstance(self._shell, CommandLineShell) else None)
+        look = step.look
         if look is None or (step.whole and over):
             return True
-        command = self._text(step, look.argv) if step.lines else self.quoted(look.argv)
-        now = parser(f"'{' '.join(look.argv)}'")(look.read)(self.run_quoted(command, limit))
-        if now == look.ours:
+        command = "\n".join(look.argv) if step.lines else self.quoted(look.argv)
+        if look.is_ours(now := look.read(self.run_quoted(command, limit))):
             return True
         if step.whole:
             raise TestbedError(
@@ -120,15 +160,9 @@ class ChangingCommands(ShellCommands):
                 " 'lineproof restore' runs these commands in any case, or undo the run's changes by hand"
             )
         if now != look.former:
-            former = f"; before the run: {shortened(look.former)}" if look.former else ""
+            former = f"; before the run: {shortened(look.former)}" if look.former != NONE else ""
             self._others.append(f"'{step.do_text}' (now: {shortened(now)}{former})")
         return False
-
-    def take_back(self) -> None:
-        """Undo the last change at once, whatever it came to: the router made something else of it."""
-        step = self._undo[-1]
-        self._running(step)(self._text(step, step.undo), self._limit)
-        self._undone(step)
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -15,8 +15,6 @@ from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .queries import (
-    MOST_EXPRESSIONS,
-    MOST_OUTPUT,
     WORD_IN_BRACES,
     CountersQuery,
     Expression,
@@ -27,7 +25,6 @@ from .queries import (
     Query,
     TemperatureQuery,
     UptimeQuery,
-    Values,
     VersionQuery,
     check_words,
 )
@@ -77,13 +74,6 @@ class LookQuery(Query):
         check_words(self.ours or "", SIDE_WORDS)
         return self
 
-    def read(self, output: str, interface: str = "") -> Values:
-        """``value``, where there is one. Raises TestbedError for output that is too long."""
-        if len(output) > MOST_OUTPUT:
-            raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
-        found = compiled(self.pattern[0]).search(output)
-        return {"value": found["value"]} if found and found["value"] else {}
-
 
 class DescribedChange(Config):
     """Commands that change the configuration, and those that undo it; with {words} of a side, for each side.
@@ -91,8 +81,8 @@ class DescribedChange(Config):
     ``look``: whether what they have set is still there, before it is undone.
     """
 
-    do: Annotated[tuple[Line, ...], Field(min_length=1, max_length=50)]
-    undo: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    do: Annotated[tuple[Line, ...], Field(min_length=1)]
+    undo: tuple[Line, ...] = ()
     look: LookQuery | None = None
 
     @model_validator(mode="after")
@@ -124,8 +114,8 @@ class Terminal(Config):
     prompt: Expression
     prompts: Annotated[tuple[str, ...], Field(min_length=1)]
     pager: Expression | None = None
-    answer: Annotated[str, Field(min_length=1, max_length=10)] = " "
-    first: Annotated[tuple[Line, ...], Field(max_length=20)] = ()
+    answer: Annotated[str, Field(min_length=1)] = " "
+    first: tuple[Line, ...] = ()
 
     @model_validator(mode="after")
     def _check_prompts(self) -> Terminal:
@@ -150,15 +140,15 @@ class CommandFile(Config):
     description: str = ""
     channel: Literal["exec", "terminal"] = "exec"
     terminal: Terminal | None = None
-    refused: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
-    gone: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
+    refused: tuple[Expression, ...] = ()
+    gone: tuple[Expression, ...] = ()
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0
     """Seconds that a command may take."""
     commands: Commands = Commands()
-    save: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
-    restore: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    save: tuple[Line, ...] = ()
+    restore: tuple[Line, ...] = ()
     look: LookQuery | None = None
-    configure: Annotated[tuple[DescribedChange, ...], Field(max_length=50)] = ()
+    configure: tuple[DescribedChange, ...] = ()
 
     @model_validator(mode="after")
     def _check(self) -> CommandFile:

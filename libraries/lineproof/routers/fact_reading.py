@@ -21,7 +21,6 @@ class Answers:
         self._commands = commands
         self.unread: dict[str, str] = {}
         self.status: dict[str, int] = {}
-        self.raw: dict[str, str] = {}
 
     def ask(self, *commands: tuple[str, ...]) -> dict[str, str]:
         """The output of all *commands*, in one exchange, by their words; "" where there is none. Never raises."""
@@ -33,7 +32,6 @@ class Answers:
             return dict.fromkeys(names, "")
         answers = dict.fromkeys(names, "")
         for name, (text, status) in found.items():
-            self.raw[name] = text
             if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
                 continue
@@ -42,6 +40,30 @@ class Answers:
             if not text.strip():
                 self.unread[name] = f"no output, status {status}"
         return answers
+
+
+Fact = tuple[tuple[str, ...], str]
+"""A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
+
+
+def ask_facts(answers: Answers, facts: Iterable[Fact]) -> dict[str, str]:
+    """Run the commands of *facts* in one exchange, each once; returns the output of each by its words."""
+    return answers.ask(*dict.fromkeys(command for command, _ in facts))
+
+
+def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return those of *facts* that are in *output*, by name."""
+    found = {
+        name: summarised(value.strip() for value in re.findall(pattern, output[" ".join(command)], re.MULTILINE))
+        for name, (command, pattern) in facts.items()
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def output_by_moment(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return both outputs of each command, by its words and the moment."""
+    moments = {"before": before, "after": after}
+    return {f"{name} {moment}": text for moment, output in moments.items() for name, text in output.items() if text}
 
 
 def matched(pattern: str, text: str) -> str | None:
@@ -72,11 +94,6 @@ def rows_of_files(text: str) -> dict[str, str]:
 def summarised(values: Iterable[str]) -> str | None:
     """The different *values* in order, with ``, `` between them; None without any."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
-
-
-def without_missing(facts: Mapping[str, str | None]) -> dict[str, str]:
-    """Return those of *facts* that were read."""
-    return {name: value for name, value in facts.items() if value}
 
 
 def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues: int | None) -> tuple[str, ...]:

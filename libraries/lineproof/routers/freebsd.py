@@ -12,20 +12,20 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, SampledStacks, per_second
+from ..core.under_load import CpuLoad, QueueLoad, SampledStacks, UnderLoad, by_queue, per_second, rates
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side, validated_side
-from .changes import parse_inet
+from .changes import NONE, Setting, Words
 from .changing_commands import ChangingCommands
-from .fact_reading import Answers, counted, kernel_facts
+from .fact_reading import Answers, counted, kernel_facts, output_by_moment
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
+from .link_state import LinkState, parse_ifconfig
 from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
-from .shell_router import FrameSetup, ShellRouter
+from .shell_router import FrameSetup, ShellRouter, take_up, variable
 from .stacks import pmcstat_stacks
-from .tuning import tune_freebsd
 
 FORWARDING = "net.inet.ip.forwarding"
 
@@ -48,11 +48,11 @@ class FreeBsd(ShellRouter):
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
-        return read_freebsd_facts(Answers(self._commands), self._interfaces)
+        return read_freebsd_facts(Answers(self._commands), self.interfaces)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return freebsd_load(Answers(self._commands), self._interfaces, wait)
+        return freebsd_load(Answers(self._commands), self.interfaces, wait)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """See :meth:`..base.Router.sample_stacks`."""
@@ -60,7 +60,14 @@ class FreeBsd(ShellRouter):
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
-        tune_freebsd(self._commands, self._interfaces, tuning, self._notes)
+        for name in self.interfaces:
+            for offload, wanted in tuning.offloads.items():
+                shown = self._commands.run("ifconfig", name)
+                on = re.findall(rf"\b{offload}[46]?\b", "".join(re.findall(r"options=\w+<(\S*)>", shown)).lower())
+                undo = ("ifconfig", name, *(on or [f"-{offload}"]))
+                value = offload.upper() if wanted == "on" else NONE
+                self._tune(f"{offload} of {name} switched {wanted}", offload_of(name, offload), value, shown, undo)
+        self._tune_variables(tuning)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses (as aliases, none is replaced), static neighbours, routes; forwarding on, packet filter off."""
@@ -84,50 +91,33 @@ class FreeBsd(ShellRouter):
         output = run.run_all(
             {"interface": ("ifconfig", name), "neighbours": ("arp", "-an"), "routes": ("netstat", "-rnW", "-f", "inet")}
         )
-        flags = re.search(r"flags=[0-9a-f]+<([^>]*)>", output["interface"])
-        if not flags:
-            raise TestbedError(f"'ifconfig {name}' was not understood: '{first_line(output['interface'])}'")
-        if "UP" not in flags[1].split(","):
-            run.change(("ifconfig", name, "up"), ("ifconfig", name, "down"))
+        take_up(run, output["interface"], "ifconfig", name)
         address = ipaddress.IPv4Interface(side.address)
-        there = parse_inet(output["interface"])
-        if (str(address.ip), address.network.prefixlen) not in there:
-            # the address with another prefix is not added, but gets the new one
-            former = next((f"{ip}/{length}" for ip, length in there if ip == str(address.ip)), None)
-            undo = (former, "alias") if former else (str(address.ip), "-alias")
-            run.change(("ifconfig", name, "inet", side.address, "alias"), ("ifconfig", name, "inet", *undo))
-        entry = re.search(rf"\({re.escape(side.peer)}\) at (\S+) on \S+( permanent)?", output["neighbours"])
-        if not (entry and entry[1].lower() == side.peer_mac and entry[2]):
-            forget: tuple[str, ...] = ("arp", "-d", side.peer)
-            if entry and entry[2]:
-                forget = ("arp", "-S", side.peer, entry[1])
-            run.change(("arp", "-S", side.peer, side.peer_mac), forget)
-        self._route(side, output["routes"])
-
-    def _route(self, side: Side, table: str) -> None:
-        gateways = [row[1] for row in map(str.split, table.splitlines()) if row[:1] == [side.network]]
+        # the address with another prefix is not added, but gets the new one
+        setting, mask = alias(name, str(address.ip)), shown_mask(address, output["interface"])
+        run.put(setting, mask, output["interface"])
+        run.put(arp(side.peer), side.peer_mac, output["neighbours"])
+        gateways = re.findall(route_to(side.network).pattern, output["routes"], re.MULTILINE)
         if len(gateways) > 1:
             raise TestbedError(
                 f"FreeBSD has {len(gateways)} routes to {side.network}, via {', '.join(gateways)}, and shares the"
                 " traffic between them; remove them for the test ('route delete'), or choose another 'network' of this"
                 " side"
             )
-        gateway = next(iter(gateways), None)
-        if gateway == side.peer:
-            return
-        if gateway is None:
-            run, undo = "add", ("route", "delete", "-net", side.network, side.peer)
-        else:
-            run, undo = "change", ("route", "change", "-net", side.network, gateway)
-        self._commands.change(("route", run, "-net", side.network, side.peer), undo)
+        run.put(route_to(side.network), side.peer, output["routes"])
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
         return freebsd_neighbours(self._commands, sides)
 
+    def link_states(self) -> tuple[LinkState, ...]:
+        """See :meth:`..base.Router.link_states`."""
+        shown = self._commands.run_all({name: ("ifconfig", name) for name in self.interfaces})
+        return tuple(parse_ifconfig(shown[name], name) for name in self.interfaces)
+
     def read(self) -> Telemetry:
         """Read counters now. ``uptime`` to the second."""
-        devices = {name: ("sysctl", device) for name in self._interfaces if (device := sysctl_subtree(name))}
+        devices = {name: ("sysctl", device) for name in self.interfaces if (device := sysctl_subtree(name))}
         needed: list[tuple[str, ...]] = [("date", "+%s"), ("sysctl", "-n", "kern.boottime"), ("netstat", "-ibndW")]
         helpful: list[tuple[str, ...]] = [("netstat", "-s", "-p", name) for name in ("ip", "icmp")]
         helpful += devices.values()
@@ -202,12 +192,66 @@ FORWARDING_IPV6 = "net.inet6.ip6.forwarding"
 
 def set_forwarding(commands: ChangingCommands, key: str, before: str, notes: list[str]) -> None:
     """Set the kernel variable *key* to 1. *before*: its ``sysctl -n``. Raises TestbedError."""
-    before = before.strip()
-    if not before.isdigit():
-        raise TestbedError(f"'sysctl -n {key}' was not understood: '{before}'")
-    if before != "1":
-        commands.change(("sysctl", f"{key}=1"), ("sysctl", f"{key}={before}"))
-        notes.append(f"{key} set from {before} to 1 for the test")
+    if commands.put(variable(key), "1", before):
+        notes.append(f"{key} set from {before.strip()} to 1 for the test")
+
+
+def offload_of(interface: str, offload: str) -> Setting:
+    """Return the setting of an offload, which ``ifconfig`` shows where it is on: ``options=…<…,LRO,TSO4>``."""
+
+    def command(value: str, now: str) -> Words:
+        return ("ifconfig", interface, f"-{offload}" if value == NONE else offload)
+
+    pattern = rf"^\s+options=\w+<(?:[^>]*,)?(?P<value>{offload.upper()})[46]?[,>]"
+    return Setting(("ifconfig", interface), pattern, command)
+
+
+def shown_mask(address: ipaddress.IPv4Interface, shown: str) -> str:
+    """Return the netmask of *address* as ``ifconfig``, which printed *shown*, prints it: 0xffffff00, or the length."""
+    length = address.network.prefixlen
+    return str(length) if re.search(r"\binet [\d.]+/\d", shown) else f"{int(address.netmask):#010x}"
+
+
+def alias(interface: str, ip: str) -> Setting:
+    """Return the setting of the netmask of an address; ``alias`` gives one that is there another prefix."""
+
+    def command(mask: str, now: str) -> Words:
+        if mask == NONE:
+            return ("ifconfig", interface, "inet", ip, "-alias")
+        length = int(mask) if mask.isdigit() else int(mask, 16).bit_count()
+        return ("ifconfig", interface, "inet", f"{ip}/{length}", "alias")
+
+    return Setting(("ifconfig", interface), rf"\binet {re.escape(ip)}(?:/| netmask )(?P<value>\w+)", command)
+
+
+def arp(peer: str, table: Words = ()) -> Setting:
+    """Return the setting of the MAC address of a permanent neighbour; *table*: ``setfib`` and its number."""
+
+    def command(mac: str, now: str) -> Words:
+        return (*table, "arp", "-d", peer) if mac == NONE else (*table, "arp", "-S", peer, mac)
+
+    return Setting((*table, "arp", "-an"), rf"\({re.escape(peer)}\) at (?P<value>\S+) on \S+ permanent", command)
+
+
+def ndp(peer: str) -> Setting:
+    """Return the same of an IPv6 neighbour."""
+
+    def command(mac: str, now: str) -> Words:
+        return ("ndp", "-d", peer) if mac == NONE else ("ndp", "-s", peer, mac)
+
+    return Setting(("ndp", "-an"), rf"^{re.escape(peer)}\s+(?P<value>\S+)\s+\S+\s+permanent", command)
+
+
+def route_to(network: str, table: Words = (), family: str = "inet") -> Setting:
+    """Return the setting of the gateway of a route; *table*: ``setfib`` and its number."""
+
+    def command(gateway: str, now: str) -> Words:
+        verb = "delete" if gateway == NONE else "add" if now == NONE else "change"
+        options = ("-6",) if family == "inet6" else ()
+        return (*table, "route", *options, verb, "-net", network, now if gateway == NONE else gateway)
+
+    shown = "default" if network == "0.0.0.0/0" else re.escape(network.removesuffix("/32"))
+    return Setting((*table, "netstat", "-rnW", "-f", family), rf"^{shown}\s+(?P<value>\S+)", command)
 
 
 class FreeBsdFrameSetup(FrameSetup):
@@ -261,17 +305,8 @@ class FreeBsdFrameSetup(FrameSetup):
         if not _has_address(shown["interface"], address):
             plain = address.partition("/")[0]
             run.change(("ifconfig", name, "inet6", address, "alias"), ("ifconfig", name, "inet6", plain, "-alias"))
-        entry = re.search(rf"^{re.escape(peer)}\s+(\S+)\s+\S+\s+(\S+)", shown["neighbours"], re.MULTILINE)
-        if not (entry and entry[1].lower() == side.peer_mac and entry[2] == "permanent"):
-            lasting = entry is not None and entry[2] == "permanent"
-            undo = ("ndp", "-s", peer, entry[1]) if entry and lasting else ("ndp", "-d", peer)
-            run.change(("ndp", "-s", peer, side.peer_mac), undo)
-        rows = [row for row in map(str.split, shown["routes"].splitlines()) if row[:1] == [network]]
-        if rows and rows[0][1] != peer:
-            change = ("route", "-6", "change", "-net", network)
-            run.change((*change, peer), (*change, rows[0][1]))
-        elif not rows:
-            run.change(("route", "-6", "add", "-net", network, peer), ("route", "-6", "delete", "-net", network, peer))
+        run.put(ndp(peer), side.peer_mac, shown["neighbours"])
+        run.put(route_to(network, family="inet6"), peer, shown["routes"])
 
 
 def _has_address(shown: str, address: str) -> bool:
@@ -333,17 +368,13 @@ class FreeBsdTagSetup(FrameSetup):
         network, table = f"198.18.{10 * fib + place}", ("setfib", str(fib))
         if not re.search(rf"^\s+fib: {fib}\s*$", shown, re.MULTILINE):
             run(("ifconfig", name, "fib", str(fib)), ("ifconfig", name, "fib", "0"))
-        if (f"{network}.1", 24) not in parse_inet(shown):
-            address = ("ifconfig", name, "inet", f"{network}.1")
-            run((*address[:3], f"{network}.1/24", "alias"), (*address, "-alias"))
+        address = ipaddress.IPv4Interface(f"{network}.1/24")
+        self._commands.put(alias(name, f"{network}.1"), shown_mask(address, shown), shown)
         peer = f"{network}.2"
-        known = {"arp": (*table, "arp", "-an"), "routes": (*table, "netstat", "-rnW", "-f", "inet")}
-        found = self._commands.run_all(known) if shown else dict.fromkeys(known, "")
-        if f"({peer}) at {side.peer_mac} " not in found["arp"]:
-            run((*table, "arp", "-S", peer, side.peer_mac), (*table, "arp", "-d", peer))
-        if not re.search(rf"^{re.escape(side.network)}\s+{re.escape(peer)}\s", found["routes"], re.MULTILINE):
-            route = (*table, "route")
-            run((*route, "add", "-net", side.network, peer), (*route, "delete", "-net", side.network, peer))
+        # of an interface that was just made nothing is there
+        settings = ((arp(peer, table), side.peer_mac), (route_to(side.network, table), peer))
+        for setting, wanted in settings:
+            self._commands.put(setting, wanted, None if shown else "")
 
 
 _QUEUE_PACKETS = re.compile(
@@ -360,7 +391,7 @@ STATES = 5
 NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
-def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
+def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> UnderLoad:
     """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``.
 
     * ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
@@ -393,15 +424,10 @@ def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[],
         rows = (line.removeprefix(f"{device}.").partition(": ") for line in texts[1].splitlines())
         servers = queue_cpus(name, {row[0]: row[2] for row in rows}, interrupted_cpus)
         queues += queue_loads(name, *texts, seconds, servers)
-    return RouterLoad(
+    return UnderLoad(
         queues=tuple(queues),
         cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
-        raw={
-            f"{command} {moment}": text
-            for moment, output in (("before", before), ("after", after))
-            for command, text in output.items()
-            if text
-        },
+        raw=output_by_moment(before, after),
         seconds=seconds,
         counters=counters,
         unread=answers.unread,
@@ -449,27 +475,18 @@ def queue_loads(
 
     *servers*: queue -> processor, where the subtree has none.
     """
-    old, new = (_queues(text, interface, _QUEUE_PACKETS) for text in (before, after))
-    cpus = {**servers, **_queues(after, interface, _CPU)}
-    rates: dict[int, float] = {}
-    for queue, count in new.items():
-        if seconds and old.get(queue, count + 1) <= count:
-            rates[queue] = (count - old[queue]) / seconds
+    old, new = (_numbers(text, interface) for text in (before, after))
+    cpus = {**servers, **by_queue(_CPU, new)}
+    counted, packets = by_queue(_QUEUE_PACKETS, new), by_queue(_QUEUE_PACKETS, rates(old, new, seconds))
     return tuple(
-        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", rates.get(queue))
-        for queue in sorted({*new, *cpus})
+        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", packets.get(queue))
+        for queue in sorted({*counted, *cpus})
     )
 
 
-def _queues(text: str, interface: str, pattern: re.Pattern[str]) -> dict[int, int]:
-    start = f"{sysctl_subtree(interface)}."
-    found: dict[int, int] = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(": ")
-        queue = pattern.fullmatch(name.removeprefix(start)) if name.startswith(start) else None
-        if queue and re.fullmatch(r"\d{1,20}", value):
-            found[int(next(group for group in queue.groups() if group is not None))] = int(value)
-    return found
+def _numbers(text: str, interface: str) -> dict[str, int]:
+    rows = re.findall(rf"^{re.escape(f'{sysctl_subtree(interface)}')}\.(\S+): (\d{{1,20}})$", text, re.MULTILINE)
+    return {name: int(value) for name, value in rows}
 
 
 def interrupts(text: str) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..core.router_facts import NicFacts, Placement, RouterFacts
-from .fact_reading import Answers, counted, matched, without_missing
+from .fact_reading import Answers, counted, matched
 from .freebsd_losses import sysctl_subtree
 
 _SYSCTL = (
@@ -20,9 +20,19 @@ _FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
 
 _ASKED = ("sysctl", "-i", *_SYSCTL)
 _KENV = {"smbios.bios.version": "firmware", "smbios.system.maker": "maker", "smbios.system.product": "product"}
-_ROUTES = ("sh", "-c", "netstat -rn -f inet | wc -l")
-TITLES = 4
-"""Lines of ``netstat -rn`` above the first route."""
+_OTHER = {
+    "cores": "kern.smp.cores",
+    "threads per core": "kern.smp.threads_per_core",
+    "MHz": "dev.cpu.0.freq",
+    "hyper-threads": "machdep.hyperthreading_allowed",
+    "page table isolation": "vm.pmap.pti",
+    "IBRS": "hw.ibrs_active",
+    "MDS mitigation": "hw.mds_disable_state",
+    "NUMA domains": "vm.ndomains",
+    "netisr dispatch": "net.isr.dispatch",
+    "RSS in the kernel": "net.inet.rss.enabled",
+}
+"""What only people read."""
 
 _LINK = re.compile(r"link x(\d{1,2})\(x(\d{1,2})\)\s+(?:speed (\d+\.\d)\((\d+\.\d)\))?")
 
@@ -36,7 +46,7 @@ def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFac
     cards = answers.ask(
         *(("sysctl", device) for device in devices.values()), *(("pciconf", "-lvc", name) for name in devices)
     )
-    network = answers.ask(("pfctl", "-s", "info"), _ROUTES)
+    network = answers.ask(("pfctl", "-s", "info"))
     values = sysctl_values(system[" ".join(_ASKED)])
     nics = tuple(
         parse_card(name, cards.get(f"sysctl {devices.get(name)}", ""), cards.get(f"pciconf -lvc {name}", ""))
@@ -46,40 +56,24 @@ def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFac
     release = " ".join(filter(None, (values.get("kern.ostype"), values.get("kern.osrelease")))) or None
     pfsense = system["cat /etc/platform"].strip().lower().startswith("pfsense")
     version = system["cat /etc/version"].strip() if pfsense else None
-    lines = counted(r"^ *(\d+) *$", network[" ".join(_ROUTES)])
+    other = {name: values.get(key) for name, key in _OTHER.items()}
+    other["machine"] = " ".join(filter(None, (known["maker"], known["product"])))
+    other["hypervisor"] = values.get("kern.vm_guest", "").removeprefix("none")
     return RouterFacts(
         os=" ".join(filter(None, ("pfSense", version, f"({release})" if release else None))) if pfsense else release,
         kernel=values.get("kern.osrelease"),
         version=version or values.get("kern.osrelease"),
         firmware=known["firmware"] or None,
         cpu=values.get("hw.model"),
-        cores=_number(values, "kern.smp.cores"),
-        threads_per_core=_number(values, "kern.smp.threads_per_core"),
-        nics=nics,
+        nics=tuple(nic for nic, _ in nics),
         workers=_number(values, "hw.ncpu"),
         placement=tuple(
-            Placement(nic.interface, queue, f"CPU {cpu}")
-            for nic in nics
-            for queue, cpu in sorted(nic.cpus_of_queue.items())
+            Placement(nic.interface, queue, f"CPU {cpu}") for nic, cpus in nics for queue, cpu in sorted(cpus.items())
         ),
         firewall=firewall(
             network["pfctl -s info"], values.get("net.inet.ip.fw.enable"), " ".join(_ASKED) in answers.unread
         ),
-        routes=max(0, lines - TITLES) if lines else None,
-        other=without_missing(
-            {
-                "machine": " ".join(filter(None, (known["maker"], known["product"]))),
-                "MHz": values.get("dev.cpu.0.freq") or values.get("hw.clockrate"),
-                "hyper-threads": {"1": "on", "0": "off"}.get(values.get("machdep.hyperthreading_allowed", "")),
-                "page table isolation": values.get("vm.pmap.pti"),
-                "IBRS": values.get("hw.ibrs_active"),
-                "MDS mitigation": values.get("hw.mds_disable_state"),
-                "hypervisor": values.get("kern.vm_guest") if values.get("kern.vm_guest") != "none" else None,
-                "NUMA domains": values.get("vm.ndomains"),
-                "netisr dispatch": values.get("net.isr.dispatch"),
-                "RSS in the kernel": values.get("net.inet.rss.enabled"),
-            }
-        ),
+        other={name: value for name, value in other.items() if value},
         unread=answers.unread,
     )
 
@@ -94,8 +88,8 @@ def _number(values: Mapping[str, str], name: str) -> int | None:
     return counted(r"^(\d+)$", values.get(name, ""))
 
 
-def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
-    """The card of *interface* from its ``sysctl`` subtree and ``pciconf -lvc``."""
+def parse_card(interface: str, sysctl: str, pciconf: str) -> tuple[NicFacts, Mapping[int, str]]:
+    """The card of *interface* from its ``sysctl`` subtree and ``pciconf -lvc``, and the processor of each queue."""
     start = re.escape(sysctl_subtree(interface) or interface)
     values = {name: value for name, value in sysctl_values(sysctl).items() if re.match(rf"{start}\.", name)}
     short = {name.split(".", 3)[3]: value for name, value in values.items()}
@@ -106,7 +100,12 @@ def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
         if (found := re.fullmatch(r"iflib\.rxq(\d{1,4})\.cpu", name)) and value.isdigit()
     }
     link = _LINK.search(pciconf)
-    return NicFacts(
+    other = {
+        "NUMA node": short.get("%domain"),
+        "rx ring": _nonzero(short, ("iflib.override_nrxds", "qsize_rxq")),
+        "tx ring": _nonzero(short, ("iflib.override_ntxds", "qsize_txq")),
+    }
+    nic = NicFacts(
         interface=interface,
         model=matched(r"^\s+device\s+= '([^'\n]*)'", pciconf) or (short.get("%desc") or None),
         driver=short.get("%driver") or matched(r"^([a-z][a-z0-9_]*?)\d+@pci", pciconf),
@@ -116,13 +115,11 @@ def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
         pcie_width_max=_positive(link[2]) if link else None,
         pcie_speed=float(link[3]) or None if link and link[3] else None,
         pcie_speed_max=float(link[4]) or None if link and link[4] else None,
-        numa_node=_number(short, "%domain"),
         rx_queues=len(queues) or None,
-        ring_rx=_nonzero(short, ("iflib.override_nrxds", "qsize_rxq")),
-        ring_tx=_nonzero(short, ("iflib.override_ntxds", "qsize_txq")),
         flow_control=_FLOW_CONTROL.get(short.get("fc", "")),
-        cpus_of_queue=cpus,
+        other={name: value for name, value in other.items() if value},
     )
+    return nic, cpus
 
 
 def pci_address(text: str) -> str | None:
@@ -139,9 +136,9 @@ def _positive(text: str) -> int | None:
     return int(text) or None
 
 
-def _nonzero(values: Mapping[str, str], names: Sequence[str]) -> int | None:
+def _nonzero(values: Mapping[str, str], names: Sequence[str]) -> str:
     # iflib shows 0 where its own default is used
-    return next((number for name in names if (number := _number(values, name))), None)
+    return next((values[name] for name in names if _number(values, name)), "")
 
 
 def firewall(pf: str, ipfw: str | None, ipfw_unread: bool) -> str | None:

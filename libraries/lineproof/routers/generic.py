@@ -13,13 +13,13 @@ from ..core.causes import Cause, Role, Stage
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import InterfaceCounters, Telemetry
-from ..core.traffic.frame_kinds import FrameKinds
-from ..core.under_load import RouterLoad, per_second
+from ..core.under_load import UnderLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..platforms import CommandPair
 from .base import RouterUnreachable, Shell, Side, validated_side
-from .changes import Change
-from .command_file import CommandFile
+from .changes import NONE, Change, Look
+from .command_file import CommandFile, LookQuery
+from .link_state import LinkState
 from .neighbours import neighbour_of
 from .queries import LOSS_GROUP, Query, filled, plain_mac
 from .shell_router import ShellRouter
@@ -82,7 +82,7 @@ class Generic(ShellRouter):
         software = self._file.description or self._file.shell
         return RouterFacts(os=software, version=versions.get("version"), other=other, unread=unread)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """The counters of lost frames around *wait*, and load and temperature after it."""
         unread: dict[str, str] = {}
         texts: list[Mapping[str, str]] = []
@@ -98,7 +98,7 @@ class Generic(ShellRouter):
             if moment == "before":
                 wait()
         seconds = time.monotonic() - started
-        return RouterLoad(
+        return UnderLoad(
             raw={name: text for each in texts for name, text in each.items()},
             seconds=seconds,
             counters=per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {},
@@ -124,6 +124,22 @@ class Generic(ShellRouter):
             )
             for side in sides
         )
+
+    def link_states(self) -> tuple[LinkState, ...]:
+        """The speed of each link, where it is described and can be read: no verdict needs it."""
+        return tuple(map(self._link_state, self.interfaces))
+
+    def _link_state(self, interface: str) -> LinkState:
+        if (query := self._file.commands.link_speed) is None:
+            return LinkState(interface)
+        command = filled(query.run, {"interface": interface})
+        try:
+            speed = query.results(self._commands.run_quoted(command), interface).get("speed")
+        except RouterUnreachable:
+            raise
+        except TestbedError:
+            return LinkState(interface)
+        return LinkState(interface, speed_bps=float(speed), speed_from=command) if speed else LinkState(interface)
 
     def _neighbour_rows(self) -> list[dict[str, Any]]:
         """``address``, ``mac`` (lower case, colons), ``interface`` ("": not shown), ``lasting`` (None: not shown)."""
@@ -166,7 +182,7 @@ class Generic(ShellRouter):
             self._commands.restore()
         validated = [validated_side(side) for side in sides]
         steps = [
-            Change(_filled(change.do, words), _filled(change.undo, words), lines=True)
+            Change(_filled(change.do, words), _filled(change.undo, words), lines=True, look=look_of(change.look, words))
             for change in file.configure
             for words in (map(side_words, validated) if change.for_each_side else [{}])
         ]
@@ -174,16 +190,10 @@ class Generic(ShellRouter):
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             if not self._commands.rehearsing:
                 self._commands.run_quoted("\n".join(file.save))
-            steps = [Change(tuple(line for step in steps for line in step.do), file.restore, lines=True, whole=True)]
+            do = tuple(line for step in steps for line in step.do)
+            steps = [Change(do, file.restore, lines=True, whole=True, look=look_of(file.look, {}))]
         for step in steps:
             self._commands.make(step)
-
-    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Raises TestbedError."""
-        raise TestbedError(
-            "the testbed file has 'set_up', and a described router cannot be set up from here for IPv6, tags or labels;"
-            " set the router up by hand and remove the key"
-        )
 
     def forget_changes(self) -> None:
         """Nothing: a router may keep its changes over a restart, so that they are undone in any case."""
@@ -197,7 +207,7 @@ class Generic(ShellRouter):
         interfaces: dict[str, InterfaceCounters] = {}
         causes: list[Cause] = []
         if (counters := commands.counters) is not None:
-            for name in self._interfaces:
+            for name in self.interfaces:
                 counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
                 known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
@@ -232,6 +242,14 @@ def _filled(lines: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]
     return tuple(filled(line, words) for line in lines)
 
 
+def look_of(query: LookQuery | None, words: Mapping[str, str]) -> Look | None:
+    """Return the look of *query*. A value that is not found is no one else's: its undo finds ours, or nothing."""
+    if query is None:
+        return None
+    ours = NONE if query.ours is None else filled(query.ours, words)
+    return Look((filled(query.run, words),), query.pattern[0], ours, absent=ours)
+
+
 def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[Cause, ...]:
     """The counters of lost frames among *counts*; *drops*: where ``rx_drops`` are lost.
 
@@ -253,10 +271,7 @@ def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[
 
 
 def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*, which is validated: letters, digits and ``_ . / : @ -`` only.
-
-    No shell or command line gives these a meaning, so nothing of a file's values can become another command.
-    """
+    """Return what a command may name of *side*, which is validated."""
     address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
     digits = side.peer_mac.replace(":", "")
     groups = [digits[at : at + 4] for at in (0, 4, 8)]

@@ -9,8 +9,8 @@ import re
 
 from ..core.router_facts import NicFacts, RouterFacts
 from .base import Shell
-from .fact_reading import Answers, counted, matched, rows_of_files, summarised
-from .linux_facts import LINK_FILES, PCI_ADDRESS, machine_facts, pci_model, read_machine, with_pcie
+from .fact_reading import Answers, matched, picked, summarised
+from .linux_facts import PCI_ADDRESS, link_facts, machine_facts, pci_model, read_machine, with_pcie
 from .shell_commands import ShellCommands
 
 _PCI = "/sys/bus/pci/devices"
@@ -34,7 +34,7 @@ def read_host(shell: Shell) -> RouterFacts:
     if " ".join(_NAMES) in answers.status:
         # no card has a name: that is an answer, too
         answers.unread.pop(" ".join(_NAMES), None)
-    nics = _nics(answers, _cards(texts[" ".join(_DRIVERS)]), _names(texts[" ".join(_NAMES)]), machine["lspci -D"])
+    nics = _nics(answers, _cards(texts[" ".join(_DRIVERS)]), _names(texts[" ".join(_NAMES)]), machine.get("cards", ""))
     return machine_facts(machine, version=None, nics=nics, unread=answers.unread)
 
 
@@ -62,20 +62,20 @@ def _names(text: str) -> dict[str, list[str]]:
 def _nics(
     answers: Answers, cards: dict[str, dict[str, str]], names: dict[str, list[str]], pci: str
 ) -> tuple[NicFacts, ...]:
-    links = {address: ("grep", "-sH", ".", *(f"{_PCI}/{address}/{name}" for name in LINK_FILES)) for address in cards}
+    links = {address: link_facts(f"{_PCI}/{address}") for address in cards}
     drivers = {name: ("ethtool", "-i", name) for address in cards for name in names.get(address, ())}
-    texts = answers.ask(*links.values(), *drivers.values())
+    commands = dict.fromkeys(command for facts in links.values() for command, _ in facts.values())
+    texts = answers.ask(*commands, *drivers.values())
     nics = []
     for address, card in cards.items():
-        start = f"{_PCI}/{address}/"
-        link = {path.removeprefix(start): text for path, text in rows_of_files(texts[" ".join(links[address])]).items()}
+        link = picked(texts, links[address])
         information = [texts[" ".join(drivers[name])] for name in names.get(address, ())]
         nic = NicFacts(
             interface=address,
             model=pci_model(pci, address) or card.get("PCI_ID", "").lower() or None,
             driver=card.get("DRIVER"),
             firmware=summarised(matched(r"^firmware-version: *(\S.*)", text) or "" for text in information),
-            numa_node=counted(r"^(\d+)$", link.get("numa_node", "")),
+            other={"NUMA node": link["NUMA node"]} if "NUMA node" in link else {},
         )
         nics.append(with_pcie(nic, link))
     return tuple(nics)

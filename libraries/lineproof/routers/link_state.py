@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ..errors import TestbedError
 from ..visible import shortened
-from .base import RouterUnreachable, Shell, validated_interface
 from .changes import Change
-from .command_file import CommandFile
-from .queries import filled
-from .shell_commands import EXCHANGE_LIMIT, ShellCommands
 from .shell_output import parser
 
 _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
@@ -40,8 +35,6 @@ _MOVES_LINKS = re.compile(
 """Changes after which a link may be negotiated anew: cards are reset for other queues, rings and offloads."""
 
 
-_SPEED_FILES = ("speed", "device/uevent")
-
 _BY_CONVENTION = re.compile(
     r"virtio|vtnet|vmxnet|vmx[0-9]|netvsc|hn[0-9]|xen|xn[0-9]|epair|af_packet|veth", re.IGNORECASE
 )
@@ -51,50 +44,6 @@ _BY_CONVENTION = re.compile(
 def moves_link(change: Change) -> bool:
     """Whether a link may have gone or come by *change*; of a described router nothing is known, so that it may."""
     return change.lines or _MOVES_LINKS.fullmatch(" ".join(change.do)) is not None
-
-
-def read_link_states(
-    kind: Literal["vpp", "linux", "freebsd", "generic", "none"],
-    shell: Shell,
-    interfaces: Sequence[str],
-    sudo: bool = False,
-    file: CommandFile | None = None,
-) -> tuple[LinkState, ...]:
-    """The state of each of *interfaces* of a router of *kind*; of ``generic`` the speed, if its *file* describes it.
-
-    Raises TestbedError if the router does not answer.
-    """
-    if kind in ("generic", "none"):
-        return tuple(_described(name, shell, file) for name in interfaces)
-    names, commands = [validated_interface(name) for name in interfaces], ShellCommands(shell, EXCHANGE_LIMIT, sudo)
-    if kind == "vpp":
-        return parse_hardware(commands.run("vppctl", "show", "hardware-interfaces"), names)
-    argv = ("ip", "link", "show", "dev") if kind == "linux" else ("ifconfig",)
-    wanted = {name: (*argv, name) for name in names}
-    if kind == "freebsd":
-        output = commands.run_all(wanted)
-        return tuple(parse_ifconfig(output[name], name) for name in names)
-    # an interface without a card (veth, bridge, tap) has no 'device'
-    files = {f"{name} {file}": ("cat", f"/sys/class/net/{name}/{file}") for name in names for file in _SPEED_FILES}
-    output = commands.run_all({**wanted, **files}, optional=tuple(files))
-    return tuple(
-        with_sysfs_speed(parse_ip_link(output[name], name), *(output[f"{name} {file}"] for file in _SPEED_FILES))
-        for name in names
-    )
-
-
-def _described(interface: str, shell: Shell, file: CommandFile | None) -> LinkState:
-    if file is None or (query := file.commands.link_speed) is None:
-        return LinkState(interface)
-    command = filled(query.run, {"interface": interface})
-    try:
-        found = query.results(ShellCommands(shell, file.limit).run_quoted(command), interface).get("speed")
-    except RouterUnreachable:
-        raise
-    except TestbedError:
-        # no verdict needs it
-        return LinkState(interface)
-    return LinkState(interface, speed_bps=float(found), speed_from=command) if found else LinkState(interface)
 
 
 def with_sysfs_speed(state: LinkState, speed: str, device: str) -> LinkState:
@@ -137,7 +86,7 @@ def parse_ifconfig(text: str, interface: str) -> LinkState:
 
 
 @parser("'vppctl show hardware-interfaces'")
-def parse_hardware(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...]:
+def parse_link_states(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...]:
     """``show hardware-interfaces`` of VPP, which shows the link but not the administrative state."""
     found: dict[str, LinkState] = {}
     name, carrier = "", None

@@ -10,13 +10,13 @@ from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import RouterLoad, SampledStacks
-from ..errors import TestbedError
+from ..core.under_load import SampledStacks, UnderLoad
 from ..platforms import Tuning
 from .base import Side, validated_side
-from .changes import parse_linux_offload, replaced_rows, route_rows
+from .changes import NONE, Setting
 from .changing_commands import ChangingCommands
 from .fact_reading import Answers, kernel_facts, linux_boot_id
+from .link_state import LinkState, parse_ip_link, with_sysfs_speed
 from .linux_facts import read_linux_facts
 from .linux_load import linux_load, parse_snmp, parse_softnet, parse_uptime
 from .linux_losses import (
@@ -29,10 +29,8 @@ from .linux_losses import (
 )
 from .neighbours import linux_neighbours
 from .shell_commands import CommandRefused
-from .shell_output import first_line
-from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
+from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table, take_up, variable
 from .stacks import perf_stacks
-from .tuning import tune_linux
 
 _LINKS = ("ip", "-j", "-s", "-s", "link", "show")
 
@@ -54,11 +52,11 @@ class Linux(ShellRouter):
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
-        return read_linux_facts(Answers(self._commands), self._interfaces)
+        return read_linux_facts(Answers(self._commands), self.interfaces)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return linux_load(Answers(self._commands), self._interfaces, wait)
+        return linux_load(Answers(self._commands), self.interfaces, wait)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """See :meth:`..base.Router.sample_stacks`."""
@@ -66,7 +64,23 @@ class Linux(ShellRouter):
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
-        tune_linux(self._commands, self._interfaces, tuning, self._notes)
+        for name in self.interfaces:
+            if tuning.queues is not None:
+                shown = self._commands.run("ethtool", "-l", name)
+                # some cards have separate queues for each direction
+                key = "Combined" if re.search(r"^Combined:\s+[0-9]+\s*$", shown, re.MULTILINE) else "RX"
+                self._tune(f"queues of {name} set", numbers(name, "-l", key), str(tuning.queues), shown)
+            for key, size in (("RX", tuning.rx_ring), ("TX", tuning.tx_ring)):
+                if size:
+                    self._tune(f"{key} ring of {name} set", numbers(name, "-g", key), str(size))
+            for offload, wanted in tuning.offloads.items():
+                shown = self._commands.run("ethtool", "-k", name)
+                # a card may have some parts of tso on and others off
+                parts = re.findall(r"^\s+(tx-tcp[\w-]*): (on|off)(?! \[fixed\])", shown, re.MULTILINE)
+                words = [word for part in parts for word in part] if offload == "tso" else []
+                undo = ("ethtool", "-K", name, *words) if words else ()
+                self._tune(f"{offload} of {name} switched {wanted}", offload_of(name, offload), wanted, shown, undo)
+        self._tune_variables(tuning, "-w")
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, permanent neighbours and routes; forwarding on, reverse-path filter off."""
@@ -94,20 +108,34 @@ class Linux(ShellRouter):
                 "route": ("ip", "-4", "route", "show", side.network),
             }
         )
-        set_up(run, name, output["link"])
+        take_up(run, output["link"], "ip", "link", "set", "dev", name)
         if not re.search(rf"\binet {re.escape(side.address)} ", output["address"]):
             address = (side.address, "dev", name)
             run.change(("ip", "addr", "add", *address), ("ip", "addr", "del", *address))
-        set_neighbour(run, side.peer, side.peer_mac, name, output["neighbour"])
+        run.put(neighbour(side.peer, name), side.peer_mac, output["neighbour"])
         set_route(run, (), (side.network, "via", side.peer, "dev", name), output["route"])
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
         return linux_neighbours(self._commands, sides)
 
+    def link_states(self) -> tuple[LinkState, ...]:
+        """See :meth:`..base.Router.link_states`."""
+        links = {name: ("ip", "link", "show", "dev", name) for name in self.interfaces}
+        # an interface without a card (veth, bridge, tap) has no 'device'
+        speeds, devices = (
+            {f"{name} {file}": ("cat", f"/sys/class/net/{name}/{file}") for name in self.interfaces}
+            for file in ("speed", "device/uevent")
+        )
+        shown = self._commands.run_all({**links, **speeds, **devices}, optional=(*speeds, *devices))
+        return tuple(
+            with_sysfs_speed(parse_ip_link(shown[name], name), shown[f"{name} speed"], shown[f"{name} device/uevent"])
+            for name in self.interfaces
+        )
+
     def read(self) -> Telemetry:
         """Read counters now."""
-        cards = {name: ("ethtool", "-S", name) for name in self._interfaces}
+        cards = {name: ("ethtool", "-S", name) for name in self.interfaces}
         needed = [("cat", "/proc/uptime"), _LINKS]
         helpful: list[tuple[str, ...]] = [("cat", f"/proc/net/{name}") for name in ("snmp", "netstat", "softnet_stat")]
         helpful += [("tc", "-s", "qdisc", "show"), *cards.values()]
@@ -125,7 +153,7 @@ class Linux(ShellRouter):
             links,
             ip,
             drops.get("softnet backlog full", 0),
-            [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self._interfaces],
+            [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self.interfaces],
             {name: parse_ethtool(output[" ".join(argv)]) for name, argv in cards.items()},
         )
         pauses = {name: parse_ethtool_pauses(output[" ".join(argv)]) for name, argv in cards.items()}
@@ -239,7 +267,8 @@ class LinuxFrameSetup(FrameSetup):
                     ("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down")
                 )
             else:
-                set_up(self._commands, name, self._commands.run("ip", "link", "show", "dev", name))
+                shown = self._commands.run("ip", "link", "show", "dev", name)
+                take_up(self._commands, shown, "ip", "link", "set", "dev", name)
             link = name
         return name
 
@@ -284,8 +313,7 @@ class LinuxFrameSetup(FrameSetup):
         self, family: str, network: str, peer: str, mac: str, name: str, table: int | None
     ) -> None:
         """Set a permanent neighbour and the route through it; ``onlink``: no address of the interface covers it."""
-        before = self._commands.run("ip", "neigh", "show", peer, "dev", name)
-        set_neighbour(self._commands, peer, mac, name, before)
+        self._commands.put(neighbour(peer, name), mac)
         in_table = ("table", str(table)) if table else ()
         self._add_route((family,), (network, "via", peer, "dev", name), ("onlink",), in_table)
 
@@ -302,45 +330,65 @@ def _refusal_text(error: CommandRefused) -> str:
     return f"'ip link add … type vlan' reports: {found[1]}" if found else str(error)
 
 
-def set_up(commands: ChangingCommands, name: str, before: str) -> None:
-    """Take the interface *name* up. *before*: its ``ip link show``. Raises TestbedError."""
-    flags = re.search(r"<([^>]*)>", before)
-    if not flags:
-        raise TestbedError(f"'ip link show dev {name}' was not understood: '{first_line(before)}'")
-    if "UP" not in flags[1].split(","):
-        commands.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
+def neighbour(peer: str, interface: str) -> Setting:
+    """Return the setting of the MAC address of a permanent neighbour; any other kind of entry is the kernel's own."""
+
+    def command(mac: str, now: str) -> Words:
+        if mac == NONE:
+            return ("ip", "neigh", "del", peer, "dev", interface)
+        return ("ip", "neigh", "replace", peer, "lladdr", mac, "nud", "permanent", "dev", interface)
+
+    pattern = r"\blladdr (?P<value>\S+)(?: \S+)* PERMANENT\s*$"
+    return Setting(("ip", "neigh", "show", peer, "dev", interface), pattern, command)
 
 
-def set_neighbour(commands: ChangingCommands, peer: str, mac: str, interface: str, before: str) -> None:
-    """Make *mac* (lower case) the permanent neighbour *peer*. *before*: its row of ``ip neigh show``."""
-    words = before.split()
-    permanent = words[-1:] == ["PERMANENT"]
-    old = next(iter(words[words.index("lladdr") + 1 :]), None) if "lladdr" in words else None
-    if permanent and old == mac:
-        return
-    new = ("ip", "neigh", "replace", peer, "lladdr", mac, "nud", "permanent", "dev", interface)
-    undo: tuple[str, ...] = ("ip", "neigh", "del", peer, "dev", interface)
-    if permanent and old:
-        undo = ("ip", "neigh", "replace", peer, "lladdr", old, "nud", "permanent", "dev", interface)
-    commands.change(new, undo)
+_NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", "rt_trap", "pervasive"})
+"""Words that ``ip route show`` prints and ``ip route replace`` does not take."""
 
 
-def set_route(
-    commands: ChangingCommands, family: Sequence[str], wanted: Sequence[str], before: str, options: Sequence[str] = ()
-) -> None:
+def set_route(commands: ChangingCommands, family: Words, wanted: Words, before: str, options: Words = ()) -> None:
     """Set the route *wanted* (in the words of ``ip route show``); *options*: words that only setting it needs.
 
     *family*: options of ``ip``. *before*: ``ip route show`` of the destination, in the same table.
     """
-    old = route_rows(before)
-    if any(row[: len(wanted)] == list(wanted) for row in old):
-        return
-    undo = ("ip", *family, "route", "del", *wanted, *options)
-    # a route with another metric stays beside the new one
-    if replaced := replaced_rows(old, "-6" in family):
-        table = options[options.index("table") :] if "table" in options else ()
-        undo = ("ip", *family, "route", "replace", *replaced[0], *table)
-    commands.change(("ip", *family, "route", "replace", *wanted, *options), undo)
+    destination, table = wanted[0], options[options.index("table") :] if "table" in options else ()
+
+    def command(hops: str, now: str) -> Words:
+        if hops == NONE:
+            return ("ip", *family, "route", "del", *wanted, *options)
+        if hops == " ".join(wanted[1:]):
+            return ("ip", *family, "route", "replace", *wanted, *options)
+        words = [word for word in hops.split() if word not in _NOT_ACCEPTED]
+        return ("ip", *family, "route", "replace", destination, *words, *table)
+
+    if not re.search(rf"^{re.escape(' '.join(wanted))}\b", before, re.MULTILINE):
+        # a route with another metric stays beside the new one; several next hops are lines of their own, indented
+        replaced = r"(?=.* metric 1024\b)" if "-6" in family else r"(?!.* metric [1-9])"
+        pattern = rf"^\S+ {replaced}(?!.* tos )(?P<value>.*(?:\n\s+\S.*)*)"
+        show = ("ip", *(family or ("-4",)), "route", "show", destination, *table)
+        commands.put(Setting(show, pattern, command), " ".join(wanted[1:]), before)
+
+
+def numbers(interface: str, option: str, key: str) -> Setting:
+    """Return the setting of a card's queues (``-l``) or of a ring (``-g``) that ``ethtool`` shows as *key*."""
+    pattern = rf"(?s:Current hardware settings:.*?)^{key}:\s+(?P<value>[0-9]+)\s*$"
+    setter = ("ethtool", option.upper(), interface, key.lower())
+    return Setting(("ethtool", option, interface), pattern, lambda value, now: (*setter, value), always=True)
+
+
+_OFFLOADS = {
+    "lro": "large-receive-offload",
+    "gro": "generic-receive-offload",
+    "gso": "generic-segmentation-offload",
+    "tso": "tcp-segmentation-offload",
+}
+
+
+def offload_of(interface: str, offload: str) -> Setting:
+    """Return the setting of ``ethtool -K``."""
+    pattern = rf"^{_OFFLOADS[offload]}: (?P<value>on|off)\b"
+    setter = ("ethtool", "-K", interface, offload)
+    return Setting(("ethtool", "-k", interface), pattern, lambda value, now: (*setter, value), always=True)
 
 
 def set_sysctl(
@@ -350,12 +398,15 @@ def set_sysctl(
 
     *also_reset*: assignments, as ``net/ipv4/conf/eth1/forwarding=1``, that the kernel undoes when *key* is put back.
     """
-    before = _value_of(commands, key)
-    if before != value:
-        others = _assignments(commands.run("sysctl", "/".join(key.split("/")[:2]) + "/conf")) if also_reset else ()
-        again = (other for other in others if also_reset and also_reset.fullmatch(other))
-        commands.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}", *again))
-        notes.append(f"{key} set from {before} to {value} for the test")
+    setting = variable(key, "-w")
+    before = commands.run(*setting.show)
+    undo: Words = ()
+    if also_reset and before.strip() != value:
+        others = _assignments(commands.run("sysctl", "/".join(key.split("/")[:2]) + "/conf"))
+        again = [other for other in others if also_reset.fullmatch(other)]
+        undo = (*setting.command(before.strip(), value), *again)
+    if commands.put(setting, value, before, undo=undo):
+        notes.append(f"{key} set from {before.strip()} to {value} for the test")
 
 
 def link_names(commands: ChangingCommands) -> tuple[str, ...]:
@@ -369,7 +420,7 @@ def set_forwarding(commands: ChangingCommands, key: str, notes: list[str]) -> No
     Switched off again it would leave no interface that forwards, and redirects taken, whatever was there before
     (Linux, Documentation/networking/ip-sysctl.rst: ``ip_forward``).
     """
-    if _value_of(commands, key) == "0":
+    if commands.run("sysctl", "-n", key).strip() == "0":
         _switch_lro_off(commands, notes)
     set_sysctl(
         commands, key, "1", notes, re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
@@ -385,18 +436,11 @@ def _switch_lro_off(commands: ChangingCommands, notes: list[str]) -> None:
     # a router may lack ethtool, and an interface what it shows
     shown = commands.run_all({name: ("ethtool", "-k", name) for name in names}, optional=names)
     for name, text in shown.items():
-        if text and parse_linux_offload(text, "lro") == "on":
-            # a card that keeps it keeps it from the kernel, too
-            with contextlib.suppress(CommandRefused):
-                commands.change(("ethtool", "-K", name, "lro", "off"), ("ethtool", "-K", name, "lro", "on"))
+        # a card that keeps it keeps it from the kernel, too
+        with contextlib.suppress(CommandRefused):
+            if f"{_OFFLOADS['lro']}: on" in text:
+                commands.put(offload_of(name, "lro"), "off", text)
                 notes.append(f"{name}: lro switched off for the test, as the kernel does where it forwards")
-
-
-def _value_of(commands: ChangingCommands, key: str) -> str:
-    value = commands.run("sysctl", "-n", key).strip()
-    if not re.fullmatch(r"-?\d+", value):
-        raise TestbedError(f"'sysctl -n {key}' was not understood: '{value}'")
-    return value
 
 
 def _assignments(shown: str) -> Iterator[str]:

@@ -11,111 +11,92 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..core.router_facts import NicFacts, Placement, RouterFacts
-from .fact_reading import Answers, counted, matched, rows_of_files, summarised, without_missing
+from .fact_reading import Answers, Fact, ask_facts, matched, picked, rows_of_files, summarised
 
-_DMI = "/sys/class/dmi/id"
 _CPU = "/sys/devices/system/cpu"
-_BOOST = "cpufreq/boost"
-_MACHINE = (
-    ("uname", "-r"),
-    ("cat", "/etc/os-release"),
-    ("lscpu",),
-    ("grep", "-m1", "^microcode", "/proc/cpuinfo"),
-    ("grep", "-rsH", ".", f"{_CPU}/cpufreq", "--include=scaling_governor"),
-    ("grep", "-rsH", ".", f"{_CPU}/vulnerabilities"),
-    ("grep", "-sH", ".", *(f"{_CPU}/{name}" for name in ("smt/active", "isolated", "intel_pstate/no_turbo", _BOOST))),
-    ("grep", "-sH", ".", *(f"{_DMI}/{name}" for name in ("sys_vendor", "product_name", "bios_version", "bios_date"))),
-    ("lspci", "-D"),
-    ("cat", "/proc/cmdline"),
-)
-_NAMES, _CHAINS, _ROUTES = "cat /proc/net/ip_tables_names", "nft list chains", "wc -l /proc/net/route"
+_LSCPU = ("lscpu",)
+_MODES = ("smt/active", "isolated", "intel_pstate/no_turbo", "cpufreq/boost")
+_POWER = ("grep", "-sH", ".", *(f"{_CPU}/{name}" for name in _MODES))
+_NAMES_OF_DMI = ("sys_vendor", "product_name", "bios_version", "bios_date")
+_DMI = ("grep", "-sH", ".", *(f"/sys/class/dmi/id/{name}" for name in _NAMES_OF_DMI))
+_PCI = ("lspci", "-D")
+
+MACHINE: Mapping[str, Fact] = {
+    "kernel": (("uname", "-r"), r"^(\S+)$"),
+    "os": (("cat", "/etc/os-release"), r'^PRETTY_NAME="?([^"\n]*)'),
+    "cpu": (_LSCPU, r"^Model name: +(.+)"),
+    "firmware": (_DMI, r"/bios_\w+:(.*)"),
+    "processors": (_LSCPU, r"^CPU\(s\): +(\d+)"),
+    "cores per socket": (_LSCPU, r"^Core\(s\) per socket: +(\d+)"),
+    "threads per core": (_LSCPU, r"^Thread\(s\) per core: +(\d+)"),
+    "hypervisor": (_LSCPU, r"^Hypervisor vendor: +(.+)"),
+    "NUMA nodes": (_LSCPU, r"^NUMA node\(s\): +(\d+)"),
+    "microcode": (("grep", "-m1", "^microcode", "/proc/cpuinfo"), r"^microcode\s*: *(\S+)"),
+    "governor": (("grep", "-rsH", ".", f"{_CPU}/cpufreq", "--include=scaling_governor"), r"/scaling_governor:(.*)"),
+    "mitigations": (("grep", "-rsH", ".", f"{_CPU}/vulnerabilities"), r"/vulnerabilities/(\w+:(?!Not affected).*)"),
+    "SMT active": (_POWER, r"/smt/active:(\d)"),
+    "isolated CPUs": (_POWER, r"/isolated:(.*)"),
+    "no turbo": (_POWER, r"/no_turbo:(\d)"),
+    "boost": (_POWER, r"/boost:(\d)"),
+    "machine": (_DMI, r"/(?:sys_vendor|product_name):(.*)"),
+    "kernel command line": (("cat", "/proc/cmdline"), r"(.+)"),
+    "cards": (_PCI, r"(?s)(.+)"),
+}
+"""What a Linux machine is; of the cards the list of ``lspci``."""
+
+_NAMES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 _FILTERS = ("grep", "-ohwE", "nft_do_chain|ipt_do_table", "/proc/kallsyms")
 """Which packet filters are in the kernel, built in or as a module."""
 
 
 def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     """The facts of a Linux router; the kernel forwards. ``workers``: its processors that are online."""
-    machine = answers.ask(*_MACHINE)
-    network = answers.ask(
-        ("pgrep", "-x", "irqbalance"),
-        ("cat", "/proc/net/ip_tables_names"),
-        ("wc", "-l", "/proc/net/route"),
-        _FILTERS,
-    )
+    machine = read_machine(answers)
+    network = answers.ask(("pgrep", "-x", "irqbalance"), ("cat", "/proc/net/ip_tables_names"), _FILTERS)
     loaded = network[" ".join(_FILTERS)]
     if "nft_do_chain" in loaded:
         network |= answers.ask(("nft", "list", "chains"))
-    cards = answers.ask(*(command for name in interfaces for command in _card_commands(name)))
+    cards = {name: card_facts(name) for name in interfaces}
+    output = ask_facts(answers, [fact for facts in cards.values() for fact in facts.values()])
     table = answers.ask(("cat", "/proc/interrupts"))["cat /proc/interrupts"]
-    irqs = {
-        name: queue_interrupts(table, interrupt_owners(name, cards[f"readlink /sys/class/net/{name}/device"]))
-        for name in interfaces
-    }
+    known = {name: picked(output, facts) for name, facts in cards.items()}
+    irqs = {name: queue_interrupts(table, interrupt_owners(name, known[name].get("device", ""))) for name in interfaces}
     affinity = _affinity(answers, sorted({irq for found in irqs.values() for irq in found}))
-    nics = tuple(_nic(name, cards, machine["lspci -D"], irqs[name], affinity) for name in interfaces)
+    nics = tuple(_nic(name, known[name], machine.get("cards", "")) for name in interfaces)
     placement = tuple(
         Placement(nic.interface, queue, f"CPU {cpus}")
         for nic in nics
-        for queue, cpus in sorted({**nic.cpus_of_queue, **nic.steered_to}.items())
+        for queue, cpus in sorted(
+            {**{queue: affinity.get(irq, "") for irq, queue in irqs[nic.interface].items()}, **nic.steered_to}.items()
+        )
         if cpus.isdigit()
     )
-    return machine_facts(
+    workers = machine.get("processors", "")
+    facts = machine_facts(
         machine,
         nics=nics,
         placement=placement,
-        workers=counted(r"^CPU\(s\): +(\d+)", machine["lscpu"]),
-        irqbalance=_irqbalance(answers),
+        workers=int(workers) if workers.isdigit() else None,
         firewall=_firewall(answers, loaded, network),
-        # without its line of titles
-        routes=None if (lines := counted(r"^ *(\d+) ", network[_ROUTES])) is None else max(0, lines - 1),
         unread=answers.unread,
     )
+    balanced = {0: "running", 1: "not running"}.get(answers.status.get("pgrep -x irqbalance", -1))
+    if balanced:
+        # without output it looked, and found none
+        answers.unread.pop("pgrep -x irqbalance", None)
+    return replace(facts, other={**facts.other, **({"irqbalance": balanced} if balanced else {})})
 
 
 def read_machine(answers: Answers) -> dict[str, str]:
-    """Return what :func:`machine_facts` needs, by command."""
-    return answers.ask(*_MACHINE)
+    """Return :data:`MACHINE`, as far as it was read."""
+    return picked(ask_facts(answers, MACHINE.values()), MACHINE)
 
 
 def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
     """Operating system, firmware and processor of a Linux machine, with other *facts*."""
-    lscpu = machine["lscpu"]
-    files: dict[str, str] = {}
-    for command, text in machine.items():
-        if command.startswith("grep -"):
-            files |= rows_of_files(text)
-    per_socket, sockets = counted(r"^Core\(s\) per socket: +(\d+)", lscpu), counted(r"^Socket\(s\): +(\d+)", lscpu)
-    kernel = machine["uname -r"].strip() or None
-    bios = [files.get(f"{_DMI}/{name}", "") for name in ("bios_version", "bios_date")]
-    other = {
-        "microcode": matched(r"^microcode\s*: *(\S+)", machine["grep -m1 ^microcode /proc/cpuinfo"]),
-        "governor": summarised(text for path, text in files.items() if path.endswith("/scaling_governor")),
-        "mitigations": summarised(
-            f"{path.rpartition('/')[2]}: {text}"
-            for path, text in sorted(files.items())
-            if "/vulnerabilities/" in path and text != "Not affected"
-        ),
-        "hyper-threads": {"1": "on", "0": "off"}.get(files.get(f"{_CPU}/smt/active", "")),
-        "isolated CPUs": files.get(f"{_CPU}/isolated"),
-        "turbo": {"1": "off", "0": "on"}.get(files.get(f"{_CPU}/intel_pstate/no_turbo", ""))
-        or {"0": "off", "1": "on"}.get(files.get(f"{_CPU}/{_BOOST}", "")),
-        "kernel command line": " ".join(machine.get("cat /proc/cmdline", "").split()),
-        "machine": " ".join(
-            text for name in ("sys_vendor", "product_name") if (text := files.get(f"{_DMI}/{name}", ""))
-        ),
-        "hypervisor": matched(r"^Hypervisor vendor: +(.+)", lscpu),
-        "NUMA nodes": matched(r"^NUMA node\(s\): +(\d+)", lscpu),
-    }
-    known: dict[str, object] = {
-        "os": matched(r'^PRETTY_NAME="?([^"\n]*)', machine["cat /etc/os-release"]),
-        "kernel": kernel,
-        "version": kernel,
-        "firmware": " of ".join(text for text in bios if text) or None,
-        "cpu": matched(r"^Model name: +(.+)", lscpu),
-        "cores": per_socket * sockets if per_socket and sockets else None,
-        "threads_per_core": counted(r"^Thread\(s\) per core: +(\d+)", lscpu),
-        "other": without_missing(other),
-    }
+    own: dict[str, object] = {name: machine.get(name) for name in ("os", "kernel", "firmware", "cpu")}
+    other = {name: value for name, value in machine.items() if name not in (*own, "processors", "cards")}
+    known = {**own, "version": own["kernel"], "other": other}
     return RouterFacts(**{**known, **facts})  # type: ignore[arg-type]  # by name, each as it was read
 
 
@@ -181,53 +162,44 @@ def _queue_of(name: str, owner: str) -> str | None:
     return found[1] if found else None
 
 
-def _card_commands(name: str) -> tuple[tuple[str, ...], ...]:
-    folder = f"/sys/class/net/{name}"
-    return (
-        ("ethtool", "-i", name),
-        ("ethtool", "-l", name),
-        ("ethtool", "-g", name),
-        ("ethtool", "-k", name),
-        ("ethtool", "-a", name),
-        ("ethtool", "-x", name),
-        ("ethtool", "-n", name, "rx-flow-hash", "udp4"),
-        ("readlink", f"{folder}/device"),
-        ("ls", f"{folder}/queues"),
-        ("grep", "-rsH", ".", f"{folder}/queues", "--include=rps_cpus"),
-        ("grep", "-sH", ".", *(f"{folder}/device/{file}" for file in LINK_FILES)),
-    )
+def card_facts(name: str) -> Mapping[str, Fact]:
+    """Return what is asked of the card of one interface."""
+    folder, current = f"/sys/class/net/{name}", r"(?s)Current hardware settings:.*?\n"
+    information, rings = ("ethtool", "-i", name), ("ethtool", "-g", name)
+    return {
+        "driver": (information, r"^driver: *(\S+)"),
+        "firmware": (information, r"^firmware-version: *(\S.*)"),
+        "bus": (information, r"^bus-info: *(\S+)"),
+        "rx channels": (("ethtool", "-l", name), rf"{current}RX:\s*(\d+)"),
+        "channels": (("ethtool", "-l", name), rf"{current}Combined:\s*(\d+)"),
+        "rx ring": (rings, rf"{current}RX:\s*(\d+)"),
+        "tx ring": (rings, rf"{current}TX:\s*(\d+)"),
+        "offloads": (("ethtool", "-k", name), r"^(\S[^:\n]*): on\b"),
+        "pauses": (("ethtool", "-a", name), r"(?s)(.+)"),
+        "RSS": (("ethtool", "-n", name, "rx-flow-hash", "udp4"), r"^(?!.*:)(\S.*)$"),
+        "device": (("readlink", f"{folder}/device"), r"([^/\n]+)$"),
+        "folders": (("ls", f"{folder}/queues"), r"^(rx-\d+)"),
+        "steering": (("grep", "-rsH", ".", f"{folder}/queues", "--include=rps_cpus"), r"(?s)(.+)"),
+        **link_facts(f"{folder}/device"),
+    }
 
 
-def _nic(
-    name: str, cards: Mapping[str, str], pci: str, irqs: Mapping[int, int], affinity: Mapping[int, str]
-) -> NicFacts:
-    info, folder = cards[f"ethtool -i {name}"], f"/sys/class/net/{name}/device/"
-    channels = _current(cards[f"ethtool -l {name}"])
-    sums = [number for key in ("RX", "Combined") if (number := counted(rf"^{key}:\s*(\d+)", channels)) is not None]
-    folders = re.findall(r"^rx-\d+", cards[f"ls /sys/class/net/{name}/queues"], re.MULTILINE)
-    rings = _current(cards[f"ethtool -g {name}"])
-    text = cards[next(key for key in cards if key.startswith("grep -sH") and folder in key)]
-    link = {path.removeprefix(folder): value for path, value in rows_of_files(text).items()}
-    device = cards[f"readlink /sys/class/net/{name}/device"].strip().rpartition("/")[2]
-    bus = matched(r"^bus-info: *(\S+)", info) or device
+def _nic(name: str, known: Mapping[str, str], pci: str) -> NicFacts:
+    bus = known.get("bus") or known.get("device", "")
+    channels = sum(int(known.get(key, "0")) for key in ("rx channels", "channels"))
+    shown = ("rx ring", "tx ring", "offloads", "RSS", "NUMA node")
     found = NicFacts(
         interface=name,
         model=pci_model(pci, bus),
-        driver=matched(r"^driver: *(\S+)", info),
-        firmware=matched(r"^firmware-version: *(\S.*)", info),
+        driver=known.get("driver"),
+        firmware=known.get("firmware"),
         pci_address=bus if PCI_ADDRESS.fullmatch(bus) else None,
-        numa_node=counted(r"^(\d+)$", link.get("numa_node", "")),
-        rx_queues=sum(sums) if any(sums) else len(folders) or None,
-        ring_rx=counted(r"^RX:\s*(\d+)", rings),
-        ring_tx=counted(r"^TX:\s*(\d+)", rings),
-        rss_fields=rss_fields(cards[f"ethtool -n {name} rx-flow-hash udp4"]),
-        rss_key=matched(r"^RSS hash key:\n((?:[0-9a-f]{2}:)+[0-9a-f]{2})$", cards[f"ethtool -x {name}"]),
-        offloads=tuple(re.findall(r"^(\S[^:\n]*): on\b", cards[f"ethtool -k {name}"], re.MULTILINE)) or None,
-        flow_control=flow_control(cards[f"ethtool -a {name}"]),
-        cpus_of_queue={queue: affinity[irq] for irq, queue in irqs.items() if irq in affinity},
-        steered_to=steered(cards[f"grep -rsH . /sys/class/net/{name}/queues --include=rps_cpus"]),
+        rx_queues=channels or len(known.get("folders", "").split()) or None,
+        flow_control=flow_control(known.get("pauses", "")),
+        steered_to=steered(known.get("steering", "")),
+        other={key: known[key] for key in shown if key in known},
     )
-    return with_pcie(found, link)
+    return with_pcie(found, known)
 
 
 def flow_control(text: str) -> str | None:
@@ -261,44 +233,25 @@ LINK_FILES = ("current_link_width", "current_link_speed", "max_link_width", "max
 """Of a PCI device in ``/sys``."""
 
 
+def link_facts(folder: str) -> Mapping[str, Fact]:
+    """Return what is asked of the PCIe link of the device in *folder*; 0 and 255 lanes: the kernel does not know."""
+    files = ("grep", "-sH", ".", *(f"{folder}/{name}" for name in LINK_FILES))
+    widths = {name: (files, rf"^{re.escape(folder)}/{name}:(?!0$|255$)(\d{{1,3}})$") for name in LINK_FILES[:3:2]}
+    speeds = {name: (files, rf"^{re.escape(folder)}/{name}:(\d{{1,3}}(?:\.\d+)?) GT/s") for name in LINK_FILES[1:4:2]}
+    return {**widths, **speeds, "NUMA node": (files, rf"^{re.escape(folder)}/numa_node:(\d+)$")}
+
+
 def with_pcie(nic: NicFacts, link: Mapping[str, str]) -> NicFacts:
-    """*nic* with width and speed of its PCIe link, now and at most. *link*: the content of :data:`LINK_FILES`."""
-
-    def width(key: str) -> int | None:
-        found = counted(r"^(\d+)$", link.get(key, ""))
-        return found if found not in (0, 255) else None  # what the kernel shows where it does not know
-
-    def speed(key: str) -> float | None:
-        found = matched(r"^(\d{1,3}(?:\.\d+)?) GT/s", link.get(key, ""))
-        return float(found) if found else None
-
+    """*nic* with width and speed of its PCIe link, now and at most, as :func:`link_facts` found them."""
+    numbers = [float(link[name]) if name in link else None for name in LINK_FILES[:4]]
+    width, speed, most, fastest = numbers
     return replace(
         nic,
-        pcie_width=width("current_link_width"),
-        pcie_speed=speed("current_link_speed"),
-        pcie_width_max=width("max_link_width"),
-        pcie_speed_max=speed("max_link_speed"),
+        pcie_width=None if width is None else int(width),
+        pcie_speed=speed,
+        pcie_width_max=None if most is None else int(most),
+        pcie_speed_max=fastest,
     )
-
-
-def rss_fields(text: str) -> tuple[str, ...] | None:
-    """``ethtool -n … rx-flow-hash udp4``: the fields; none: ``()``."""
-    head, colon, rest = text.partition("Hash flow key:\n")
-    if not colon or "flows use these fields" not in head:
-        return None
-    fields = [line.strip() for line in rest.splitlines() if line.strip()]
-    return () if fields == ["None"] else tuple(fields) or None
-
-
-def _current(text: str) -> str:
-    return text.partition("Current hardware settings:\n")[2]
-
-
-def _irqbalance(answers: Answers) -> bool | None:
-    status = answers.status.get("pgrep -x irqbalance")
-    if status == 1:  # it looked, and found none
-        answers.unread.pop("pgrep -x irqbalance", None)
-    return {0: True, 1: False}.get(-1 if status is None else status)
 
 
 def _affinity(answers: Answers, irqs: Sequence[int]) -> dict[int, str]:

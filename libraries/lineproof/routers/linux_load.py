@@ -4,7 +4,6 @@
   *steal*, which the hypervisor withheld: there was work then, too.
 * ``/proc/net/softnet_stat``: frames handled by each processor; the thirteenth word is its number (Linux 5.10).
 * ``ethtool -S``: frames of each queue, by a name of each driver's own; names that are not known are not read.
-* ``thermal_throttle`` of each processor in ``/sys``: how often it lowered its clock (Intel).
 * ``/proc/interrupts``: the processor whose count of a queue's interrupt rose most serves the queue.
 """
 
@@ -13,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..core.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
+from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, by_queue, per_second, rates
 from ..errors import TestbedError
-from .fact_reading import Answers, rows_of_files
+from .fact_reading import Answers, output_by_moment
 from .linux_facts import interrupt_owners, interrupt_rows, queue_interrupts
 from .linux_losses import IP_DROPS, parse_ethtool
 from .shell_output import counter_value, figure, first_line, parser
@@ -27,23 +26,12 @@ _QUEUE_PACKETS = re.compile(
 """ixgbe, igb, ice, virtio_net; mlx5, virtio_net; i40e, iavf; ena; bnxt."""
 _QUEUE_DROPS = re.compile(r"rx_queue_(\d{1,4})_drops|rx(\d{1,4})_drops|\[(\d{1,4})\]: rx_drops")
 _ROW = re.compile(r"\s+(\S.*?): (\d{1,20})")
-THROTTLED = "processor throttled: "
-"""How counters begin that rise when a processor lowers its clock because of heat or power."""
-
-THROTTLES = (
-    *("grep", "-rsH", ".", "/sys/devices/system/cpu"),
-    *("--include=*_throttle_count", "--include=*_power_limit_count"),
-)
-"""Counters of Intel's processors, on Linux."""
-
-_THROTTLE = re.compile(r"/cpu([0-9]{1,5})/thermal_throttle/(\w{1,40})$")
-
 _FILES = ("/proc/uptime", "/proc/stat", "/proc/net/softnet_stat", "/proc/softirqs", "/proc/interrupts")
 
 
-def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
+def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> UnderLoad:
     """Return what the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
-    commands = [("cat", file) for file in _FILES] + [("ethtool", "-S", name) for name in interfaces] + [THROTTLES]
+    commands = [("cat", file) for file in _FILES] + [("ethtool", "-S", name) for name in interfaces]
     links = answers.ask(*(("readlink", f"/sys/class/net/{name}/device") for name in interfaces))
     before = answers.ask(*commands)
     wait()
@@ -60,36 +48,17 @@ def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], N
     }
     old_rows, new_rows = (_softnet(answers, output["cat /proc/net/softnet_stat"]) for output in (before, after))
     counters = per_second(_problems(old_rows), _problems(new_rows), seconds)
-    counters |= throttling(answers, before, after, seconds)
     for name in interfaces:
         old, new = (parse_ethtool(output[f"ethtool -S {name}"]) for output in (before, after))
         counters |= {f"ethtool {key} at {name}": rate for key, rate in per_second(old, new, seconds).items()}
-    return RouterLoad(
+    return UnderLoad(
         queues=tuple(queue for name in interfaces for queue in queue_loads(name, *cards[name], servers[name], seconds)),
         cpus=cpu_loads(before["cat /proc/stat"], after["cat /proc/stat"], _frames(old_rows, new_rows, seconds)),
-        raw={**_named(before, "before"), **_named(after, "after")},
+        raw=output_by_moment(before, after),
         seconds=seconds,
         counters=counters,
         unread=answers.unread,
     )
-
-
-def throttling(
-    answers: Answers, before: Mapping[str, str], after: Mapping[str, str], seconds: float | None
-) -> dict[str, float]:
-    """Rises per second of the counters of :data:`THROTTLES`; a machine may have none."""
-    name = " ".join(THROTTLES)
-    if answers.status.get(name) == 1:  # it looked, and found none
-        answers.unread.pop(name, None)
-    old, new = (
-        {
-            f"{THROTTLED}{row[2]} CPU {row[1]}": int(count)
-            for path, count in rows_of_files(output[name]).items()
-            if (row := _THROTTLE.search(path)) and re.fullmatch(r"[0-9]{1,18}", count)
-        }
-        for output in (before, after)
-    )
-    return per_second(old, new, seconds)
 
 
 TICKS_BACK = 2
@@ -111,10 +80,6 @@ def _frames(before: Rows, after: Rows, seconds: float | None) -> dict[int, float
         for cpu, row in after.items()
         if seconds and cpu in before and row[0] >= before[cpu][0]
     }
-
-
-def _named(output: Mapping[str, str], moment: str) -> dict[str, str]:
-    return {f"{command} {moment}": text for command, text in output.items() if text}
 
 
 def elapsed(before: str, after: str) -> float | None:
@@ -158,24 +123,12 @@ def queue_loads(
     seconds: float | None,
 ) -> tuple[QueueLoad, ...]:
     """The receive queues that the driver counts, and those whose interrupt came (*servers*: queue -> processor)."""
-    packets = _by_queue(_QUEUE_PACKETS, before, after, seconds)
-    drops = _by_queue(_QUEUE_DROPS, before, after, seconds)
+    risen = rates(before, after, seconds)
+    packets, drops = by_queue(_QUEUE_PACKETS, risen), by_queue(_QUEUE_DROPS, risen)
     return tuple(
         QueueLoad(interface, queue, servers.get(queue, ""), packets.get(queue), drops.get(queue))
         for queue in sorted({*packets, *servers})
     )
-
-
-def _by_queue(
-    pattern: re.Pattern[str], before: Mapping[str, int], after: Mapping[str, int], seconds: float | None
-) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for name, count in after.items():
-        queue = pattern.fullmatch(name)
-        if queue and seconds and before.get(name, count + 1) <= count:
-            number = int(next(group for group in queue.groups() if group is not None))
-            found[number] = (count - before[name]) / seconds
-    return found
 
 
 def _rows(text: str) -> dict[str, int]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ..core.neighbours import NeighbourEntry
-from .base import Side, validated_interface
+from .base import Side
 from .shell_commands import ShellCommands
 from .shell_output import parser
 from .vpp_output import parse_neighbours
@@ -100,7 +100,6 @@ def neighbour_of(side: Side, entries: Sequence[Entry], fix: Sequence[str]) -> Ne
     own = [entry for entry in entries if entry[0] == side.interface]
     own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]
     found_at, mac, permanent = own[0] if own else ("", "", None)
-    validated_interface(side.interface)
     at = {side.interface: found_at} if found_at else {}
     words = [at.get(word, word) if word != "MAC" else expected or mac or "MAC" for word in fix]
     return NeighbourEntry(side.interface, side.peer, expected, mac, permanent, found_at, " ".join(words))

@@ -71,23 +71,9 @@ EXCHANGE_LIMIT = 10.0
 
 UNPRIVILEGED = frozenset(
     {
-        "cat",
-        "date",
-        "ethtool",
-        "grep",
-        "head",
-        "hostname",
-        "kldstat",
-        "ls",
-        "lscpu",
-        "lspci",
-        "netstat",
-        "pgrep",
-        "readlink",
-        "sh",
-        "tc",
+        *("cat", "date", "ethtool", "grep", "head", "hostname", "kldstat", "ls", "lscpu", "lspci", "netstat", "od"),
+        *("pgrep", "readlink", "sh", "tc", "top", "uname", "vmstat", "wc"),
     }
-    | {"od", "top", "uname", "vmstat", "wc"}
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..core.traffic.frame_kinds import FrameKind, NotForwarded
 from ..core.traffic.profiles import LABEL_STEP
 from ..errors import TestbedError
-from ..platforms import CommandPair
-from .base import Router, Shell, Side, validated_interface
+from ..platforms import CommandPair, Tuning
+from .base import Router, Shell, Side
 from .change_journal import ChangeJournal
-from .changes import Change
+from .changes import Change, Setting, Words
 from .changing_commands import ChangingCommands
 from .shell_commands import EXCHANGE_LIMIT
+from .shell_output import first_line
 
 
 class ShellRouter(Router):
@@ -22,8 +24,8 @@ class ShellRouter(Router):
     def __init__(
         self, shell: Shell, limit: float = EXCHANGE_LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
     ) -> None:
+        super().__init__(interfaces)
         self._commands = ChangingCommands(shell, limit, sudo)
-        self._interfaces = tuple(validated_interface(name) for name in interfaces)
         self._notes: list[str] = []
         self._not_forwarded: NotForwarded = {}
         self._before_applied: int | None = None
@@ -46,6 +48,15 @@ class ShellRouter(Router):
         keep, self._before_applied = self._before_applied, None
         return "" if keep is None else self._commands.restore(keep)
 
+    def _tune(self, words: str, setting: Setting, wanted: str, shown: str | None = None, undo: Words = ()) -> None:
+        """Have *wanted* set, and read it back; a note says so in *words*. Raises TestbedError."""
+        if before := self._commands.put_and_check(setting, wanted, shown, undo):
+            self._notes.append(f"{words} for the test (before: {before})")
+
+    def _tune_variables(self, tuning: Tuning, *options: str) -> None:
+        for key, value in tuning.sysctls.items():
+            self._tune(f"{key} set to {value}", variable(key, *options), value)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
@@ -57,7 +68,7 @@ class ShellRouter(Router):
         return self._not_forwarded
 
     def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
-        for name in self._interfaces:
+        for name in self.interfaces:
             if name not in existing:
                 raise TestbedError(
                     f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
@@ -98,6 +109,25 @@ class ShellRouter(Router):
         self._notes.clear()
         self._not_forwarded = {}
         self._commands.forget_changes()
+
+
+NUMBERS = r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z"
+
+
+def variable(key: str, *options: str) -> Setting:
+    """Return the setting of a kernel's variable, one number or several; *options*: of ``sysctl`` that sets it."""
+    return Setting(
+        ("sysctl", "-n", key), NUMBERS, lambda value, now: ("sysctl", *options, f"{key}={value}"), always=True
+    )
+
+
+def take_up(commands: ChangingCommands, shown: str, *command: str) -> None:
+    """Take an interface up by *command* and ``up``. *shown*: its flags. Raises TestbedError where there are none."""
+    flags = re.search(r"<([^>]*)>", shown)
+    if not flags:
+        raise TestbedError(f"the flags of '{command[-1]}' were not understood: '{first_line(shown)}'")
+    if "UP" not in flags[1].split(","):
+        commands.change((*command, "up"), (*command, "down"))
 
 
 class FrameSetup:

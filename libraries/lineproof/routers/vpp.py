@@ -14,12 +14,13 @@ from ..core.pause_names import Pauses, pauses_of
 from ..core.router_facts import NicFacts, Placement, RouterFacts
 from ..core.telemetry import NodeRuntime, Telemetry
 from ..core.traffic.frame_kinds import FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..core.under_load import NodeLoad, QueueLoad, RouterLoad, SampledStacks, WorkerLoad, per_second
+from ..core.under_load import NodeLoad, QueueLoad, SampledStacks, UnderLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .base import Side, validated_side
-from .fact_reading import Answers, counted, linux_boot_id, matched, rows_of_files, without_missing
-from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
-from .linux_load import THROTTLES, throttling
+from .changes import NONE, Setting, Words
+from .fact_reading import Answers, ask_facts, counted, linux_boot_id, matched, picked
+from .link_state import LinkState, parse_link_states
+from .linux_facts import link_facts, machine_facts, pci_model, read_machine, with_pcie
 from .neighbours import vpp_neighbours
 from .shell_output import counter_value, parser
 from .shell_router import FrameSetup, ShellRouter, labels_by_side, one_label_table
@@ -33,7 +34,6 @@ from .vpp_output import (
     parse_errors,
     parse_interface_rows,
     parse_interfaces,
-    parse_neighbours,
     parse_runtime,
     parse_version,
     refusal_by_vpp,
@@ -70,11 +70,11 @@ class Vpp(ShellRouter):
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
-        return read_vpp_facts(Answers(self._commands), self._interfaces)
+        return read_vpp_facts(Answers(self._commands), self.interfaces)
 
-    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+    def under_load(self, wait: Callable[[], None]) -> UnderLoad:
         """See :meth:`..base.Router.under_load`."""
-        return vpp_load(Answers(self._commands), self._interfaces, self.clear, wait)
+        return vpp_load(Answers(self._commands), self.interfaces, self.clear, wait)
 
     def sample_stacks(self, seconds: float) -> SampledStacks:
         """See :meth:`..base.Router.sample_stacks`."""
@@ -109,13 +109,7 @@ class Vpp(ShellRouter):
         if (name, side.address) not in addresses:
             address = f"{name} {side.address}"
             self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-        neighbours = parse_neighbours(output["neighbours"])
-        if (name, side.peer, side.peer_mac, True) not in neighbours:
-            new = f"{name} {side.peer} {side.peer_mac}"
-            known = {(owner, peer): mac for owner, peer, mac, static in neighbours if static}
-            old = known.get((name, side.peer))
-            undo = f"{name} {side.peer} {old} static" if old else f"del {new}"
-            self._change(f"set ip neighbor {new} static", f"set ip neighbor {undo}")
+        self._commands.put(neighbour(name, side.peer), side.peer_mac, output["neighbours"], silent=True)
         if not has_route(output["route"], side.network, side.peer):
             route = f"{side.network} via {side.peer}"
             self._change(f"ip route add {route}", f"ip route del {route}")
@@ -130,6 +124,10 @@ class Vpp(ShellRouter):
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
         """See :meth:`..base.Router.neighbours`."""
         return vpp_neighbours(self._commands, sides)
+
+    def link_states(self) -> tuple[LinkState, ...]:
+        """See :meth:`..base.Router.link_states`."""
+        return parse_link_states(self._commands.run("vppctl", "show", "hardware-interfaces"), self.interfaces)
 
     def read(self) -> Telemetry:
         """Read counters, errors and runtime now. ``uptime`` is VPP's: its restart resets the counters."""
@@ -179,11 +177,11 @@ class VppFrameSetup(FrameSetup):
     Labels: each is swapped for itself, towards the side that its direction leads to.
     """
 
-    _neighbours: frozenset[tuple[str, str, str, bool]] = frozenset()
+    _neighbours = ""
 
     def configure(self, frames: FrameKinds) -> NotForwarded:
         """Configure everything that VPP can; return what it cannot, and why."""
-        self._neighbours = parse_neighbours(self._show("ip", "neighbors"))
+        self._neighbours = self._show("ip", "neighbors")
         if frames.prefixes:
             for side in self._sides:
                 self._add_ipv6(side, side.interface, frames.prefixes, None)
@@ -205,7 +203,7 @@ class VppFrameSetup(FrameSetup):
             self._change(f"ip6 nd {name} ra-suppress", f"ip6 nd {name} no ra-suppress")
         for prefix in prefixes:
             network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
-            self._add_neighbour(name, peer, side.peer_mac)
+            self._commands.put(neighbour(name, peer), side.peer_mac, self._neighbours, silent=True)
             self._add_route("ip6", network, peer, name, table)
 
     def _add_stack(self, table: int, stack: Sequence[tuple[int, int]], prefixes: tuple[str, ...]) -> None:
@@ -230,7 +228,7 @@ class VppFrameSetup(FrameSetup):
                 # without an address it takes no IPv4; in a table of its own it may be the same one
                 address = f"{name} {side.address}"
                 self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-            self._add_neighbour(name, side.peer, side.peer_mac)
+            self._commands.put(neighbour(name, side.peer), side.peer_mac, self._neighbours, silent=True)
             self._add_route("ip", side.network, side.peer, name, table)
             if prefixes:
                 self._add_ipv6(side, name, prefixes, table)
@@ -266,15 +264,6 @@ class VppFrameSetup(FrameSetup):
                         row = f"{bottom} {label} via {side.peer} {side.interface} out-labels {label}"
                         self._change(f"mpls local-label add {row}", f"mpls local-label del {row}")
 
-    # -- neighbours and routes -----------------------------------------------------------------------------------------
-
-    def _add_neighbour(self, name: str, peer: str, mac: str) -> None:
-        if (name, peer, mac, True) in self._neighbours:
-            return
-        before = next((row[2] for row in self._neighbours if row[:2] == (name, peer) and row[3]), None)
-        undo = f"{name} {peer} {before} static" if before else f"del {name} {peer} {mac}"
-        self._change(f"set ip neighbor {name} {peer} {mac} static", f"set ip neighbor {undo}")
-
     def _add_route(self, family: str, network: str, peer: str, name: str, table: int | None) -> None:
         within = ("table", str(table)) if table else ()
         shown = "" if within and self._commands.rehearsing else self._show(family, "fib", *within, network)
@@ -287,6 +276,17 @@ class VppFrameSetup(FrameSetup):
 
     def _change(self, command: str, undo: str) -> None:
         self._commands.change(("vppctl", *command.split()), ("vppctl", *undo.split()), silent=True)
+
+
+def neighbour(interface: str, peer: str) -> Setting:
+    """Return the setting of the MAC address of a static neighbour."""
+    words = ("vppctl", "set", "ip", "neighbor")
+
+    def command(mac: str, now: str) -> Words:
+        return (*words, "del", interface, peer, now) if mac == NONE else (*words, interface, peer, mac, "static")
+
+    row = rf"^\s*[\d.]+\s+{re.escape(peer)}\s+[DN]*S[DN]*\s+(?P<value>[0-9a-f:]{{17}})\s+{re.escape(interface)}\s*$"
+    return Setting(("vppctl", "show", "ip", "neighbors"), row, command)
 
 
 def _has_label(shown: str, label: int, bottom: str, side: Side) -> bool:
@@ -307,20 +307,20 @@ _XSTAT = re.compile(r"^\s+rx[_ ]q(\d{1,4})[_ ]?(packets|errors)\s+(\d{1,20})\s*$
 
 def vpp_load(
     answers: Answers, interfaces: Sequence[str], clear: Callable[[], None], wait: Callable[[], None]
-) -> RouterLoad:
+) -> UnderLoad:
     """Return what VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``.
 
     The share of a core is cycles by its clock (``show cpu``). An input node's cycles are also those of polling empty
     queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at most loads.
     """
-    first = answers.ask(THROTTLES, *(("vppctl", "show", *name.split()) for name in _TWICE))
+    first = answers.ask(*(("vppctl", "show", *name.split()) for name in _TWICE))
     cleared = True
     try:
         clear()
     except TestbedError as error:
         answers.unread["vppctl clear runtime"], cleared = str(error), False
     wait()
-    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))), THROTTLES)
+    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))))
 
     def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
         command = f"vppctl show {name}"
@@ -340,7 +340,6 @@ def vpp_load(
     counters |= per_second(
         {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
     )
-    counters |= throttling(answers, first, last, seconds)
     rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
     if rows[0] is not None and rows[1] is not None:
         for name in interfaces:
@@ -354,7 +353,7 @@ def vpp_load(
     cards = [
         of(output, "hardware-interfaces", lambda text: parse_hardware(strip_banner(text))) for output in (first, last)
     ]
-    return RouterLoad(
+    return UnderLoad(
         workers=workers,
         queues=queue_loads(placement, interfaces, workers, cards[0] or {}, cards[1] or {}, seconds),
         raw={command: text for command, text in last.items() if text},
@@ -441,7 +440,7 @@ def _card_rates(before: str, after: str, seconds: float | None) -> dict[str, flo
     return per_second({**dict.fromkeys(new, 0), **old}, new, seconds) if before else {}
 
 
-_SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
+_SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "buffers")
 _THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
 _QUEUE = re.compile(r"^\s+(\S.*?) queue (\d{1,6}) \((\S+)\)\s*$")
 _DAMAGED = re.compile(r"rx_\w*(?:crc|symbol|illegal_byte|align)\w*")
@@ -471,35 +470,28 @@ def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
     threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown("threads"), re.MULTILINE)
     workers = sum(name.startswith("vpp_wk") for name in threads)
     addresses = {name: found for name in interfaces if (found := pci_address(cards.get(name, "")))}
-    files = _link_files(answers, addresses)
+    links = {name: link_facts(f"/sys/bus/pci/devices/{address}") for name, address in addresses.items()}
+    files = ask_facts(answers, [fact for facts in links.values() for fact in facts.values()]) if links else {}
     queues = {name: sum(row.interface == name for row in placement) for name in interfaces}
     facts = machine_facts(
         machine,
         version=matched(r"\bvpp (v?\S+)", shown("version")),
         nics=tuple(
             replace(
-                parse_card(name, cards.get(name, ""), _files_of(files, addresses.get(name))),
+                parse_card(name, cards.get(name, ""), picked(files, links.get(name, {}))),
                 pci_address=addresses.get(name),
-                model=pci_model(machine["lspci -D"], addresses.get(name)) or _hardware_name(cards.get(name, "")),
+                model=pci_model(machine.get("cards", ""), addresses.get(name)) or _hardware_name(cards.get(name, "")),
                 rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", cards.get(name, "")),
             )
             for name in interfaces
         ),
         workers=(workers or 1) if threads else None,
         placement=tuple(row for row in placement if row.interface in interfaces),
-        routes=parse_fib_summary(shown("ip fib summary")),
         unread=answers.unread,
     )
-    other = without_missing(
-        {
-            "TSC": matched(r"^Base frequency: +(.+)", shown("cpu")),
-            "buffers": "; ".join(
-                f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers"))
-            ),
-        }
-    )
+    pools = "; ".join(f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers")))
     cpu = matched(r"^Model name: +(.+)", shown("cpu"))
-    return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **other})
+    return replace(facts, cpu=facts.cpu or cpu, other={**facts.other, **({"buffers": pools} if pools else {})})
 
 
 def parse_placement(text: str) -> tuple[Placement, ...]:
@@ -558,56 +550,31 @@ def pci_address(block: str) -> str | None:
 
 
 def parse_card(interface: str, block: str, link: Mapping[str, str]) -> NicFacts:
-    """The card of *interface* from its *block* of ``show hardware-interfaces``, and its PCIe *link* files.
+    """The card of *interface* from its *block* of ``show hardware-interfaces``, and its PCIe *link*'s facts.
 
-    ``rss_fields`` are DPDK's kinds of packets, as ``ipv4-tcp``.
+    ``RSS`` has DPDK's kinds of packets, as ``ipv4-tcp``.
     """
-    rx, tx = (counted(rf"^\s+{side}: queues \d+ \(max \d+\), desc (\d+)", block) for side in ("rx", "tx"))
-    rss, offloads = _words(block, "rss active"), _words(block, "rx offload active")
-    numa = counted(r"^\s+pci: .*\bnuma (\d+)", block)
-    return with_pcie(
-        NicFacts(
-            interface=interface,
-            driver=matched(r"^  \S.*\((\w+)\)\s*$", block),
-            ring_rx=rx,
-            ring_tx=tx,
-            numa_node=counted(r"^(\d+)$", link.get("numa_node", "")) if link else numa,
-            rss_fields=rss,
-            offloads=offloads,
-        ),
-        link,
-    )
+    other = {
+        "rx ring": matched(r"^\s+rx: queues \d+ \(max \d+\), desc (\d+)", block),
+        "tx ring": matched(r"^\s+tx: queues \d+ \(max \d+\), desc (\d+)", block),
+        "NUMA node": link.get("NUMA node") if link else matched(r"^\s+pci: .*\bnuma (\d+)", block),
+        "RSS": _words(block, "rss active"),
+        "offloads": _words(block, "rx offload active"),
+    }
+    driver = matched(r"^  \S.*\((\w+)\)\s*$", block)
+    found = NicFacts(interface, driver=driver, other={name: value for name, value in other.items() if value})
+    return with_pcie(found, link)
 
 
-def _words(block: str, title: str) -> tuple[str, ...] | None:
+def _words(block: str, title: str) -> str:
     """The words after *title* and a colon; they go on in lines that are indented further."""
     found = re.search(
         rf"^(?P<indent> +){title}: *(?P<words>[^\n]*(?:\n(?P=indent) {{4,}}\S[^:\n]*$)*)", block, re.MULTILINE
     )
-    if not found:
-        return None
-    words = tuple(found["words"].split())
-    return () if words == ("none",) else words or None
+    return " ".join(found["words"].split()) if found else ""
 
 
 def _hardware_name(block: str) -> str | None:
     """The line below the MAC address, as ``Intel X553``."""
     name = matched(r"^  Ethernet address [^\n]*\n  (\S[^\n]*)$", block)
     return re.sub(r" *\(\w+\)$", "", name) if name else None
-
-
-def parse_fib_summary(text: str) -> int | None:
-    """``show ip fib summary``: the prefixes of the first table."""
-    table = text.partition("Prefix length")[2].partition("fib_index:")[0]
-    rows = re.findall(r"^\s+\d{1,2}\s+(\d{1,12})\s*$", table, re.MULTILINE)
-    return sum(map(int, rows)) if rows else None
-
-
-def _link_files(answers: Answers, addresses: Mapping[str, str]) -> Mapping[str, str]:
-    files = [f"/sys/bus/pci/devices/{address}/{name}" for address in addresses.values() for name in LINK_FILES]
-    return rows_of_files("".join(answers.ask(("grep", "-sH", ".", *files)).values())) if files else {}
-
-
-def _files_of(files: Mapping[str, str], address: str | None) -> dict[str, str]:
-    start = f"/sys/bus/pci/devices/{address}/"
-    return {path.removeprefix(start): text for path, text in files.items() if path.startswith(start)}

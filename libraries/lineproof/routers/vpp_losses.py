@@ -30,7 +30,7 @@ _ARRIVING = {
     "rx-no-buf": (Role.REASON, _NO_BUFFERS),
 }
 FREE_BUFFERS = "free buffers of "
-"""How a pool's reading begins in :attr:`RouterLoad.condition`, before its name."""
+"""How a pool's reading begins in :attr:`UnderLoad.condition`, before its name."""
 
 _PASSING = {"drops": "", "punts": "given to the router's own stack"}
 _FULL = "its sending queue was full"

@@ -22,7 +22,7 @@ from ..routers.changes import Change
 from ..routers.changing_commands import ChangingCommands
 from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
-from ..routers.link_state import LinkState, moves_link, read_link_states
+from ..routers.link_state import LinkState, moves_link
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
@@ -194,9 +194,7 @@ class RouterConnection:
 
     def link_states(self) -> tuple[LinkState, ...]:
         """Return its interfaces under test, in the order of the sides. Raises TestbedError."""
-        names = [side.interface for side in self.testbed.facts.sides]
-        sudo, file = self.testbed.facts.router.sudo, self.plan.command_file
-        return read_link_states(self.plan.software.shell, self.shell, names, sudo, file)
+        return self.driver.link_states()
 
     def sides(self) -> tuple[Side, ...]:
         """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
