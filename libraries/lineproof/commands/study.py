@@ -82,14 +82,14 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
     from ..evidence.started_as import StartedAs
     from ..studies.carrying import Carried, OtherTestbed
-    from ..studies.history import read_results, repeats_of_run
     from ..studies.preparing import prepare_study
+    from ..studies.recorded import read_results, study_of_run
     from ..studies.runner import StudyRun
 
     project = Project.find()
     results: Path = (arguments.results or project.results).absolute()
     resumed = find_one_run(arguments.resume, results) if arguments.resume else None
-    repeats = arguments.repeats or (repeats_of_run(resumed) if resumed else None)
+    repeats = arguments.repeats or (study_of_run(resumed).repeats if resumed else None)
     prepared = prepare_study(project, arguments.name, arguments.testbed, arguments.goal, repeats)
     carried = Carried.of(resumed, prepared) if resumed else None
     words = ["lineproof", "study", "run", arguments.name, "--goal", arguments.goal]
@@ -114,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _report(name: str, form: str) -> int:
     from ..evidence.baselines import find_one_run
-    from ..studies.history import read_results
+    from ..studies.recorded import read_results
 
     return _show(read_results(find_one_run(name, Project.find().results)), form)
 

@@ -16,9 +16,9 @@ from ..evidence import allure
 from ..evidence.baselines import find_one_run
 from ..studies.carrying import Carried
 from ..studies.forms import UNLIMITED, figure, headline, notes
-from ..studies.history import read_results, repeats_of_run
 from ..studies.page import page, write_page
 from ..studies.preparing import prepare_study
+from ..studies.recorded import read_results, study_of_run
 from ..studies.results import Compared, StudyCell, StudyResults
 from ..studies.runner import StudyRun
 from ..units import counted
@@ -57,7 +57,7 @@ class StudyKeywords(Component):
         check_run_variables()
         results = self._execution_folder().parent
         resumed = find_one_run(resume, results) if resume else None
-        repeats = repeats or (repeats_of_run(resumed) if resumed else None)
+        repeats = repeats or (study_of_run(resumed).repeats if resumed else None)
         prepared = prepare_study(self.shared.project, name, testbed, goal, repeats, secrets_of_variables())
         carried = Carried.of(resumed, prepared) if resumed else None
         started = started_as(self.shared.suite)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from ..config import read_yaml
 from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
-from ..evidence.environment import code_digest
+from ..evidence.environment import code_digest, host_facts
 from ..evidence.resume import fingerprints
 from ..methods.budget import WALL_SECONDS_PER_TRIAL, duration_text
 from ..platforms import CommandPair, Platform, Software, Tuning, named_file, read_platform
@@ -33,6 +34,9 @@ SIMULATED = "simulated"
 
 CODE = "code of Lineproof"
 """Key of its sum in the fingerprints."""
+
+_HOST = {"name": "host", "cpu": "CPU", "cpus": "number of CPUs", "kernel": "kernel"}
+"""Of the host's facts, those by which a figure would be another machine's, and what they are called."""
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
@@ -98,16 +102,30 @@ class PreparedStudy:
         """Return what is run on the router for a variant."""
         return self.study.variants[variant].commands
 
-    def fingerprints(self) -> dict[str, str]:
-        """SHA-256 of all that defines the measurements: the study's own part, and the files of its plans."""
-        part = self.study.model_dump_json(exclude={"title", "about", "source", "published", "parameter", "repeats"})
-        found = {"study file": hashlib.sha256(part.encode()).hexdigest(), CODE: code_digest()}
+    def identity(self) -> dict[str, str]:
+        """Return all that must be the same for a run to be gone on with, by what people call it.
+
+        The study's own part (what judges figures is a part of it), the files of its plans (SHA-256), and the machine.
+        """
+        part = self.study.model_dump(mode="json", exclude={"title", "about", "source", "parameter", "repeats"})
+        if self.study.published is not None:
+            del part["published"]["explained"]
+        plan, host = self.plan, host_facts()
+        known = {
+            "testbed": plan.testbed.testbed,
+            "goal": plan.goal.goal,
+            "clock speed": f"{plan.clock_speed:g}",
+            "number of blocks": str(self.study.repeats),
+            "study file": hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest(),
+            CODE: code_digest(),
+            **{words: str(host[name]) for name, words in _HOST.items()},
+        }
         for plan in self.plans.values():
             own = fingerprints(plan)
-            found[f"file of testbed {plan.testbed.testbed}"] = own.pop("testbed file")
-            found[f"file of platform {plan.platform.platform}"] = own.pop("platform file")
-            found |= own
-        return found
+            known[f"file of testbed {plan.testbed.testbed}"] = own.pop("testbed file")
+            known[f"file of platform {plan.platform.platform}"] = own.pop("platform file")
+            known |= own
+        return known
 
     def seconds(self, visits: Sequence[Visit]) -> tuple[float, float]:
         """Return how long *visits* take, about: seconds of the testbed's traffic, and real ones with its sessions."""

@@ -28,9 +28,9 @@ from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
-from .history import history_words
 from .measuring import Listeners, Measured, measure_row, words_of
 from .preparing import NOT_HERE, PreparedStudy
+from .recorded import REPEATS
 from .study import AT_LEAST, Step, Visit, left_of, visits_of
 
 MOST_FAILURES = 3
@@ -69,9 +69,7 @@ class StudyRun:
         visits = visits_of(self.prepared.study)
         done = frozenset(self.carried.records) if self.carried else frozenset[Step]()
         self.visits = left_of(visits, done)
-        self._known = self.carried.sessions if self.carried else {}
-        left, carried = frozenset(step for visit in self.visits for step in visit.steps), self.carried
-        self._history = carried.history(self.prepared.study, left) if carried else {}
+        self._known = dict(self.carried.sessions) if self.carried else {}
 
     def run(self) -> Path:
         """Measure what is left; returns the run's folder. Raises TestbedError, after what was measured is kept."""
@@ -99,9 +97,8 @@ class StudyRun:
         return folder
 
     def foreword(self) -> tuple[str, ...]:
-        """Return the words before anything starts: how long it takes, what will be gaps, what no longer holds."""
-        prepared = self.prepared
-        return prepared.budget_words(self.visits), *prepared.gap_words(self.visits), *history_words(self._history)
+        """Return the words before anything starts: how long it takes, what will be gaps."""
+        return self.prepared.budget_words(self.visits), *self.prepared.gap_words(self.visits)
 
     def _environment(self, run: str) -> EnvironmentRecord:
         prepared, plan = self.prepared, self.prepared.plan
@@ -113,12 +110,12 @@ class StudyRun:
             clock_speed=plan.clock_speed,
             extra={
                 STUDY: prepared.study.study,
-                "repeats": prepared.study.repeats,
+                REPEATS: prepared.study.repeats,
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,
-                FINGERPRINTS: prepared.fingerprints(),
+                FINGERPRINTS: prepared.identity(),
                 **({STARTED_AS: self.started.record()} if self.started else {}),
-                **self._history,
+                **({"resumed_from": self.carried.run_id, SESSIONS: self._known} if self.carried else {}),
             },
         )
 
