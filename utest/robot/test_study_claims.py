@@ -72,7 +72,7 @@ def test_a_claim_of_what_was_never_offered_is_inconclusive(tmp_path: Path) -> No
             claims.figure_should_be("one flow", "linux", comparison, value)
     with pytest.raises(SlaFailure, match=r"one flow, linux: ≥ 97, published 4\.32"):
         claims.published_figures_should_be_met()
-    with pytest.raises(Inconclusive, match="not compared: some values are only what was offered"):
+    with pytest.raises(Inconclusive, match="not proven: some values are only what was offered"):
         claims.difference_should_be_proven("one flow", "linux", "less")
 
 
@@ -103,13 +103,13 @@ def test_a_difference_is_claimed_with_its_direction(tmp_path: Path) -> None:
         claims.difference_should_be_proven("one flow", "linux", "less")
     with pytest.raises(SlaFailure, match="expected no difference"):
         claims.no_difference_should_be_proven("one flow", "linux")
-    with pytest.raises(SlaFailure, match=r"no difference proven at 95 %.* expected more"):
+    with pytest.raises(SlaFailure, match=r"not proven at 95 %.* expected more"):
         claims_of(tmp_path, WIDE).difference_should_be_proven("one flow", "linux", "more")
 
 
 def test_no_difference_says_how_wide_the_interval_is(tmp_path: Path, said: list[str]) -> None:
     claims_of(tmp_path, WIDE).no_difference_should_be_proven("one flow", "linux")
-    assert said == ["one flow, linux: no difference proven at 95 %; measured +1.05 % ± 16 %"]
+    assert said == ["one flow, linux: not proven at 95 %; measured +1.05 % ± 16 %"]
     with pytest.raises(Inconclusive, match="of 2 values; at least 3"):
         claims_of(tmp_path, WIDE, 2).no_difference_should_be_proven("one flow", "linux")
 

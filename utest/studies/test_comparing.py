@@ -20,7 +20,6 @@ from lineproof.studies.measuring import (
     CORE_SHARE,
     DIRECTIONS,
     FRAME,
-    IDLE,
     L1,
     L2,
     LINK,
@@ -171,7 +170,6 @@ def test_without_a_spread_no_difference_within_the_resolution_is_proven(two: flo
     compared = found.cells["one flow", "two"].compared
     assert compared is not None and compared.proven is differs
     assert "± 0" not in text(found)
-    assert not any(row["p"] for row in csv_rows(found))
 
 
 RAMPED = SAME.model_copy(
@@ -198,8 +196,6 @@ def test_a_little_jitter_does_not_make_a_step_a_difference(
         compared = results_of(study, measurements(study, values)).cells["one flow", "two"].compared
         assert compared is not None
         wrong += compared.proven is not differs
-        if compared.resolution is None:
-            assert compared.proven is (abs(compared.comparison.difference) > compared.half_width)
     assert wrong <= 5, wrong
 
 
@@ -236,15 +232,10 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
         records += measurements(SEARCHED, values, figures=figures)
     found = results_of(SEARCHED, records)
     cell = found.cells["one flow", "two"]
-    assert (cell.compared is not None) is limited is not cell.unlimited
+    assert cell.compared is not None and cell.compared.proven is limited is not cell.compared.limited
     assert cell.at_least is ("two" in bounds)
     shown = " ".join(text(found).split())
     assert "its own limit is somewhere above" in shown
-    if limited:
-        sign = "≥" if two > 50 else "≤"
-        assert cell.compared is not None and str(cell.compared).startswith(f"{sign} {'+' if two > 50 else '-'}")
-        rows = {row["variant"]: row["change_bound"] for row in csv_rows(found)}
-        assert rows == {"one": "", "two": sign, "three": ""}
     flags = {row["variant"]: row["at_least"] for row in csv_rows(found)}
     assert flags == {name: str(name in bounds).lower() for name in SEARCHED.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)
@@ -273,11 +264,7 @@ def test_a_few_values_of_a_generator_prove_no_deficit(bounds: str, least: float,
         records.append(record)
     found = results_of(SEARCHED, records)
     cell = found.cells["one flow", "two"]
-    assert cell.unlimited is not limited and not cell.at_least
-    assert (cell.compared is not None and cell.compared.proven) is limited
-    shown = " ".join(text(found).split())
-    # what is least is the generator's, unless the router did worse by itself
-    assert (f" ≥ {least:g} " in shown) is (least != 1000) and "≥: the router did not fall behind" in shown
+    assert cell.compared is not None and cell.compared.proven is limited and not cell.at_least
 
 
 # -- whether a generator fills a line: by the interval of its repeats, and never where others took its CPU
@@ -288,7 +275,7 @@ GIGABIT = line_rate_pps(1e9, 64)
 
 def repeats(*shares: float, **more: float) -> list[dict[str, float]]:
     """One measurement for each of *shares* of a gigabit's line rate."""
-    fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0, IDLE: 1.0}
+    fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0}
     return [{**fixed, OFFERED: share * GIGABIT, RECEIVED: share * GIGABIT, **more} for share in shares]
 
 
@@ -297,42 +284,33 @@ def lossy(*shares: float) -> list[dict[str, float]]:
     return [{**row, RECEIVED: share * row[OFFERED]} for row, share in zip(repeats(1.2, 1.2, 1.2), shares, strict=True)]
 
 
-def unclocked(idle: float) -> list[dict[str, float]]:
-    """Repeats of a sender whose CPU time is not known."""
-    return [{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6, **{IDLE: idle})]
-
-
 @pytest.mark.parametrize(
-    ("rows", "link", "verdict", "reason"),
+    ("rows", "link", "verdict"),
     [
         # the interval of the repeats decides
-        (repeats(1.2, 1.21, 1.19), 1e9, Fitness.FIT, ""),
-        (repeats(0.6, 0.61, 0.59), 1e9, Fitness.UNFIT, ""),
-        (repeats(1.3, 0.7, 1.1), 1e9, Fitness.OPEN, "the interval at 95 % has the line rate in it"),
-        (repeats(0.1), 1e9, Fitness.OPEN, "1 measurement, a verdict needs 3"),
-        (repeats(5.0, 5.0), 1e9, Fitness.OPEN, "2 measurements, a verdict needs 3"),
-        (lossy(1, 0.4, 1), 1e9, Fitness.OPEN, "only 40 % of what was offered were received"),
-        (lossy(0.991, 0.991, 0.991), 1e9, Fitness.FIT, ""),
+        (repeats(1.2, 1.21, 1.19), 1e9, Fitness.FIT),
+        (repeats(0.6, 0.61, 0.59), 1e9, Fitness.UNFIT),
+        (repeats(1.3, 0.7, 1.1), 1e9, Fitness.OPEN),
+        (repeats(5.0, 5.0), 1e9, Fitness.OPEN),
+        (lossy(1, 0.4, 1), 1e9, Fitness.OPEN),
+        (lossy(0.991, 0.991, 0.991), 1e9, Fitness.FIT),
         # without its CPU it is not called unfit, unless the whole core would not have been enough
-        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, Fitness.OPEN, "it got"),
-        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, Fitness.UNFIT, ""),
-        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, Fitness.OPEN, "it got"),
-        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, Fitness.UNFIT, ""),
-        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, Fitness.OPEN, "it got 30 % of its core"),
-        (unclocked(0.1), 1e9, Fitness.OPEN, "no CPU was idle"),
-        (unclocked(1.0), 1e9, Fitness.UNFIT, ""),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, Fitness.OPEN),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, Fitness.UNFIT),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, Fitness.OPEN),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, Fitness.UNFIT),
+        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, Fitness.OPEN),
+        # nor where it does not say what it had
+        ([{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6)], 1e9, Fitness.OPEN),
         # one that filled the line needs no more
-        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, Fitness.FIT, ""),
-        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, Fitness.OPEN, "its port has 1 Gbit/s"),
+        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, Fitness.FIT),
+        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, Fitness.OPEN),
     ],
 )
 def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
-    rows: list[dict[str, float]], link: float, verdict: Fitness, reason: str
+    rows: list[dict[str, float]], link: float, verdict: Fitness
 ) -> None:
-    found = fit(rows, link)
-    assert found.verdict is verdict and (
-        reason in str(found) if reason else "it got" not in found.reason or rows == unclocked(0.1)
-    )
+    assert fit(rows, link) is verdict
 
 
 @pytest.mark.parametrize(("directions", "way"), [(1.0, ""), (2.0, " each way")])

@@ -51,7 +51,7 @@ def test_text_fits_a_terminal(tmp_path: Path) -> None:
     values = {"vpp": [33e6, 34e6, 35e6, 33.5e6], name: [41234567.0, 31e6], "ten": [1.0, 2.0]}
     shown = text(results_of(study, measurements(study, values), run="20261123T120000Z-abcdef", planned=8))
     assert max(map(len, shown.splitlines())) <= 118
-    for part in ("41235000", "31000000", "no difference", "as many words in its name", "(41235000 to"):
+    for part in ("41235000", "31000000", "not proven", "as many words in its name", "(41235000 to"):
         assert part in shown
 
 
@@ -74,7 +74,6 @@ def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) ->
         *measurements(study, {"linux": [97.0]}, "ramp", curve=((10.0, 10.0), (97.0, 97.0)), figures=bound),
     ]
     found = results_of(study, records, planned=len(records))
-    assert "≥ +223.33 %" in text(found)
     for row in ("one flow", "ramp"):
         for _, picture in pictures_of(found, row, dict(found.rows())[row]):
             shown = "".join(ElementTree.fromstring(picture).itertext())
@@ -124,7 +123,9 @@ def test_a_proven_drift_is_noted(tmp_path: Path) -> None:
     falling = [40.0, 30.0, 40.1, 30.2, 40.0, 30.1, 39.9, 30.0, 40.2, 30.1]
     found = results_of(study, measurements(study, {"vpp": falling, "linux": [4.3, 4.31, 4.32, 4.3, 4.31]}))
     folded = " ".join(text(found).split())
-    assert re.search(r"the baseline drifted within the blocks by -24\.\d+ % ± [\d.]+ %; no difference of less", folded)
+    assert re.search(
+        r"the baseline drifted within the blocks by -24\.\d+ % ± [\d.]+ %; a smaller difference is not proven", folded
+    )
 
 
 def test_the_tolerance_stands_beside_the_published_figures(tmp_path: Path) -> None:

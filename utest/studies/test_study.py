@@ -17,12 +17,11 @@ from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
 from lineproof.studies.preparing import check_study, prepare_study
-from lineproof.studies.results import results_of
-from lineproof.studies.study import Step, Study, left_of, load_study, mean_places, read_study, visits_of
+from lineproof.studies.study import Step, Study, left_of, load_study, read_study, visits_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, study_of, study_project, text
+from support.study_builders import SMALL, study_of, study_project
 
 STUDY = """\
 study: small
@@ -197,17 +196,6 @@ def test_a_study_without_a_baseline_has_all_variants_once(tmp_path: Path) -> Non
     study = study_of(tmp_path, SMALL.replace("baseline: vpp\n", ""))
     assert {(visit.variant, visit.turn) for visit in visits_of(study)} == {("vpp", ""), ("linux", "")}
     assert Step(1, "", "vpp", "ramp") in [step for visit in visits_of(study) for step in visit.steps]
-
-
-def test_the_mean_place_of_each_variant_is_said(tmp_path: Path) -> None:
-    """A seed that always has one variant first is seen."""
-    again = "  linux: {software: linux}\n  again: {software: vpp}"
-    study = study_of(tmp_path, SMALL.replace("  linux: {software: linux}", again))
-    seeds = [study.model_copy(update={"seed": seed}) for seed in range(20)]
-    assert all(sum(mean_places(one).values()) == 3 for one in seeds)
-    first = next(one for one in seeds if mean_places(one)["linux"] == 1)
-    says = f"Order by seed {first.seed}; mean place in the blocks: linux 1, again 2."
-    assert says in " ".join(text(results_of(first, [])).split())
 
 
 # -- what a study says before anything starts: what it will not measure, and what it cannot be measured on

@@ -15,7 +15,7 @@ from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
 from ..evidence.baselines import find_one_run
 from ..studies.carrying import Carried
-from ..studies.forms import UNLIMITED, figure, headline, notes
+from ..studies.forms import figure, headline, notes
 from ..studies.page import page, write_page
 from ..studies.preparing import prepare_study
 from ..studies.recorded import read_results, study_of_run
@@ -133,7 +133,7 @@ class StudyKeywords(Component):
         if cell.summary is None or not cell.measured:
             raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not measured{_few(cell)}")
         median = cell.summary.median
-        words = f"{row}, {variant}: {cell.bound_signs[1]}{figure(median)} {cell.unit}"
+        words = f"{row}, {variant}: {cell.sign}{figure(median)} {cell.unit}"
         at_least = comparison in ("≥", ">=")
         if cell.at_least and (median < value if at_least else median <= value):
             raise Inconclusive(
@@ -183,8 +183,8 @@ class StudyKeywords(Component):
     def _compared(self, row: str, variant: str) -> Compared:
         """Return the comparison of *variant* with its baseline. Raises Inconclusive without one."""
         cell = self._cell(row, variant)
-        if cell.compared is None:
-            why = cell.few or (UNLIMITED if cell.unlimited else "not compared: too few measurements")
+        if cell.compared is None or cell.compared.limited:
+            why = cell.compared or cell.few or "not compared: too few measurements"
             raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant}: {why}")
         return cell.compared
 
@@ -212,9 +212,7 @@ def _few(cell: StudyCell) -> str:
 
 def _outside_words(cell: StudyCell) -> str:
     own, published = cell.summary, cell.published_summary
-    words = (
-        "not measured" + _few(cell) if own is None or not cell.measured else cell.bound_signs[1] + figure(own.median)
-    )
+    words = "not measured" + _few(cell) if own is None or not cell.measured else cell.sign + figure(own.median)
     expected = "" if published is None else f", published {figure(published.median)} ± {figure(cell.allowed)}"
     why = f" ({cell.explanation})" if cell.explanation else ""
     return f"{cell.row}, {cell.variant}: {words}{expected} {cell.unit}{why}"

@@ -333,9 +333,9 @@ LOAD_SECONDS = 2.5
 OFFERED, RECEIVED, LINK = "offered_pps", "received_pps", "link_bps"
 FRAME, DIRECTIONS = "frame_bytes", "directions"
 L1, L2 = "l1_bps", "l2_bps"
-CPU, CORE_SHARE, STEAL, IDLE = "cpu_seconds_per_mframe", "core_share", "steal_percent", "idle_cpus"
+CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
 """Names of figures. Rates are of the worse direction, frames/s, but ``l1_bps`` and ``l2_bps``, which are of all.
-``core_share``: 0..1, of the cores that the sender may use; ``idle_cpus``: of this machine, where it is the sender."""
+``core_share``: 0..1, of the cores that the sender may use; ``steal_percent``: where that is on this machine."""
 
 
 def sending_figures(
@@ -355,11 +355,12 @@ def sending_figures(
     spent: dict[str, float] = {}
 
     def measure(load: Load, duration: float) -> Outcome:
+        nonlocal spent
         before = cpu_times()
         outcome = session.traffic.measure(load, duration)
         if here:
-            spent.clear()
-            spent.update(_machine(before))
+            steal = steal_percent(before, cpu_times())
+            spent = {STEAL: steal} if steal is not None else {}
         return outcome
 
     series, best = TrialSeries(measure, terms), dict[str, float]()
@@ -404,16 +405,4 @@ def _figures(trial: Trial, traffic: TrafficWords, link_bps: float, here: bool) -
         found[CORE_SHARE] = share
         if trial.offered:
             found[CPU] = share * seconds * cores / trial.offered * 1e6
-    return found
-
-
-def _machine(before: Mapping[str, float]) -> dict[str, float]:
-    """Steal and idle CPUs of this machine since *before*, as far as it reports them."""
-    after = cpu_times()
-    found, steal = dict[str, float](), steal_percent(before, after)
-    if steal is not None:
-        found[STEAL] = steal
-    spent = sum(after[name] - before[name] for name in after if name in before and not name.startswith("guest"))
-    if spent > 0:
-        found[IDLE] = (os.cpu_count() or 1) * (after.get("idle", 0.0) - before.get("idle", 0.0)) / spent
     return found

@@ -10,7 +10,7 @@ from ..evidence import chart
 from ..evidence.chart import AREAS, SIGNS, Bar, BarGroup, Curve, Panel, Part, Sign, Whisker, linear
 from ..units import line_rate_pps
 from .fitness import LINES, SenderFigures
-from .forms import figure, size_words
+from .forms import figure
 from .results import StudyCell, StudyResults
 from .study import AT_LEAST, Study
 
@@ -42,7 +42,7 @@ def _bars(row: str, cells: Sequence[StudyCell], simulated: bool) -> str:
     for cell in cells:
         parts, whiskers, label = [], [], "no value"
         if own := cell.summary:
-            _, label, _ = size_words(cell, own)
+            label = cell.sign + figure(own.median)
             parts.append(Part(max(0.0, own.median), "", AREAS[1]))
             sign, words = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
             whiskers.append(Whisker(words, own.minimum, own.maximum, sign, own.median))

@@ -12,9 +12,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -396,18 +394,6 @@ def _block(study: Study, block: int) -> Iterator[Visit]:
     yield from (visit(name, "") for name in others)
     if study.baseline is not None and others:
         yield visit(study.baseline, "last")
-
-
-def mean_places(study: Study) -> dict[str, float]:
-    """The mean place of each variant in its blocks, 1: right after the first baseline, if there is one.
-
-    A seed may put one variant early and another late, so that what drifts within the blocks falls on them unequally.
-    """
-    places: dict[str, list[int]] = {}
-    for _, block in groupby((visit for visit in visits_of(study) if not visit.turn), lambda visit: visit.block):
-        for place, visit in enumerate(block, 1):
-            places.setdefault(visit.variant, []).append(place)
-    return {name: fmean(places[name]) for name in study.variants if name in places}
 
 
 def left_of(visits: Sequence[Visit], done: frozenset[Step]) -> tuple[Visit, ...]:
