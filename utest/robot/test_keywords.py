@@ -6,7 +6,6 @@ import ipaddress
 import json
 import logging
 import re
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +24,6 @@ from lineproof.errors import ConfigError, Inconclusive, SlaFailure, TestbedError
 from lineproof.generators.abilities import Method
 from lineproof.project import Project
 from lineproof.robot import acceptance
-from lineproof.robot.characterisation import _deadline
 from lineproof.robot.execution import DEFAULTS, _of_user
 from lineproof.robot.run_variables import NAMES, _given, check_names, check_values, options
 from lineproof.robot.sentence_check import METHODS
@@ -84,11 +82,6 @@ def test_a_generator_that_keeps_no_frames_is_inconclusive() -> None:
         GeneratorKeywords(shared).capture_forwarded_frames("64b", 1000)
     words = str(raised.value)
     assert words.startswith("INCONCLUSIVE: a capture of '64b': the generator 'trafgen' keeps no received")
-
-
-@pytest.mark.parametrize(("time", "traffic"), [(None, None), (timedelta(0), 0.0), (timedelta(minutes=2), 120.0)])
-def test_a_deadline_of_nothing_is_a_deadline(time: timedelta | None, traffic: float | None) -> None:
-    assert _deadline(time).traffic == traffic
 
 
 def frame(source: str, destination: str, kind: str = "0800", ttl: int = 63) -> bytes:

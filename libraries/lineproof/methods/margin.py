@@ -18,7 +18,7 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Measure, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS
-from .trials import Deadline, breakdown_text
+from .trials import CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
 
@@ -60,15 +60,15 @@ def find_margin(
     measure: Measure,
     conditions: TrialConditions,
     line_pps: float,
-    deadline: Deadline | None = None,
+    deadline: float = math.inf,
 ) -> Margin:
     """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
 
-    ``promise_at(pps)``: the sentence at another load. *deadline*: of all trials together.
+    ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together.
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None)
-    return _Ascent(promise_at, carried, highest, measure, conditions, line_pps, deadline or Deadline()).margin()
+    return _Ascent(promise_at, carried, highest, measure, conditions, line_pps, deadline).margin()
 
 
 def margin_of_forwarding(verdict: Verdict) -> Margin:
@@ -80,10 +80,6 @@ def margin_of_forwarding(verdict: Verdict) -> Margin:
     mean = figures["forwarded_pps"]
     low, high = figures.get("forwarded_pps_low", mean), figures.get("forwarded_pps_high", mean)
     return Margin(low / threshold, high / threshold)
-
-
-class _Spent(Exception):
-    """Ends all trials. Its text says why."""
 
 
 class _LoadSpent(Exception):
@@ -101,7 +97,7 @@ class _Ascent:
         measure: Measure,
         conditions: TrialConditions,
         line_pps: float,
-        deadline: Deadline,
+        deadline: float,
     ) -> None:
         self._promise_at, self._measure, self._line = promise_at, measure, line_pps
         self._sentence, self._highest = carried.pps, highest.pps
@@ -112,8 +108,7 @@ class _Ascent:
         """What the last trial above the limit forwarded; None: tried already."""
         self._conditions = replace(conditions, on_trial=self._on_trial)
         self._listener, self._trials = conditions.on_trial, list[Trial]()
-        self._deadline, self._began = deadline, deadline.now()
-        self._spent = self._spent_here = 0.0
+        self._deadline, self._spent, self._spent_here = deadline, 0.0, 0.0
 
     def margin(self) -> Margin:
         """Ask until the bounds are close, all that can be sent passed, or the budget is used up."""
@@ -121,7 +116,7 @@ class _Ascent:
         while True:
             try:
                 ruling = self._ruling(load)
-            except _Spent as spent:
+            except CharacterisationEnded as spent:
                 return self._margin(False, str(spent))
             except BREAKDOWN_ERRORS as error:
                 return self._margin(False, breakdown_text(error).removeprefix("inconclusive: "))
@@ -171,18 +166,9 @@ class _Ascent:
         return None if is_near_open or middle < low * (1 + self._width / 4) else middle
 
     def _within_budget(self, load: Load, duration: float) -> Outcome:
-        deadline = self._deadline
-        if deadline.traffic is not None and self._spent + duration > deadline.traffic:
-            raise _Spent(
-                f"deadline: {self._spent:g} of {deadline.traffic:g} s of traffic were sent, and the next trial takes"
-                f" {duration:g} s"
-            )
-        wall = deadline.now() - self._began
-        if deadline.wall is not None and wall + duration / self._conditions.clock_speed > deadline.wall:
-            raise _Spent(f"deadline: {wall:.0f} of {deadline.wall:g} s have passed, and a trial takes {duration:g} s")
+        check_deadline(self._deadline, self._spent, duration)
         # a load has one trial at least, however long it is
-        most = math.inf if deadline.traffic is None else ONE_LOAD * deadline.traffic
-        if self._spent_here and self._spent_here + duration > most:
+        if self._spent_here and self._spent_here + duration > ONE_LOAD * self._deadline:
             raise _LoadSpent
         outcome = self._measure(load, duration)
         self._spent += outcome.duration

@@ -93,7 +93,7 @@ def _equal_parts(whole: float, piece: float) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True)
 class RampStep:
-    """One trial of the ramp, with its mean rates in frames/s: of both directions together, or of the worse one.
+    """One trial of the ramp, with its mean rates in frames/s, of the worse direction.
 
     ``behind``: it lost, or its queues grew by, more than the plan's ``behind``.
     """
@@ -125,7 +125,6 @@ class RampResult(DeviatingResult):
     peak_pps: float
     ceiling_pps: float | None
     ended: str
-    in_total: bool
     deviations: tuple[Deviation, ...] = (PAUSES_BETWEEN_STEPS,)
 
     @property
@@ -157,9 +156,7 @@ class RampResult(DeviatingResult):
     def findings(self) -> tuple[str, ...]:
         """Return what was found, as a list of texts."""
         found, good = self.saturation, self.kept_up
-        scope = ""
-        if per_direction(self.trials):
-            scope = " (both directions together)" if self.in_total else " (the worse direction)"
+        scope = " (the worse direction)" if per_direction(self.trials) else ""
         words = []
         if found is None:
             reached = max((step.load.pps for step in self.steps), default=0.0)
@@ -190,26 +187,23 @@ def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> Ramp
     try:
         for phase, load, seconds in plan.phases():
             trial = trials.run(load, seconds, lambda trial: shows_loss(trial, terms.conditions.resolution))
-            steps.append(_ramp_step(phase, trial, plan, terms))
+            steps.append(_ramp_step(phase, trial, plan.behind))
     except CharacterisationEnded as reason:
         ended = str(reason)
     short = [step.offered_pps for step in steps if _is_short(step.trial)]
     measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
     peak = max((step.forwarded_pps for step in measured), default=0.0)
     ceiling = max(short) if short else None
-    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, ended, terms.in_total)
+    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, ended)
 
 
-def _ramp_step(phase: RampPhase, trial: Trial, plan: RampPlan, terms: CharacterisationTerms) -> RampStep:
+def _ramp_step(phase: RampPhase, trial: Trial, behind: float) -> RampStep:
     seconds, rows = trial.seconds.high, trial.outcome.directions
-    offered = [row.offered / seconds for row in rows]
+    offered = min(row.offered for row in rows) / seconds
     # what came out of a queue after the end of sending was not forwarded at that rate
-    forwarded = [(row.forwarded - (row.backlog or 0)) / seconds for row in rows]
-    combined = math.fsum if terms.in_total else min
-    missing = [_missing(row) / max(1, row.offered) for row in rows]
-    behind = sum(map(_missing, rows)) / max(1, trial.offered) if terms.in_total else max(missing, default=0.0)
-    loss = trial.loss_ratio(terms.in_total)
-    return RampStep(phase, trial, combined(offered), combined(forwarded), loss, behind > plan.behind)
+    forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / seconds
+    missing = max(_missing(row) / max(1, row.offered) for row in rows)
+    return RampStep(phase, trial, offered, forwarded, trial.loss_ratio(in_total=False), missing > behind)
 
 
 def _missing(row: DirectionCount) -> int:

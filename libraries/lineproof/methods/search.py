@@ -21,7 +21,15 @@ from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
-from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
+from .trials import (
+    CharacterisationEnded,
+    CharacterisationTerms,
+    TrialSeries,
+    ending_text,
+    is_decided,
+    loss_bounds,
+    per_direction,
+)
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -102,6 +110,11 @@ class SearchResult:
     def unfinished(self) -> tuple[str, ...]:
         """Names of the loss ratios whose search did not finish."""
         return tuple(item.name for item in self.bounds if not item.finished)
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Return why it ended early, if it did."""
+        return (ending_text(self.ended, self.trials),)
 
     def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""
@@ -219,7 +232,7 @@ def _capacity_bounds(
 
 
 def _single_trial_bounds(trials: TrialSeries, loss_ratio: float) -> tuple[Load | None, Load | None]:
-    losses = [(trial.outcome.load.pps, trials.loss(trial)) for trial in trials.done]
+    losses = [(trial.outcome.load.pps, loss_bounds(trial)) for trial in trials.done]
     bad = [pps for pps, loss in losses if loss.low > loss_ratio]
     least = min(bad, default=math.inf)
     good = [pps for pps, loss in losses if loss.high <= loss_ratio and pps < least]
@@ -238,9 +251,8 @@ class _Measurer:
         from MLRsearch import MeasurementResult
 
         trial = self.trials.run(Load(intended_load), intended_duration, self._decides)
-        loss, worst = self.trials.loss(trial), max(trial.outcome.directions, key=lambda row: row.loss_ratio)
-        in_total = self.trials.terms.in_total
-        offered, lost = (trial.offered, trial.lost) if in_total else (worst.offered, worst.lost)
+        loss, worst = loss_bounds(trial), max(trial.outcome.directions, key=lambda row: row.loss_ratio)
+        offered, lost = worst.offered, worst.lost
         # where both ends say the same, the counted loss leads to better guesses
         ends = (lost, lost) if self._decides(trial) else (math.ceil(loss.high * offered), int(loss.low * offered))
         worse, better = (
@@ -261,5 +273,5 @@ class _Measurer:
         return found
 
     def _decides(self, trial: Trial) -> bool:
-        loss = self.trials.loss(trial)
+        loss = loss_bounds(trial)
         return all(is_decided(loss, ratio) for ratio in self._loss_ratios)

@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from ...core.doubts import OF_FRAMES
 from ...core.trial import Outcome, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, loss_bounds, per_direction
 from . import deviation_of_few_repetitions
 
 REPETITIONS = 50
@@ -132,7 +132,7 @@ def _longest_lossless_burst(
         tolerance, outcome = trials.terms.tolerance, trial.outcome
         is_whole = all(row.offered >= row.intended for row in outcome.directions)
         is_fast = trial.seconds.low <= outcome.duration * (1 + tolerance.under)
-        return is_whole and is_fast and is_decided(trials.loss(trial), 0.0)
+        return is_whole and is_fast and is_decided(loss_bounds(trial), 0.0)
 
     def passes(frames: int) -> bool:
         for _ in range(2):

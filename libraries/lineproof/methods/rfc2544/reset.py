@@ -21,6 +21,9 @@ SILENT_SHARE = 0.01
 SETTLE = 2.0
 """Seconds of traffic before the reset."""
 
+INTERVAL, QUIET = 0.1, 5.0
+"""Seconds between two readings of the counts, and for which a router that is back loses nothing."""
+
 SLACK = 0.001
 """The router is back while it loses no more than this share of the frames."""
 
@@ -52,9 +55,10 @@ class SampleInterval:
         """Frames sent less frames received."""
         return self.offered - self.forwarded
 
-    def loses(self, tolerance: float) -> bool:
-        """Return whether more than *tolerance* (0..1) of the frames sent were lost."""
-        return self.lost > tolerance * self.offered
+    @property
+    def is_lossy(self) -> bool:
+        """Return whether more than SLACK of the frames sent were lost."""
+        return self.lost > SLACK * self.offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +97,13 @@ def reset(
     kind: str,
     size: int,
     throughput: Load,
-    interval: float = 0.1,
-    quiet: float = 5.0,
     limit: float = 600.0,
 ) -> ResetResult:
     """Send at *throughput* (of the smallest frames, *size* bytes), *cause* the reset, and wait until frames come again.
 
     *kind*: ``hardware``, ``software`` or ``power`` (the RFC wants each). *cause* returns when the reset has begun. The
-    router is back when it lost no more than :data:`SLACK` of the frames for *quiet* s; at most *limit* s are waited.
+    router is back when it lost no more than SLACK of the frames for QUIET s; at most *limit* s are waited.
     """
-    if min(interval, quiet) <= 0 or limit < quiet:
-        raise ValueError("a reset needs times above 0 s, and a limit of at least 'quiet'")
     ended, outage = "", _OutageWatch()
     begin: Sample | None = None
     try:
@@ -111,7 +111,7 @@ def reset(
         live.wait(SETTLE)
         begin = live.sample()
         cause()
-        outage.watch(live, begin, interval, quiet, limit)
+        outage.watch(live, begin, limit)
     except BREAKDOWN_ERRORS as error:
         ended = breakdown_text(error)
     finally:
@@ -124,7 +124,7 @@ def reset(
         by_time = outage.resumed_at - outage.stopped_at
     if not outage.recovered and not ended and not lost:
         ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
-    known = max(interval, outage.widest)
+    known = max(INTERVAL, outage.widest)
     times = Deviation(
         "RFC 2544 26.6",
         "the times of the last frame before and the first frame after the reset",
@@ -145,15 +145,15 @@ class _OutageWatch:
         self.widest = 0.0
         """The longest time between two samples in s."""
 
-    def watch(self, live: LiveTraffic, begin: Sample, interval: float, quiet: float, limit: float) -> None:
+    def watch(self, live: LiveTraffic, begin: Sample, limit: float) -> None:
         """Sample until the router is back, or *limit* s have passed."""
         before, last_lost = begin, None
         while before.time - begin.time < limit:
-            live.wait(interval)
+            live.wait(INTERVAL)
             now = live.sample()
             passed = SampleInterval(before, now)
             self.widest = max(self.widest, passed.seconds)
-            if passed.loses(SLACK):
+            if passed.is_lossy:
                 last_lost = now.time
             if passed.offered and passed.forwarded < SILENT_SHARE * passed.offered:
                 # of several silences, the last one ends the outage
@@ -162,6 +162,6 @@ class _OutageWatch:
             elif self.stopped_at is not None and self.resumed_at is None and passed.forwarded:
                 self.resumed_at = now.time
             before = self.last = now
-            if last_lost is not None and now.time - last_lost >= quiet:
+            if last_lost is not None and now.time - last_lost >= QUIET:
                 self.recovered = True
                 return

@@ -12,7 +12,15 @@ from ...core.phrases import percent as in_percent
 from ...core.trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction, shows_loss
+from ..trials import (
+    CharacterisationEnded,
+    CharacterisationTerms,
+    TrialSeries,
+    is_decided,
+    loss_bounds,
+    per_direction,
+    shows_loss,
+)
 from . import TRIAL_SECONDS, deviation_of_short_trials
 
 
@@ -79,7 +87,7 @@ def throughput(
     try:
         while True:
             # a load is good only if it is certain that nothing was lost, also in queues
-            if trials.loss(trials.run(load, duration, lambda trial: is_decided(trials.loss(trial), 0.0))).high > 0:
+            if loss_bounds(trials.run(load, duration, lambda trial: is_decided(loss_bounds(trial), 0.0))).high > 0:
                 bad = load
             else:
                 good = load
@@ -156,7 +164,7 @@ def loss_curve(
             # a trial at less than the load asked for gives a point too, at the load offered
             trial = trials.run(load, duration, lambda trial: shows_loss(trial, resolution))
             offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
-            points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(terms.in_total), trial))
+            points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(in_total=False), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break
     except CharacterisationEnded as reason:
