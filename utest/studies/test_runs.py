@@ -17,14 +17,12 @@ from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS
 from lineproof.evidence.run_files import CHAINED
 from lineproof.session.session import Session
-from lineproof.studies import runner
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.page import check_page, write_page
 from lineproof.studies.preparing import CODE, PreparedStudy, prepare_study
 from lineproof.studies.recorded import read_results
 from lineproof.studies.results import StudyResults
 from lineproof.studies.runner import StudyRun
-from lineproof.studies.study import visits_of
 from support.evidence_builders import RUN
 from support.study_builders import SMALL, measurements, study_project, text
 
@@ -230,18 +228,3 @@ def test_the_error_of_a_testbed_is_not_its_own_cause(
         assert cause not in causes
         causes.append(cause)
         cause = cause.__cause__
-
-
-def test_a_study_that_takes_as_long_as_foreseen_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session that the first variant opened, and the second uses, makes nothing look slow."""
-    text = SMALL.replace("  linux: {software: linux}", "  linux: {software: vpp}")
-    prepared = prepared_in(tmp_path, text=text)
-    visits, clock = visits_of(prepared.study), [0.0]
-    said: list[float] = []
-    monkeypatch.setattr("lineproof.studies.runner.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr(runner, "duration_text", str)
-    for place, (_, left) in enumerate(runner._with_time_left(prepared, visits)):
-        said.append(float(left))
-        clock[0] = prepared.seconds(visits[: place + 1])[1]
-    whole = prepared.seconds(visits)[1]
-    assert said[0] == whole and all(left <= whole for left in said) and sorted(said, reverse=True) == said

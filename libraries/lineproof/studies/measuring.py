@@ -131,15 +131,6 @@ def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
         raise SentenceError(f"'{sentence}': {plan.uncounted}")
 
 
-def refused_row(plan: Plan, study: Study, row: str, variant: str) -> str:
-    """Why the testbed's generator cannot send *row* of a study that bypasses the router; "": it can."""
-    try:
-        plan.check_generator(parse_traffic(sentence_of(study, row, variant), plan.catalogue))
-    except SentenceError as error:
-        return str(error)
-    return ""
-
-
 def measure_row(session: Session, study: Study, row: str, variant: str, listeners: Listeners) -> Measured:
     """Measure *row* of *variant* on *session*, whose plan has the goal of :func:`goal_of_measurement`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,6 @@ from ..evidence.run_files import CHAINED
 from ..evidence.started_as import STARTED_AS, StartedAs
 from ..evidence.summary import DESCRIPTION, STUDY
 from ..files import read_file
-from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
@@ -29,7 +28,7 @@ from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .measuring import Listeners, Measured, measure_row, words_of
-from .preparing import NOT_HERE, PreparedStudy
+from .preparing import NOT_HERE, Gap, PreparedStudy
 from .recorded import REPEATS
 from .study import AT_LEAST, Step, Visit, left_of, visits_of
 
@@ -86,8 +85,8 @@ class StudyRun:
                 copied = self.carried.copy_to(self._recorder)
                 self.measured = len(self.carried.records)
                 self.say(f"run {self.carried.run_id} measured {copied}: carried over")
-            for visit, left in _with_time_left(self.prepared, self.visits):
-                self._visit(visit, left)
+            for visit in self.visits:
+                self._visit(visit)
             self._current = ""
         finally:
             with contextlib.ExitStack() as stack:
@@ -127,17 +126,16 @@ class StudyRun:
         text = without_secrets(read_file(path).decode(errors="replace"))
         self._recorder.folder.add_input(f"{layer}/studies/{path.name}", text.encode())
 
-    def _visit(self, visit: Visit, left: str) -> None:
+    def _visit(self, visit: Visit) -> None:
         """Set *visit*'s variant up and measure its rows; where that fails, each is a gap."""
         place = f", baseline {visit.turn}" if visit.turn else ""
-        self.say(f"block {visit.block}{place}: {visit.variant} (about {left} left)")
-        away = ""
+        self.say(f"block {visit.block}{place}: {visit.variant}")
+        away: Gap | None = None
         for step in visit.steps:
             self._current, started = str(step), time.time()
             number = self._recorder.number
-            if gap := self.prepared.gap(step.variant, step.row) or away:
-                excused = step.variant not in self.prepared.unknown
-                self._keep(step, Measured(None, gap, excused=excused), started, 0)
+            if gap := self.prepared.gaps.get((step.variant, step.row)) or away:
+                self._keep(step, Measured(None, gap.reason, excused=gap.excused), started, 0)
                 continue
             try:
                 session = self._set_up(visit)
@@ -149,8 +147,8 @@ class StudyRun:
                 found = Measured(None, in_words(error))
                 if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
                     # as a program that is not installed: the other variants need it not
-                    away = f"{NOT_HERE}: {in_words(error)}"
-                    found = Measured(None, away, excused=True)
+                    away = Gap(f"{NOT_HERE}: {in_words(error)}")
+                    found = Measured(None, away.reason, excused=True)
                 elif self._session is None:
                     self._count_failure(error)
             if found.value is None:
@@ -226,14 +224,14 @@ class StudyRun:
         if self._applied != variant:
             self._withdraw(session)
             self._applied = variant
-            if commands := self.prepared.commands_of(variant):
+            if commands := self.prepared.study.variants[variant].commands:
                 session.router.begin_changes()
                 session.traffic.forget()  # it may forward other frames now
                 session.router.driver.apply(commands)
         return session
 
     def _withdraw(self, session: Session) -> None:
-        if self._applied and self.prepared.commands_of(self._applied):
+        if self._applied and self.prepared.study.variants[self._applied].commands:
             if kept := session.router.driver.withdraw():
                 self.say(f"  {kept}")
             session.traffic.forget()
@@ -325,16 +323,6 @@ class StudyRun:
         if session is not None:
             session.close()
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
-
-
-def _with_time_left(prepared: PreparedStudy, visits: tuple[Visit, ...]) -> Iterator[tuple[Visit, str]]:
-    """Each visit with the time that is left when it begins: of the budget, corrected by how long it took so far."""
-    began = time.monotonic()
-    for place, visit in enumerate(visits):
-        left = prepared.seconds(visits[place:])[1]
-        # of those that were done, with the sessions that they opened: what is left counts the one that is open again
-        spent, foreseen = time.monotonic() - began, prepared.seconds(visits[:place])[1]
-        yield visit, duration_text(left * (spent / foreseen if foreseen > 0 and place else 1.0))
 
 
 def _ignored(_: object) -> None:
