@@ -20,8 +20,6 @@ from lineproof.studies.measuring import (
     CORE_SHARE,
     DIRECTIONS,
     FRAME,
-    L1,
-    L2,
     LINK,
     OFFERED,
     RECEIVED,
@@ -318,7 +316,7 @@ def test_all_rates_of_the_table_are_of_the_worse_direction(directions: float, wa
     sends = f"64b 1-flow {'bi' if directions > 1 else 'uni'}directional"
     names = {"study": "senders", "title": "A sender", "platform": "linux_router", "bypass": True}
     study = Study.model_validate({**names, "measures": {"64b": {"sends": sends}}, "variants": {"own": {}}})
-    figures = {FRAME: 64.0, LINK: 10e9, DIRECTIONS: directions, OFFERED: 1e6, RECEIVED: 1e6, L1: 1.7e9, L2: 1.3e9}
+    figures = {FRAME: 64.0, LINK: 10e9, DIRECTIONS: directions, OFFERED: 1e6, RECEIVED: 1e6}
     found = results_of(study, measurements(study, {"own": [2e3] * 5}, "64b", figures=figures))
     (sender,) = senders_of(found)
     assert (sender.offered, sender.l1_bps, sender.l2_bps) == (1e6, 1e6 * 84 * 8, 1e6 * 64 * 8)

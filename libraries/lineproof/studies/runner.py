@@ -27,7 +27,7 @@ from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
-from .measuring import Listeners, Measured, measure_row, words_of
+from .measuring import Measured, measure_row, words_of
 from .preparing import NOT_HERE, Gap, PreparedStudy
 from .recorded import REPEATS
 from .study import AT_LEAST, Step, Visit, left_of, visits_of
@@ -140,7 +140,7 @@ class StudyRun:
             try:
                 session = self._set_up(visit)
                 self._failures = 0
-                found = measure_row(session, self.prepared.study, step.row, step.variant, self._listeners(step))
+                found = measure_row(session, self.prepared.study, step, self._recorder)
             except (SentenceError, OtherTestbed):
                 raise
             except BREAKDOWN_ERRORS as error:
@@ -195,18 +195,6 @@ class StudyRun:
         sign = "≥ " if found.figures.get(AT_LEAST) else ""
         words = f"no value: {found.reason}" if found.value is None else f"{sign}{found.value:.5g} {unit}"
         self.say(f"  {step.row}: {words}")
-
-    def _listeners(self, step: Step) -> Listeners:
-        recorder, session = self._recorder, self._session
-        if session is None:
-            raise TestbedError("no testbed is open")
-        return Listeners(
-            lambda: recorder.begin(str(step)),
-            lambda words, trial: _ignored(
-                recorder.keep_trial(words, trial, session.link_bps, session.generator.streams)
-            ),
-            recorder.keep_reading,
-        )
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
@@ -323,7 +311,3 @@ class StudyRun:
         if session is not None:
             session.close()
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
-
-
-def _ignored(_: object) -> None:
-    return None
