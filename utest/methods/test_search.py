@@ -100,8 +100,6 @@ def test_too_many_spoilt_trials_end_the_search_with_its_bounds():
     assert "a link was down" in result.ended
     assert len(result.trials) == 9
     assert result.unfinished
-    assert result["NDR"].good.pps <= 5e6 <= result["NDR"].bad.pps
-    assert "single trials: good up to" in str(result)
 
 
 def test_broken_testbed_ends_the_search_with_its_bounds():
