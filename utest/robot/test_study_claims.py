@@ -1,39 +1,21 @@
-"""What a suite claims of a study: a value that is no number is said to be none."""
+"""What a suite claims of a study, and when that is not proven."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from robot.libraries.BuiltIn import BuiltIn
 
 from lineproof.commands.study import _show
-from lineproof.errors import ConfigError, Inconclusive, SlaFailure
+from lineproof.errors import Inconclusive, SlaFailure
 from lineproof.robot.shared import Shared
 from lineproof.robot.studies import StudyKeywords
 from lineproof.studies.results import results_of
 from lineproof.studies.study import AT_LEAST
 from support.study_builders import SMALL, measurements, study_of
-
-
-@pytest.fixture
-def keywords(tmp_path: Path) -> StudyKeywords:
-    return claims_of(tmp_path, {"linux": [4.3, 4.3]}, 2)
-
-
-@pytest.mark.parametrize("value", ["1 Mpps", "", "four", "4,3"])
-def test_a_value_with_a_unit_is_refused_with_the_row_s_unit(keywords: StudyKeywords, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{value}' is no number; expected one in the unit of row 'one flow'"):
-        keywords.figure_should_be("one flow", "linux", "≥", value)
-
-
-def test_numbers_are_taken_as_text_too(keywords: StudyKeywords) -> None:
-    keywords.figure_should_be("one flow", "linux", ">=", "4.2")
-    keywords.figure_should_be("one flow", "linux", "≤", 4.4)
-    with pytest.raises(ConfigError, match="'=' is no comparison"):
-        keywords.figure_should_be("one flow", "linux", "=", "4")
 
 
 @pytest.fixture
@@ -67,7 +49,8 @@ def test_a_claim_of_what_was_never_offered_is_inconclusive(tmp_path: Path) -> No
     claims.figure_should_be("one flow", "linux", "≥", 95)
     with pytest.raises(SlaFailure, match="≥ 97 percent of line, expected ≤ 40"):
         claims.figure_should_be("one flow", "linux", "≤", 40)
-    for comparison, value in (("≥", 98), ("≤", 98), ("≤", 97)):
+    wrong: tuple[tuple[Literal["≥", "≤"], float], ...] = (("≥", 98), ("≤", 98), ("≤", 97))
+    for comparison, value in wrong:
         with pytest.raises(Inconclusive, match="≥ 97 percent of line: it did not fall behind"):
             claims.figure_should_be("one flow", "linux", comparison, value)
     with pytest.raises(SlaFailure, match=r"one flow, linux: ≥ 97, published 4\.32"):
@@ -137,9 +120,3 @@ def test_a_study_that_measured_too_little_does_not_pass_a_bound(
         return
     with pytest.raises(Inconclusive, match=f"it may be more than {within} %"):
         claims.no_difference_should_be_proven("one flow", "linux", within)
-
-
-@pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), float("inf")])
-def test_what_is_no_bound_is_refused(keywords: StudyKeywords, bound: float) -> None:
-    with pytest.raises(ConfigError, match="is no bound"):
-        keywords.no_difference_should_be_proven("one flow", "linux", bound)

@@ -79,23 +79,18 @@ def _size(study: Study) -> str:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..evidence.baselines import find_one_run
     from ..evidence.started_as import StartedAs
-    from ..studies.carrying import Carried, OtherTestbed
-    from ..studies.preparing import prepare_study
-    from ..studies.recorded import read_results, study_of_run
-    from ..studies.runner import StudyRun
+    from ..studies.carrying import OtherTestbed
+    from ..studies.recorded import read_results
+    from ..studies.runner import study_run as prepared_run
 
-    project = Project.find()
-    results: Path = (arguments.results or project.results).absolute()
-    resumed = find_one_run(arguments.resume, results) if arguments.resume else None
-    repeats = arguments.repeats or (study_of_run(resumed).repeats if resumed else None)
-    prepared = prepare_study(project, arguments.name, arguments.testbed, arguments.goal, repeats)
-    carried = Carried.of(resumed, prepared) if resumed else None
-    words = ["lineproof", "study", "run", arguments.name, "--goal", arguments.goal]
-    words += ["--testbed", arguments.testbed] if arguments.testbed else []
-    started = StartedAs(tuple(words), Path.cwd(), "--results" if arguments.results else "")
-    study_run = StudyRun(prepared, results, carried, _say, started=started)
+    project, asked = Project.find(), arguments
+    results: Path = (asked.results or project.results).absolute()
+    study_run = prepared_run(project, asked.name, asked.testbed, asked.goal, results, asked.repeats, asked.resume)
+    words = ["lineproof", "study", "run", asked.name, "--goal", asked.goal]
+    words += ["--testbed", asked.testbed] if asked.testbed else []
+    started = StartedAs(tuple(words), Path.cwd(), "--results" if asked.results else "")
+    study_run.say, study_run.started = _say, started
     if arguments.plan:
         for line in study_run.foreword():
             _say(line)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
+from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.inputs import without_secrets
 from ..evidence.recorder import Recorder
@@ -21,15 +22,17 @@ from ..evidence.run_files import CHAINED
 from ..evidence.started_as import STARTED_AS, StartedAs
 from ..evidence.summary import DESCRIPTION, STUDY
 from ..files import read_file
+from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
+from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .measuring import Measured, measure_row, words_of
-from .preparing import NOT_HERE, Gap, PreparedStudy
-from .recorded import REPEATS
+from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study
+from .recorded import REPEATS, study_of_run
 from .study import AT_LEAST, Step, Visit, left_of, visits_of
 
 MOST_FAILURES = 3
@@ -311,3 +314,23 @@ class StudyRun:
         if session is not None:
             session.close()
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
+
+
+def study_run(
+    project: Project,
+    name: str,
+    testbed: str | None,
+    goal: str,
+    results: Path,
+    repeats: int | None = None,
+    resume: str | None = None,
+    secrets: Secrets = ENVIRONMENT,
+) -> StudyRun:
+    """Return the run of study *name*, read and checked. *resume*: the run in *results* that it goes on with.
+
+    *repeats*: None for those of that run, or of the file. Raises ConfigError, TestbedError.
+    """
+    resumed = find_one_run(resume, results) if resume else None
+    repeats = repeats or (study_of_run(resumed).repeats if resumed else None)
+    prepared = prepare_study(project, name, testbed, goal, repeats, secrets)
+    return StudyRun(prepared, results, Carried.of(resumed, prepared) if resumed else None)
