@@ -27,7 +27,7 @@ from lineproof.studies.measuring import (
     _figures,
 )
 from lineproof.studies.results import StudyResults, results_of
-from lineproof.studies.study import AT_LEAST, Study, StudyRow, visits_of
+from lineproof.studies.study import AT_LEAST, Study, StudyRow, steps_of
 from lineproof.units import line_rate_pps
 from support.study_builders import csv_rows, measurements, text
 
@@ -60,14 +60,14 @@ def proven(values: Values, study: Study = SAME) -> list[str]:
 def laid(study: Study, figures: Iterable[float]) -> Values:
     """*figures* in the order of the measurements."""
     values: Values = {name: [] for name in study.variants}
-    for visit, figure in zip(visits_of(study), figures, strict=True):
+    for visit, figure in zip(steps_of(study), figures, strict=True):
         values[visit.variant].append(figure)
     return values
 
 
 def _scattered(chance: random.Random, study: Study, baseline: float, others: float) -> Values:
     return laid(
-        study, [chance.gauss(1000, baseline if visit.variant == "one" else others) for visit in visits_of(study)]
+        study, [chance.gauss(1000, baseline if visit.variant == "one" else others) for visit in steps_of(study)]
     )
 
 
@@ -86,7 +86,7 @@ def narrower(chance: random.Random, study: Study) -> Values:
 def offsets(chance: random.Random, study: Study) -> Values:
     """Each session is off by something of its own; the baseline ends a block and begins the next one in one session."""
     figures, offset, last = [], 0.0, ""
-    for visit in visits_of(study):
+    for visit in steps_of(study):
         if visit.variant != last:
             offset, last = chance.gauss(0, 1), visit.variant
         figures.append(1000 + offset + chance.gauss(0, 0.1))

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
@@ -17,7 +15,7 @@ from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
 from lineproof.studies.preparing import check_study, prepare_study
-from lineproof.studies.study import Step, Study, left_of, load_study, read_study, visits_of
+from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -162,14 +160,13 @@ MANY = Study.model_validate(
 
 def test_a_block_begins_and_ends_with_the_baseline() -> None:
     for block in range(1, 5):
-        visits = [visit for visit in visits_of(MANY) if visit.block == block]
-        assert (visits[0].variant, visits[0].turn) == ("b", "first")
-        assert (visits[-1].variant, visits[-1].turn) == ("b", "last")
-        assert sorted(visit.variant for visit in visits[1:-1]) == ["a", "c", "d", "e", "f"]
+        visits = list(dict.fromkeys(step.place for step in steps_of(MANY) if step.block == block))
+        assert visits[0] == (block, "first", "b") and visits[-1] == (block, "last", "b")
+        assert sorted(variant for *_, variant in visits[1:-1]) == ["a", "c", "d", "e", "f"]
 
 
 def test_a_row_is_measured_as_often_as_it_says() -> None:
-    steps = [step for visit in visits_of(MANY) for step in visit.steps]
+    steps = steps_of(MANY)
     assert len(steps) == len(set(steps))
     assert sum(step.row == "long" for step in steps) == 6
     assert sum(step.row == "short" for step in steps) == 4 * 7
@@ -177,25 +174,17 @@ def test_a_row_is_measured_as_often_as_it_says() -> None:
 
 def test_blocks_and_seeds_have_orders_of_their_own() -> None:
     orders = {
-        tuple(visit.variant for visit in visits_of(MANY.model_copy(update={"seed": seed})) if visit.block == block)
+        tuple(visit.variant for visit in steps_of(MANY.model_copy(update={"seed": seed})) if visit.block == block)
         for seed in range(5)
         for block in (1, 2)
     }
     assert len(orders) > 5
 
 
-@given(st.data())
-def test_what_is_left_is_what_is_not_done(data: st.DataObject) -> None:
-    every = [step for visit in visits_of(MANY) for step in visit.steps]
-    done = frozenset(data.draw(st.sets(st.sampled_from(every))))
-    left = [step for visit in left_of(visits_of(MANY), done) for step in visit.steps]
-    assert left == [step for step in every if step not in done]
-
-
 def test_a_study_without_a_baseline_has_all_variants_once(tmp_path: Path) -> None:
     study = study_of(tmp_path, SMALL.replace("baseline: vpp\n", ""))
-    assert {(visit.variant, visit.turn) for visit in visits_of(study)} == {("vpp", ""), ("linux", "")}
-    assert Step(1, "", "vpp", "ramp") in [step for visit in visits_of(study) for step in visit.steps]
+    assert {(visit.variant, visit.turn) for visit in steps_of(study)} == {("vpp", ""), ("linux", "")}
+    assert Step(1, "", "vpp", "ramp") in steps_of(study)
 
 
 # -- what a study says before anything starts: what it will not measure, and what it cannot be measured on
@@ -207,7 +196,7 @@ COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
 def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
     text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
     found = prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
-    (line,) = found.gap_words(visits_of(found.study))
+    (line,) = found.gap_words(steps_of(found.study))
     assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
     # it is no excuse: the study's file can say it
     assert not found.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in found.gaps
@@ -275,12 +264,11 @@ def test_a_study_knows_how_long_its_power_meter_takes() -> None:
         name: replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
         for name, plan in without.plans.items()
     }
-    found, visits = replace(without, plans=plans), visits_of(without.study)
+    found, visits = replace(without, plans=plans), steps_of(without.study)
     energies = [
         visit.variant
         for visit in visits
-        for row in visit.rows
-        if without.study.measures[row].kind == "energy" and (visit.variant, row) not in without.gaps
+        if without.study.measures[visit.row].kind == "energy" and (visit.variant, visit.row) not in without.gaps
     ]
     speed, once = found.plan.clock_speed, found.plan.goal.final_trial_duration
     longer = meter.trial_seconds(speed) - once
@@ -292,13 +280,13 @@ def test_a_study_knows_how_long_its_power_meter_takes() -> None:
 
 def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Path) -> None:
     found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick", 3)
-    visits = visits_of(found.study)
+    visits = steps_of(found.study)
     assert " in 3 blocks, " in found.budget_words(visits)
     assert " in 2 of 3 blocks, " in found.budget_words([visit for visit in visits if visit.block > 1])
     # rows that are all repeated less than the study end in its first blocks
     fewer = {row: measure.model_copy(update={"repeats": 2}) for row, measure in found.study.measures.items()}
     less = replace(found, study=found.study.model_copy(update={"measures": fewer}))
-    assert " in 2 blocks, " in less.budget_words(visits_of(less.study))
+    assert " in 2 blocks, " in less.budget_words(steps_of(less.study))
 
 
 @pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError
 from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
 from ..project import Project, listed
-from ..studies.study import Study, load_study, visits_of
+from ..studies.study import Study, load_study, steps_of
 from ..units import counted
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
@@ -73,8 +73,7 @@ def _list(project: Project) -> int:
 
 
 def _size(study: Study) -> str:
-    count = sum(len(visit.rows) for visit in visits_of(study))
-    sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (count, "measurement")
+    sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (len(steps_of(study)), "measurement")
     return ", ".join(counted(number, noun) for number, noun in sizes)
 
 

@@ -26,7 +26,7 @@ from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..units import counted
 from .measuring import RAMP_EDGE, TRAFFIC_ALONE, check_row, goal_of_measurement, sentence_of
-from .study import RAMP_STEPS, Study, Visit, read_study, visits_of
+from .study import RAMP_STEPS, Step, Study, read_study, steps_of
 
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 """Real seconds to open and close a testbed of each kind, about."""
@@ -92,12 +92,12 @@ class PreparedStudy:
         told = bool(own.commands) and all(each == own.configured for each in same)
         return () if told else tuple(sorted(own.configured.items(), key=str))
 
-    def plan_of(self, visit: Visit) -> Plan:
-        """The plan for a visit's session: on a simulated testbed each has noise of its own, the same in each run."""
-        plan = self.plans[visit.variant]
+    def plan_of(self, step: Step) -> Plan:
+        """The plan for a session: on a simulated testbed each has noise of its own, the same in each run."""
+        plan = self.plans[step.variant]
         if not isinstance(plan.testbed, SimulatedSettings):
             return plan
-        own = zlib.crc32(f"{visit.block}/{visit.turn}/{visit.variant}".encode())
+        own = zlib.crc32("/".join(map(str, step.place)).encode())
         return replace(plan, testbed=plan.testbed.model_copy(update={"seed": plan.testbed.seed + own}))
 
     def identity(self) -> dict[str, str]:
@@ -125,12 +125,11 @@ class PreparedStudy:
             known |= own
         return known
 
-    def seconds(self, visits: Sequence[Visit]) -> tuple[float, float]:
-        """Return how long *visits* take, about: seconds of the testbed's traffic, and real ones with its sessions."""
-        steps = [step for visit in visits for step in visit.steps]
+    def seconds(self, steps: Sequence[Step]) -> tuple[float, float]:
+        """Return how long *steps* take, about: seconds of the testbed's traffic, and real ones with its sessions."""
         tried = [step for step in steps if (step.variant, step.row) not in self.gaps]
         whole = sum_of_budgets(self._budget(step.variant, step.row) for step in tried)
-        opened = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in self._opened(visits))
+        opened = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in self._opened(steps))
         real = whole.wall_seconds(self.plan.clock_speed) + len(steps) * READINGS_SECONDS + opened
         return whole.until_pass, real
 
@@ -148,32 +147,31 @@ class PreparedStudy:
         }.get(measure.kind, (warm_up + trial, 2))
         return Budget(seconds, seconds, trials)
 
-    def _opened(self, visits: Sequence[Visit]) -> list[str]:
+    def _opened(self, steps: Sequence[Step]) -> list[str]:
         """The variants for which a testbed is opened, as often as it is."""
-        here = [visit.variant for visit in visits if visit.variant in self.plans]
+        here = [step.variant for step in steps if step.variant in self.plans]
         keys = [self.session_key(variant) for variant in here]
         return [name for name, now, before in zip(here, keys, [None, *keys], strict=False) if now != before]
 
-    def budget_words(self, visits: Sequence[Visit]) -> str:
+    def budget_words(self, steps: Sequence[Step]) -> str:
         """How much is measured, and how long it takes, in words."""
-        measurements = sum(len(visit.rows) for visit in visits)
-        traffic, real = self.seconds(visits)
+        traffic, real = self.seconds(steps)
         plan = self.plan
         clock = "" if plan.clock_speed == 1 else f", at {plan.clock_speed:g} times real time"
-        blocks, of_all = (len({visit.block for visit in some}) for some in (visits, visits_of(self.study)))
+        blocks, of_all = (len({step.block for step in some}) for some in (steps, steps_of(self.study)))
         left = f"{blocks} of " if blocks < of_all else ""
         testbeds = list(dict.fromkeys(f"'{each.testbed.testbed}'" for each in self.plans.values()))
         return (
-            f"{counted(measurements, 'measurement')} of {counted(len(self.study.measures), 'row')} on"
+            f"{counted(len(steps), 'measurement')} of {counted(len(self.study.measures), 'row')} on"
             f" {counted(len(self.study.variants), 'variant')} in {left}{counted(of_all, 'block')},"
-            f" {counted(len(self._opened(visits)), 'session')} on testbed{'s' * (len(testbeds) > 1)}"
+            f" {counted(len(self._opened(steps)), 'session')} on testbed{'s' * (len(testbeds) > 1)}"
             f" {', '.join(testbeds)}:"
             f" {duration_text(traffic)} of traffic{clock}, about {duration_text(real)} in all"
         )
 
-    def gap_words(self, visits: Sequence[Visit]) -> list[str]:
-        """Return the gaps of *visits* that will be, and why: a line for each reason, its variants, how many rows."""
-        places = {(visit.variant, row) for visit in visits for row in visit.rows}
+    def gap_words(self, steps: Sequence[Step]) -> list[str]:
+        """Return the gaps of *steps* that will be, and why: a line for each reason, its variants, how many rows."""
+        places = {(step.variant, step.row) for step in steps}
         known: dict[str, Counter[str]] = {}
         for place, gap in self.gaps.items():
             if place in places:

@@ -13,7 +13,7 @@ from ..evidence.inputs import unpacked_inputs
 from ..evidence.run import read_run
 from ..units import counted
 from .results import StudyResults, results_of
-from .study import Study, load_study, visits_of
+from .study import Study, load_study, steps_of
 
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
@@ -35,7 +35,7 @@ def read_results(folder: Path) -> StudyResults:
     run = read_run(folder)
     records, environment = run.measured, run.environment
     study = study_of_run(folder)
-    planned = sum(len(visit.rows) for visit in visits_of(study))
+    planned = len(steps_of(study))
     name, testbed = (environment.run, environment.testbed) if environment else (folder.name, "")
     machine = _machine_words(environment.host) if environment else ""
     found = results_of(study, records, run=name, folder=folder, testbed=testbed, planned=planned, machine=machine)

@@ -1,14 +1,13 @@
-"""Runs a study: visits in their order, a session for each platform and software, every measurement kept at once."""
+"""Runs a study: each measurement in its order, a session for each platform and software, and every one kept at once."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.baselines import find_one_run
@@ -33,45 +32,37 @@ from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
 from .measuring import Measured, measure_row, words_of
 from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study
 from .recorded import REPEATS, study_of_run
-from .study import AT_LEAST, Step, Visit, left_of, visits_of
+from .study import AT_LEAST, Step, steps_of
 
 MOST_FAILURES = 3
-"""Visits in a row that could not be begun end a study: the testbed does not answer."""
-
-Say = Callable[[str], None]
+"""Measurements in a row that could not be begun end a study: the testbed does not answer."""
 
 
-@dataclass
 class StudyRun:
     """One run of *prepared* in a folder of *results*. *carried*: an earlier run that is gone on with.
 
-    *say* gets a line for each thing that happens. *run_id*: of its folder ("": a new one). ``folder``: of the run; None
-    before it has begun. ``measured``: how many values it has, those that were carried over included.
+    ``say`` gets a line for each thing that happens. ``run_id``: of its folder ("": a new one); ``started``: with which
+    command. ``folder``: of the run; None before it has begun. ``measured``: how many values it has, with those that
+    were carried over.
     """
 
-    prepared: PreparedStudy
-    results: Path
-    carried: Carried | None = None
-    say: Say = lambda words: None
-    run_id: str = ""
-    started: StartedAs | None = None
-    """With which command."""
-    _session: Session | None = field(default=None, repr=False)
-    _key: tuple[object, ...] = ()
-    _applied: str = ""
-    _known: dict[str, Any] = field(default_factory=dict)
-    _held: dict[str, HeldTestbed] = field(default_factory=dict)
-    _noted: set[str] = field(default_factory=set)
-    _failures: int = 0
-    _current: str = ""
-    measured: int = 0
-
-    def __post_init__(self) -> None:
+    def __init__(self, prepared: PreparedStudy, results: Path, carried: Carried | None = None) -> None:
+        self.prepared, self.results, self.carried = prepared, results, carried
+        self.say: Callable[[str], None] = lambda words: None
+        self.run_id = ""
+        self.started: StartedAs | None = None
         self.folder: Path | None = None
-        visits = visits_of(self.prepared.study)
-        done = frozenset(self.carried.records) if self.carried else frozenset[Step]()
-        self.visits = left_of(visits, done)
-        self._known = dict(self.carried.sessions) if self.carried else {}
+        self.measured = 0
+        done = carried.records if carried else {}
+        self.steps = [step for step in steps_of(prepared.study) if step not in done]
+        self._session: Session | None = None
+        self._key: tuple[object, ...] = ()
+        self._applied = self._current = ""
+        self._known = dict(carried.sessions) if carried else {}
+        self._held: dict[str, HeldTestbed] = {}
+        self._noted: set[str] = set()
+        self._away: dict[tuple[int, str, str], Gap] = {}
+        self._failures = 0
 
     def run(self) -> Path:
         """Measure what is left; returns the run's folder. Raises TestbedError, after what was measured is kept."""
@@ -88,8 +79,11 @@ class StudyRun:
                 copied = self.carried.copy_to(self._recorder)
                 self.measured = len(self.carried.records)
                 self.say(f"run {self.carried.run_id} measured {copied}: carried over")
-            for visit in self.visits:
-                self._visit(visit)
+            for before, step in zip([None, *self.steps], self.steps, strict=False):
+                if before is None or before.place != step.place:
+                    turn = f", baseline {step.turn}" if step.turn else ""
+                    self.say(f"block {step.block}{turn}: {step.variant}")
+                self._measure(step)
             self._current = ""
         finally:
             with contextlib.ExitStack() as stack:
@@ -100,7 +94,7 @@ class StudyRun:
 
     def foreword(self) -> tuple[str, ...]:
         """Return the words before anything starts: how long it takes, what will be gaps."""
-        return self.prepared.budget_words(self.visits), *self.prepared.gap_words(self.visits)
+        return self.prepared.budget_words(self.steps), *self.prepared.gap_words(self.steps)
 
     def _environment(self, run: str) -> EnvironmentRecord:
         prepared, plan = self.prepared, self.prepared.plan
@@ -129,35 +123,34 @@ class StudyRun:
         text = without_secrets(read_file(path).decode(errors="replace"))
         self._recorder.folder.add_input(f"{layer}/studies/{path.name}", text.encode())
 
-    def _visit(self, visit: Visit) -> None:
-        """Set *visit*'s variant up and measure its rows; where that fails, each is a gap."""
-        place = f", baseline {visit.turn}" if visit.turn else ""
-        self.say(f"block {visit.block}{place}: {visit.variant}")
-        away: Gap | None = None
-        for step in visit.steps:
-            self._current, started = str(step), time.time()
-            number = self._recorder.number
-            if gap := self.prepared.gaps.get((step.variant, step.row)) or away:
-                self._keep(step, Measured(None, gap.reason, excused=gap.excused), started, 0)
-                continue
+    def _measure(self, step: Step) -> None:
+        """Set the variant of *step* up and measure it; where that fails, it is a gap."""
+        self._current, started = str(step), time.time()
+        number = self._recorder.number
+        if gap := self.prepared.gaps.get((step.variant, step.row)) or self._away.get(step.place):
+            self._keep(step, Measured(None, gap.reason, excused=gap.excused), started, 0)
+            return
+        try:
+            session = self._set_up(step)
+            self._failures = 0
+            measured = measure_row(session, self.prepared.study, step, self._recorder)
+        except (SentenceError, OtherTestbed):
+            raise
+        except BREAKDOWN_ERRORS as error:
+            measured = Measured(None, in_words(error))
+            if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
+                # as a program that is not installed: the other variants need it not
+                self._away[step.place] = gap = Gap(f"{NOT_HERE}: {in_words(error)}")
+                measured = Measured(None, gap.reason, excused=True)
+            elif self._session is None:
+                self._count_failure(error)
+        if measured.value is None:
+            # whatever is wrong with it: the next measurement has a new session
             try:
-                session = self._set_up(visit)
-                self._failures = 0
-                found = measure_row(session, self.prepared.study, step, self._recorder)
-            except (SentenceError, OtherTestbed):
-                raise
-            except BREAKDOWN_ERRORS as error:
-                found = Measured(None, in_words(error))
-                if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
-                    # as a program that is not installed: the other variants need it not
-                    away = Gap(f"{NOT_HERE}: {in_words(error)}")
-                    found = Measured(None, away.reason, excused=True)
-                elif self._session is None:
-                    self._count_failure(error)
-            if found.value is None:
-                # whatever is wrong with it: the next measurement has a new one
-                self._close_after_gap()
-            self._keep(step, found, started, self._recorder.number if self._recorder.number > number else 0)
+                self._close_session()
+            except TestbedError as error:
+                self.say(f"  {error}")
+        self._keep(step, measured, started, self._recorder.number if self._recorder.number > number else 0)
 
     def _count_failure(self, error: Exception) -> None:
         self._failures += 1
@@ -201,13 +194,13 @@ class StudyRun:
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
-    def _set_up(self, visit: Visit) -> Session:
+    def _set_up(self, step: Step) -> Session:
         """The session of a variant, opened if it is not, with its commands run. Raises TestbedError."""
-        variant = visit.variant
+        variant = step.variant
         key = self.prepared.session_key(variant)
         if self._session is None or self._key != key:
             self._close_session()
-            self._open(visit)
+            self._open(step)
             self._key = key
         session = self._session
         if session is None:
@@ -228,9 +221,9 @@ class StudyRun:
             session.traffic.forget()
         self._applied = ""
 
-    def _open(self, visit: Visit) -> None:
+    def _open(self, step: Step) -> None:
         bypass = self.prepared.study.bypass
-        plan = self.prepared.plan_of(visit)
+        plan = self.prepared.plan_of(step)
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
         try:
             session.generator.connect()
@@ -302,12 +295,6 @@ class StudyRun:
         extra = {**recorder.environment.extra, SESSIONS: self._known}
         recorder.environment = replace(recorder.environment, extra=extra)
         recorder.folder.write_environment(recorder.environment)
-
-    def _close_after_gap(self) -> None:
-        try:
-            self._close_session()
-        except TestbedError as error:
-            self.say(f"  {error}")
 
     def _close_session(self) -> None:
         session, self._session, self._applied, self._key = self._session, None, "", ()

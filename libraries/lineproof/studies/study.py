@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -350,56 +350,35 @@ class Step:
     variant: str
     row: str
 
+    @property
+    def place(self) -> tuple[int, Turn, str]:
+        """The same for steps that are measured one after another, once their variant is set up."""
+        return self.block, self.turn, self.variant
+
     def __str__(self) -> str:
         place = f", {self.turn}" if self.turn else ""
         return f"block {self.block}{place}: {self.variant}, {self.row}"
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """The *rows* of a *variant* that are measured one after another, once it is set up."""
-
-    block: int
-    turn: Turn
-    variant: str
-    rows: tuple[str, ...]
-
-    @property
-    def steps(self) -> Iterator[Step]:
-        """Yield its measurements."""
-        return (Step(self.block, self.turn, self.variant, row) for row in self.rows)
-
-
-def visits_of(study: Study) -> tuple[Visit, ...]:
-    """All visits of *study* in their order, the same each time.
+def steps_of(study: Study) -> tuple[Step, ...]:
+    """All measurements of *study* in their order, the same each time.
 
     A row with fewer ``repeats`` is left out of later blocks; one with a single repeat has no second baseline, which
     nothing could be compared with.
     """
-    return tuple(visit for block in range(1, study.repeats + 1) for visit in _block(study, block) if visit.rows)
+    return tuple(step for block in range(1, study.repeats + 1) for step in _block(study, block))
 
 
-def _block(study: Study, block: int) -> Iterator[Visit]:
-    def visit(variant: str, turn: Turn) -> Visit:
-        rows = [row for row in study.rows_of(variant) if block <= study.repeats_of(row)]
-        if turn == "last":
-            rows = [row for row in rows if study.repeats_of(row) > 1]
-        return Visit(block, turn, variant, tuple(rows))
-
+def _block(study: Study, block: int) -> Iterator[Step]:
     others = [name for name in study.variants if name != study.baseline]
     # a text as the seed gives the same order on every Python
     random.Random(f"{study.seed}/{block}").shuffle(others)  # noqa: S311  (nothing secret depends on it)
+    order: list[tuple[Turn, str]] = [("", name) for name in others]
     if study.baseline is not None:
-        yield visit(study.baseline, "first")
-    yield from (visit(name, "") for name in others)
+        order.insert(0, ("first", study.baseline))
     if study.baseline is not None and others:
-        yield visit(study.baseline, "last")
-
-
-def left_of(visits: Sequence[Visit], done: frozenset[Step]) -> tuple[Visit, ...]:
-    """*visits* without the measurements that are *done*."""
-    found = (
-        Visit(visit.block, visit.turn, visit.variant, tuple(step.row for step in visit.steps if step not in done))
-        for visit in visits
-    )
-    return tuple(visit for visit in found if visit.rows)
+        order.append(("last", study.baseline))
+    for turn, variant in order:
+        for row in study.rows_of(variant):
+            if block <= (repeats := study.repeats_of(row)) and (turn != "last" or repeats > 1):
+                yield Step(block, turn, variant, row)
