@@ -21,7 +21,7 @@ from lineproof.generators.trex.driver import TrexSettings
 from lineproof.methods.deviations import deviations_of_verdict
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.rfc2544.latency import latency
-from lineproof.methods.rfc2544.reset import SampleInterval, reset
+from lineproof.methods.rfc2544.reset import reset
 from lineproof.methods.rfc2544.throughput import loss_curve, throughput
 from lineproof.methods.trials import CharacterisationTerms
 from lineproof.session.traffic import LONGEST_PAUSE
@@ -234,10 +234,6 @@ def test_router_that_stays_down_or_never_resets_has_no_time():
     live = LiveRouter()
     result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
     assert "the reset had no effect" in str(result)
-
-
-def test_draining_buffer_is_no_loss():
-    assert not SampleInterval(Sample(0, 0, 0), Sample(1, 100, 150)).is_lossy
 
 
 # -- what a sentence's verdict declares of RFC 2544 section 23 and RFC 9971
