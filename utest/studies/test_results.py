@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.studies.forms import headline
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import Pair, closeness_words, compare_with, results_of
+from lineproof.studies.results import compare_with, error_percent, results_of
 from lineproof.studies.study import Published, Study, StudyRow, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of, text
 
@@ -118,7 +118,7 @@ def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(values: list[floa
     cell = found.cells["one flow", "v1"]
     assert cell.inside is enough and (cell.compared is not None) is enough and (cell in found.failures) is not enough
     assert found.cells["one flow", "v2"].compared is not None and found.close_enough is enough
-    assert bool(found.pairs) is enough and ("1 figure missing" in headline(found)) is not enough
+    assert bool(found.errors) is enough and ("1 figure missing" in headline(found)) is not enough
     assert ("too few" in text(found)) is (not enough and any(values))
 
 
@@ -148,15 +148,8 @@ def test_a_row_of_one_repeat_has_its_figure() -> None:
     assert results_of(once, measurements(once, {"v1": [4.3]})).cells["one flow", "v1"].measured
 
 
-def test_what_is_no_rate_has_no_points() -> None:
-    assert closeness_words([Pair(104.0, 100.0), Pair(92.0, 100.0)]) == (
-        "error of 2 figures: median 4.0 %, 95th percentile 8.0 %; 1 within 5 %, 2 within 10 %"
-    )
-    assert closeness_words([]) == ""
-
-
 def test_nothing_is_close_to_zero_but_zero() -> None:
-    assert Pair(1.0, 0.0).percent == math.inf and Pair(0.0, 0.0).percent == 0
+    assert error_percent(1.0, 0.0) == math.inf and error_percent(0.0, 0.0) == 0
 
 
 @pytest.mark.parametrize(

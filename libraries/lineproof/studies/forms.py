@@ -171,7 +171,7 @@ def headline(found: StudyResults) -> str:
 
 def notes(found: StudyResults) -> list[str]:
     """Return what must be known of the figures: how far published ones are, and why they are not met; drift, gaps."""
-    close = closeness_words(found.pairs)
+    close = closeness_words(found.errors)
     rows = [*found.history, *_tolerances(found), *([f"Beside the published figures: {close}."] if close else [])]
     rows += [
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"

@@ -124,16 +124,13 @@ class StudyResults:
         return tuple(cell for cell in self.published if not cell.inside)
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
-        """Ours beside the published ones, of those that have both."""
-        return tuple(
-            Pair(cell.summary.median, cell.published_summary.median, cell.line if self._is_rate(cell) else None)
+    def errors(self) -> list[float]:
+        """How far ours are from the published ones, in per cent of these, where there are both."""
+        return [
+            error_percent(cell.summary.median, cell.published_summary.median)
             for cell in self.published
             if cell.measured and cell.summary is not None and cell.published_summary is not None
-        )
-
-    def _is_rate(self, cell: StudyCell) -> bool:
-        return self.study.measures[cell.row].kind in RATES
+        ]
 
     @property
     def gaps(self) -> tuple[StudyCell, ...]:
@@ -268,42 +265,21 @@ WITHIN = (5.0, 10.0)
 """Per cent of the published figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A figure of ours and the published one in one unit. ``line``: one direction's line rate in it; None: no rate."""
-
-    ours: float
-    published: float
-    line: float | None = None
-
-    @property
-    def percent(self) -> float:
-        """The error in per cent of the published figure; infinite where that is 0 and ours is not."""
-        if not self.published:
-            return math.inf if self.ours else 0.0
-        return 100 * abs(self.ours / self.published - 1)
-
-    @property
-    def points(self) -> float | None:
-        """The error in percentage points of line rate."""
-        return 100 * abs(self.ours - self.published) / self.line if self.line else None
+def error_percent(ours: float, published: float) -> float:
+    """Return the error in per cent of the *published* figure; infinite where that is 0 and ours is not."""
+    if not published:
+        return math.inf if ours else 0.0
+    return 100 * abs(ours / published - 1)
 
 
-def closeness_words(pairs: Sequence[Pair]) -> str:
-    """A sentence with the median and the 95th percentile of the errors in both scales, and how many are small; ""."""
-    if not pairs:
+def closeness_words(errors: Sequence[float]) -> str:
+    """A sentence with the median and the 95th percentile of *errors* in per cent, and how many are small; ""."""
+    if not errors:
         return ""
-    percents = [pair.percent for pair in pairs]
-    small = ", ".join(f"{sum(each <= most for each in percents)} within {most:g} %" for most in WITHIN)
-    words = f"error of {counted(len(pairs), 'figure')}: {_spread(percents, ' %')}; {small}"
-    points = [pair.points for pair in pairs if pair.points is not None]
-    return f"{words}; in points of line rate: {_spread(points)}" if points else words
-
-
-def _spread(errors: Sequence[float], unit: str = "") -> str:
     ordered = sorted(errors)
     middle, high = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
-    return f"median {middle:.1f}{unit}, 95th percentile {high:.1f}{unit}"
+    small = ", ".join(f"{sum(error <= most for error in errors)} within {most:g} %" for most in WITHIN)
+    return f"error of {counted(len(errors), 'figure')}: median {middle:.1f} %, 95th percentile {high:.1f} %; {small}"
 
 
 CONFIDENCE = 0.95
