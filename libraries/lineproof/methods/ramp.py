@@ -16,7 +16,6 @@ from ..core.trial import DirectionCount, Load, Measure, Trial
 from ..units import si
 from .deviations import DeviatingResult, Deviation
 from .trials import (
-    CharacterisationEnded,
     CharacterisationTerms,
     TrialSeries,
     per_direction,
@@ -183,18 +182,15 @@ def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> Ramp
     """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept."""
     trials = TrialSeries(measure, terms)
     steps: list[RampStep] = []
-    ended = ""
-    try:
+    with trials:
         for phase, load, seconds in plan.phases():
             trial = trials.run(load, seconds, lambda trial: shows_loss(trial, terms.conditions.resolution))
             steps.append(_ramp_step(phase, trial, plan.behind))
-    except CharacterisationEnded as reason:
-        ended = str(reason)
     short = [step.offered_pps for step in steps if _is_short(step.trial)]
     measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
     peak = max((step.forwarded_pps for step in measured), default=0.0)
     ceiling = max(short) if short else None
-    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, ended)
+    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, trials.ended)
 
 
 def _ramp_step(phase: RampPhase, trial: Trial, behind: float) -> RampStep:

@@ -22,7 +22,6 @@ from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
 from .trials import (
-    CharacterisationEnded,
     CharacterisationTerms,
     TrialSeries,
     ending_text,
@@ -153,12 +152,10 @@ def search(
             warmup_duration=None,
         )
     )
-    ended, trials = "", TrialSeries(measure, terms)
+    trials = TrialSeries(measure, terms)
     measurer = _Measurer(trials, tuple(loss_ratios.values()))
-    try:
+    with trials:
         controller.search(measurer=measurer, debug=lambda text: None)
-    except CharacterisationEnded as reason:
-        ended = str(reason)
     databases = controller.database, measurer.at_better_ends(controller.database, controller.scaling.targets)
     bounds = []
     for name, goal_of_ratio in wanted.items():
@@ -166,10 +163,11 @@ def search(
         worse, better = (GoalResult.from_bounds(each.get_relevant_bounds(target=target)) for each in databases)
         lower, upper = _load(worse.relevant_lower_bound), _load(better.relevant_upper_bound)
         # the library ended with the bounds at the worse ends
-        done = not ended and upper == _load(worse.relevant_upper_bound)
+        done = not trials.ended and upper == _load(worse.relevant_upper_bound)
         finished = done or _is_found(lower, upper, lowest, highest, relative_width)
         throughput = None if lower is None else float(worse.conditional_throughput)
         bounds.append(CapacityBounds(name, loss_ratios[name], lower, upper, throughput, finished))
+    ended = trials.ended
     if not ended and not all(item.finished for item in bounds):
         ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
     return SearchResult(tuple(bounds), tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)

@@ -106,13 +106,26 @@ def is_measured(trial: Trial) -> bool:
 
 
 class TrialSeries:
-    """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s."""
+    """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s.
+
+    A block ``with`` it ends where the characterisation does; ``ended`` says why, "" if it came to its end.
+    """
 
     def __init__(self, measure: Measure, terms: CharacterisationTerms) -> None:
         self._measure, self.terms = measure, terms
         self.done: list[Trial] = []
         self.traffic = 0.0
+        self.ended = ""
         self._least = 0.0
+
+    def __enter__(self) -> TrialSeries:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, CharacterisationEnded):
+            self.ended = str(error)
+            return True
+        return False
 
     def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from ...core.latency import LatencyCount
 from ...core.trial import Load, Measure, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, shows_loss
+from ..trials import CharacterisationTerms, TrialSeries, shows_loss
 from . import deviation_of_few_repetitions, deviation_of_short_trials
 
 STREAMS = 20
@@ -79,18 +79,16 @@ def latency(
     """
     if repeats < 1 or not duration > 0:
         raise ValueError(f"latency needs streams of some length, not {repeats} of {duration:g} s")
-    trials, streams, ended = TrialSeries(measure, terms), list[Trial](), ""
+    trials, streams = TrialSeries(measure, terms), list[Trial]()
 
     def has_latency(trial: Trial) -> bool:
         counts = trial.outcome.latency
         known = len(counts) == len(trial.outcome.directions) and all(map(_is_known, counts))
         return known and shows_loss(trial, terms.conditions.resolution)
 
-    try:
+    with trials:
         while len(streams) < repeats:
             streams.append(trials.run_measured(lambda: measure(load, duration), duration, has_latency))
-    except CharacterisationEnded as reason:
-        ended = str(reason)
     deviations = (
         RUNNING_MEAN,
         *TRIALS_OF_SECTION_23,
@@ -103,7 +101,7 @@ def latency(
         _direction_latency(f"{row.tx_port} → {row.rx_port}", values)
         for row, values in zip(used, zip(*samples, strict=True), strict=True)
     )
-    return LatencyResult(size, load, directions, samples, duration, ended, deviations)
+    return LatencyResult(size, load, directions, samples, duration, trials.ended, deviations)
 
 
 def _is_known(count: LatencyCount) -> bool:

@@ -84,20 +84,17 @@ def recovery(
         return seen[-1].outcome
 
     times: list[TimeBounds] = []
-    ended = ""
-    try:
-        while len(times) < repeats and not ended:
+    with trials:
+        while len(times) < repeats:
             trials.run_measured(
                 measure_once,
                 overload_for + after,
                 lambda trial: trial.is_clean and _worst_recovery(seen[-1]) is not None,
             )
             span = _worst_recovery(seen[-1])
-            if span is not None:
-                ended = _why_unproven(seen[-1], overload)
-                times += [] if ended else [span]
-    except CharacterisationEnded as reason:
-        ended = str(reason)
+            if unproven := _why_unproven(seen[-1], overload):
+                raise CharacterisationEnded(unproven)
+            times += [span] if span else []
     known = [found for found in seen if _worst_recovery(found)]
     blur = max(
         (found.undetectable_loss(direction) for found in known for direction in range(len(found.after.offered))),
@@ -109,7 +106,7 @@ def recovery(
         *TRIALS_OF_SECTION_23,
         *deviation_of_short_trials(overload_for, "RFC 2544 26.5", 60.0),
     )
-    return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), ended, deviations)
+    return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), trials.ended, deviations)
 
 
 def _worst_recovery(found: StepDown) -> TimeBounds | None:

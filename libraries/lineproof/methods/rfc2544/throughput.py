@@ -13,7 +13,6 @@ from ...core.trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import (
-    CharacterisationEnded,
     CharacterisationTerms,
     TrialSeries,
     is_decided,
@@ -83,8 +82,7 @@ def throughput(
     trials = TrialSeries(measure, terms)
     good: Load | None = None
     bad: Load | None = None
-    ended = ""
-    try:
+    with trials:
         while True:
             # a load is good only if it is certain that nothing was lost, also in queues
             if loss_bounds(trials.run(load, duration, lambda trial: is_decided(loss_bounds(trial), 0.0))).high > 0:
@@ -95,9 +93,9 @@ def throughput(
             if bad is None or bad.pps - least <= resolution * line_pps * (1 + 1e-9):
                 break
             load = Load((bad.pps + least) / 2)
-    except CharacterisationEnded as reason:
-        ended = str(reason)
-    return ThroughputResult(size, line_pps, good, bad, resolution, duration, tuple(trials.done), ended, deviations)
+    return ThroughputResult(
+        size, line_pps, good, bad, resolution, duration, tuple(trials.done), trials.ended, deviations
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +155,7 @@ def loss_curve(
         deviations += (Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done),)
     trials, resolution = TrialSeries(measure, terms), terms.conditions.resolution
     points: list[LossPoint] = []
-    ended = ""
-    try:
+    with trials:
         for asked in _loads_in_percent(highest, step):
             load = Load(line_pps * asked / 100)
             # a trial at less than the load asked for gives a point too, at the load offered
@@ -167,9 +164,7 @@ def loss_curve(
             points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(in_total=False), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break
-    except CharacterisationEnded as reason:
-        ended = str(reason)
-    return LossCurve(size, line_pps, tuple(points), tuple(trials.done), step, duration, ended, deviations)
+    return LossCurve(size, line_pps, tuple(points), tuple(trials.done), step, duration, trials.ended, deviations)
 
 
 def _loads_in_percent(highest: float, step: float) -> list[float]:
