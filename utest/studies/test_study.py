@@ -60,15 +60,12 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
         ("[one flow]", "[two]", 9, "'variants.linux.measures.0': no row 'two' in 'measures'"),
         ("platform: netgate6100\n", "", 8, "'variants.linux': has no 'platform', and neither has the study"),
         ("{software: vpp}", "{software: vpp, baseline: lnux}", 10, "'variants.vpp.baseline': no variant 'lnux'"),
-        ("{software: vpp}", "{software: vpp, value: 3}", 10, "'variants.vpp.value': needs 'parameter'"),
-        ("baseline: linux", "parameter: {name: rules}", 4, "fewer than two variants have a 'value'"),
         ("one flow: {linux", "a flow: {linux", 13, "'published.rows.a flow': no row 'a flow'"),
         ("{linux: 4.3,", "{lnux: 4.3,", 13, "'published.rows.one flow.lnux': no variant 'lnux'"),
         ("    one flow: {linux", "    cost: {linux", 13, "'linux' is not measured in this row"),
         ("{forwards: 64b 1-flow unidirectional}", "{at: 1 Mpps}", 6, "'measures.one flow': has none of ramp"),
         ("1 Mpps,", "1 Mpps, steps: 5,", 7, "steps is for ramp, not for 'cycles'; remove it"),
         ("[33.6, 33.7]", "quick", 13, "'published.rows.one flow.vpp'"),
-        ("33.7]}", "33.7]}\n  explained:\n    cost: {vpp: a reason}", 15, "a figure that 'rows' does not have"),
         ("forwards:", "sends:", 6, "'measures.one flow': is 'sends', and the study does not bypass the router"),
         ("baseline: linux", "bypass: true", 6, "'measures.one flow': is 'forwards', and the study bypasses the router"),
         ("  vpp: {software: vpp}", "  a/b: {software: vpp}", 10, "variants.a/b"),
@@ -84,18 +81,6 @@ def test_a_wrong_study_is_refused_with_file_line_and_key(
         load_study(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert says in str(caught.value)
-
-
-def test_a_study_without_a_router_has_nothing_of_one(tmp_path: Path) -> None:
-    text = (
-        "study: small\ntitle: A\nplatform: a\nbypass: true\nmeasures:\n  64b: {sends: 64b}\nvariants:\n  a: {VARIANT}\n"
-    )
-    assert load_study(write(tmp_path, text.replace("VARIANT", "testbed: netns"))).unit_of("64b") == "percent of line"
-    with pytest.raises(ConfigError) as caught:
-        load_study(write(tmp_path, text.replace("VARIANT", "software: vpp")))
-    assert "small.yaml:8: 'variants.a.software': is of a router, which the study bypasses; remove it" in str(
-        caught.value
-    )
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:

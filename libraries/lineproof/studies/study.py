@@ -307,9 +307,6 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
             yield ("measures", name), f"is '{measure.kind}', and the study {words}; expected one of {known}"
     for name, variant in study.variants.items():
         place = ("variants", name)
-        for key in ("software", "tuning", "commands", "configured", "rx_queues"):
-            if study.bypass and key in variant.model_fields_set:
-                yield (*place, key), "is of a router, which the study bypasses; remove it"
         if variant.platform is None and study.platform is None:
             yield place, "has no 'platform', and neither has the study; expected one of them"
         if variant.baseline is not None and variant.baseline not in study.variants:
@@ -317,24 +314,16 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
         for index, row in enumerate(variant.measures or ()):
             if row not in study.measures:
                 yield (*place, "measures", str(index)), f"no row '{row}' in 'measures'; known: {rows}"
-        if variant.value is not None and study.parameter is None:
-            yield (*place, "value"), "needs 'parameter' of the study, which says what it is a value of"
-    if study.parameter is not None and len({each.value for each in study.variants.values()} - {None}) < 2:
-        yield ("parameter",), "fewer than two variants have a 'value' of it; expected a value in each"
-    if study.published is not None:
-        for key in ("rows", "explained"):
-            for row, figures in getattr(study.published, key).items():
-                if row not in study.measures:
-                    yield ("published", key, row), f"no row '{row}' in 'measures'; known: {rows}"
-                    continue
-                for variant in figures:
-                    where = ("published", key, row, variant)
-                    if variant not in study.variants:
-                        yield where, f"no variant '{variant}'; known: {variants}"
-                    elif row not in study.rows_of(variant):
-                        yield where, f"'{variant}' is not measured in this row; see its 'measures'"
-                    elif study.published_figure(row, variant) is None:
-                        yield where, "explains a figure that 'rows' does not have"
+    for row, figures in (study.published.rows if study.published else {}).items():
+        if row not in study.measures:
+            yield ("published", "rows", row), f"no row '{row}' in 'measures'; known: {rows}"
+            continue
+        for name in figures:
+            where = ("published", "rows", row, name)
+            if name not in study.variants:
+                yield where, f"no variant '{name}'; known: {variants}"
+            elif row not in study.rows_of(name):
+                yield where, f"'{name}' is not measured in this row; see its 'measures'"
 
 
 Turn = Literal["first", "", "last"]
