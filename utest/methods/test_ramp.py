@@ -20,7 +20,7 @@ from lineproof.core.trial import Load, Measure, Outcome
 from lineproof.core.verdict import Verdict
 from lineproof.evidence.loadtest import loadtest_data
 from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
-from lineproof.methods.ramp import RampPhase, RampPlan, ramp
+from lineproof.methods.ramp import RampPlan, ramp
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from support.catalogue import CATALOGUE
 from support.evidence_builders import NamedTraffic
@@ -89,17 +89,6 @@ def test_spoilt_steps_are_repeated_until_the_limit():
     # where nothing was lost, nothing was spoilt
     assert len(result.steps) == 2 + 16 and result.ended.startswith("inconclusive: ")
     assert ramp(PureRouter(), PLAN, CharacterisationTerms(deadline=20)).ended.startswith("deadline: ")
-
-
-def test_wrong_ramp_plan_is_refused():
-    for wrong in ({"steps": 1}, {"step": 0}, {"target": 101}, {"hold": -1}, {"behind": 1}):
-        with pytest.raises(ValueError, match="a ramp"):
-            RampPlan(LINE, **wrong)
-
-
-def test_hold_is_divided_into_equal_trials():
-    seconds = [s for phase, _, s in RampPlan(LINE, hold=2.5).phases() if phase is RampPhase.HOLD]
-    assert seconds == pytest.approx([2.5 / 3] * 3)
 
 
 @pytest.mark.parametrize("directions", [1, 2])

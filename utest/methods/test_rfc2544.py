@@ -48,11 +48,6 @@ def test_throughput_at_line_rate_takes_one_trial():
     assert len(result.trials) == 1 and result.beyond is None and result.percent == pytest.approx(100)
 
 
-def test_throughput_of_a_router_that_forwards_nothing_is_none():
-    result = throughput(PureRouter(0.0), 64, LINE, CharacterisationTerms())
-    assert result.throughput is None and "frames were lost at every load" in str(result)
-
-
 def test_worse_direction_limits_throughput():
     result = throughput(PureRouter(10e6, directions=2, weaker=0.5), 64, LINE, CharacterisationTerms(), duration=1.0)
     assert result.throughput.pps == pytest.approx(5e6, rel=0.004)
@@ -88,12 +83,6 @@ def test_loss_curve_of_a_slow_generator_has_the_offered_loads():
     result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), 64, LINE, CharacterisationTerms(), highest=97)
     assert result.points[0].asked == 97 and result.points[0].offered == pytest.approx(50, rel=1e-3)
     assert "it is at 97 %" in deviations_text(result)
-
-
-def test_wrong_loss_curve_is_refused():
-    for step, highest in ((11, 100), (0, 100), (10, 101)):
-        with pytest.raises(ValueError, match=r"26\.3"):
-            loss_curve(PureRouter(), 64, LINE, CharacterisationTerms(), step=step, highest=highest)
 
 
 class Streams(PureRouter):

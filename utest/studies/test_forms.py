@@ -44,25 +44,8 @@ def test_the_results_have_a_line_for_each_variant(found: StudyResults) -> None:
     assert "one flow, vpp: 1 measurement without a value: the link <b>flapped</b>" in shown
 
 
-def test_text_fits_a_terminal(tmp_path: Path) -> None:
-    name = "a variant with as many words in its name as a name may have"
-    told = RULES.replace("  linux:", f"  {name}:").replace("{linux: 4.32", f"{{{name}: [41234567, 41234568]")
-    study = study_of(tmp_path, told.replace("64b 1-flow unidirectional", "64b unidirectional, unit: pps", 1))
-    values = {"vpp": [33e6, 34e6, 35e6, 33.5e6], name: [41234567.0, 31e6], "ten": [1.0, 2.0]}
-    shown = text(results_of(study, measurements(study, values), run="20261123T120000Z-abcdef", planned=8))
-    assert max(map(len, shown.splitlines())) <= 118
-    for part in ("41235000", "31000000", "not proven", "as many words in its name", "(41235000 to"):
-        assert part in shown
-
-
 def test_the_page_has_the_pictures(found: StudyResults) -> None:
     assert page(found).count("<svg") == 3  # bars of both rows, and the ramp
-
-
-def test_a_ramp_has_a_curve_for_each_variant(found: StudyResults) -> None:
-    (title, picture), _ = pictures_of(found, "ramp", dict(found.rows())["ramp"])
-    assert title == "ramp: received over offered"
-    assert picture.count("<polyline") == 3 and "vpp: falls behind at 33" in picture and "SIMULATED" in picture
 
 
 def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) -> None:

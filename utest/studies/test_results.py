@@ -58,16 +58,6 @@ def test_published_figures_are_met_by_medians_within_the_tolerance(tmp_path: Pat
     assert found.published == (vpp, linux) and found.outside == (linux,) and not found.close_enough
 
 
-def test_a_row_outside_says_why(tmp_path: Path) -> None:
-    study = study_of(tmp_path)
-    inside, outside = (
-        results_of(study, measurements(study, {"linux": values})).cells["one flow", "linux"]
-        for values in ([4.3, 4.35], [4.7, 4.9])
-    )
-    assert (inside.outside_words, outside.outside_words) == ("", "outside, not explained")
-    assert replace(outside, explanation="the reason").outside_words == "outside: the reason"
-
-
 def test_a_gap_is_no_number_and_meets_nothing(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     found = results_of(study, measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [None, None]}))

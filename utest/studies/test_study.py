@@ -11,7 +11,6 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
-from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
 from lineproof.studies.preparing import check_study, prepare_study
@@ -240,27 +239,6 @@ def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(n
         own = found.study.variants[variant]
         known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
         assert all(each == own.configured for each in known) and (known or not own.configured), variant
-
-
-def test_a_study_knows_how_long_its_power_meter_takes() -> None:
-    without = prepare_study(Project.find(ROOT), "netgate6100", "simulated", "quick")
-    meter = CommandMeterSettings(kind="command", run="x", accuracy=1)
-    plans = {
-        name: replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
-        for name, plan in without.plans.items()
-    }
-    found, visits = replace(without, plans=plans), steps_of(without.study)
-    energies = [
-        visit.variant
-        for visit in visits
-        if without.study.measures[visit.row].kind == "energy" and (visit.variant, visit.row) not in without.gaps
-    ]
-    speed, once = found.plan.clock_speed, found.plan.goal.final_trial_duration
-    longer = meter.trial_seconds(speed) - once
-    assert energies and longer > 0
-    (traffic, real), (before, real_before) = found.seconds(visits), without.seconds(visits)
-    assert traffic - before == pytest.approx(len(energies) * longer)
-    assert real - real_before == pytest.approx(len(energies) * (longer + meter.idle_seconds()) / speed)
 
 
 def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Path) -> None:
