@@ -241,17 +241,6 @@ def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(n
         assert all(each == own.configured for each in known) and (known or not own.configured), variant
 
 
-def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Path) -> None:
-    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick", 3)
-    visits = steps_of(found.study)
-    assert " in 3 blocks, " in found.budget_words(visits)
-    assert " in 2 of 3 blocks, " in found.budget_words([visit for visit in visits if visit.block > 1])
-    # rows that are all repeated less than the study end in its first blocks
-    fewer = {row: measure.model_copy(update={"repeats": 2}) for row, measure in found.study.measures.items()}
-    less = replace(found, study=found.study.model_copy(update={"measures": fewer}))
-    assert " in 2 blocks, " in less.budget_words(steps_of(less.study))
-
-
 @pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])
 def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: dict[str, object], says: str) -> None:
     found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick")

@@ -26,7 +26,7 @@ from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..units import counted
 from .measuring import RAMP_EDGE, TRAFFIC_ALONE, check_row, goal_of_measurement, sentence_of
-from .study import RAMP_STEPS, Step, Study, read_study, steps_of
+from .study import RAMP_STEPS, Step, Study, read_study
 
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 """Real seconds to open and close a testbed of each kind, about."""
@@ -125,13 +125,15 @@ class PreparedStudy:
             known |= own
         return known
 
-    def seconds(self, steps: Sequence[Step]) -> tuple[float, float]:
-        """Return how long *steps* take, about: seconds of the testbed's traffic, and real ones with its sessions."""
+    def seconds(self, steps: Sequence[Step]) -> float:
+        """Return how long *steps* take, about: real seconds, with the sessions that they open."""
         tried = [step for step in steps if (step.variant, step.row) not in self.gaps]
         whole = sum_of_budgets(self._budget(step.variant, step.row) for step in tried)
-        opened = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in self._opened(steps))
-        real = whole.wall_seconds(self.plan.clock_speed) + len(steps) * READINGS_SECONDS + opened
-        return whole.until_pass, real
+        here = [step.variant for step in steps if step.variant in self.plans]
+        keys = [self.session_key(variant) for variant in here]
+        opened = [name for name, key, before in zip(here, keys, [None, *keys], strict=False) if key != before]
+        sessions = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in opened)
+        return whole.wall_seconds(self.plan.clock_speed) + len(steps) * READINGS_SECONDS + sessions
 
     def _budget(self, variant: str, row: str) -> Budget:
         """Return how long one measurement takes."""
@@ -147,26 +149,13 @@ class PreparedStudy:
         }.get(measure.kind, (warm_up + trial, 2))
         return Budget(seconds, seconds, trials)
 
-    def _opened(self, steps: Sequence[Step]) -> list[str]:
-        """The variants for which a testbed is opened, as often as it is."""
-        here = [step.variant for step in steps if step.variant in self.plans]
-        keys = [self.session_key(variant) for variant in here]
-        return [name for name, now, before in zip(here, keys, [None, *keys], strict=False) if now != before]
-
     def budget_words(self, steps: Sequence[Step]) -> str:
         """How much is measured, and how long it takes, in words."""
-        traffic, real = self.seconds(steps)
-        plan = self.plan
-        clock = "" if plan.clock_speed == 1 else f", at {plan.clock_speed:g} times real time"
-        blocks, of_all = (len({step.block for step in some}) for some in (steps, steps_of(self.study)))
-        left = f"{blocks} of " if blocks < of_all else ""
-        testbeds = list(dict.fromkeys(f"'{each.testbed.testbed}'" for each in self.plans.values()))
+        testbeds = dict.fromkeys(f"'{plan.testbed.testbed}'" for plan in self.plans.values())
         return (
             f"{counted(len(steps), 'measurement')} of {counted(len(self.study.measures), 'row')} on"
-            f" {counted(len(self.study.variants), 'variant')} in {left}{counted(of_all, 'block')},"
-            f" {counted(len(self._opened(steps)), 'session')} on testbed{'s' * (len(testbeds) > 1)}"
-            f" {', '.join(testbeds)}:"
-            f" {duration_text(traffic)} of traffic{clock}, about {duration_text(real)} in all"
+            f" {counted(len(self.study.variants), 'variant')} in {counted(self.study.repeats, 'block')} on testbed"
+            f" {', '.join(testbeds)}: about {duration_text(self.seconds(steps))}"
         )
 
     def gap_words(self, steps: Sequence[Step]) -> list[str]:
