@@ -25,7 +25,7 @@ from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from support.catalogue import CATALOGUE
 from support.evidence_builders import NamedTraffic
 from support.paths import VARIABLES
-from support.pure_router import EVERY_TRIAL, LINE, PureRouter
+from support.pure_router import LINE, PureRouter
 
 PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
 TRAFFIC = NamedTraffic("64b 1-flow", 64.0)
@@ -82,15 +82,6 @@ def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
     assert "the generator offered no more than 11.9 Mpps" in str(result)
 
 
-def test_spoilt_steps_are_repeated_until_the_limit():
-    result = ramp(PureRouter(5e6, spoils=frozenset({5})), PLAN, CharacterisationTerms())
-    assert len(result.steps) == 55 and not result.ended
-    result = ramp(PureRouter(5e6, spoils=EVERY_TRIAL - set(range(12))), PLAN, CharacterisationTerms())
-    # where nothing was lost, nothing was spoilt
-    assert len(result.steps) == 2 + 16 and result.ended.startswith("inconclusive: ")
-    assert ramp(PureRouter(), PLAN, CharacterisationTerms(deadline=20)).ended.startswith("deadline: ")
-
-
 @pytest.mark.parametrize("directions", [1, 2])
 def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
     result = ramp(PureRouter(5e6, directions=directions), PLAN, CharacterisationTerms())
@@ -111,17 +102,6 @@ def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
     assert top["0"]["tx_util"] == pytest.approx(100)
     assert top["1"]["rx_pps"] == pytest.approx(5e6)
     assert top["1"]["rx_util"] == pytest.approx(100 * 5e6 / LINE)
-
-
-def test_loadtest_json_numbers_ports_0_and_1():
-    class Renumbered(PureRouter):
-        def __call__(self, load, duration):
-            outcome = super().__call__(load, duration)
-            rows = (replace(row, tx_port=row.tx_port + 6, rx_port=row.rx_port + 6) for row in outcome.directions)
-            return replace(outcome, directions=tuple(rows))
-
-    data = loadtest_data(ramp(Renumbered(directions=2), PLAN, CharacterisationTerms()), TRAFFIC, True)
-    assert all({"0", "1"} <= set(second) for second in data["stats"].values())
 
 
 def test_loadtest_json_resamples_steps_to_seconds():
@@ -189,11 +169,6 @@ def test_nothing_is_sent_where_the_sentence_asks_for_all_that_can_be(carried: Lo
     router = PureRouter(LINE)
     assert found(router, carried=carried) == Margin(1.0, None)
     assert router.asked == []
-
-
-def test_the_worse_direction_decides():
-    router = PureRouter(6e6, directions=2, weaker=0.9)
-    assert found(router, sentence="64b bidirectional ≥ 5 Mpps each way").low == pytest.approx(1.08, abs=0.006)
 
 
 @settings(max_examples=30, deadline=None)

@@ -27,7 +27,7 @@ from lineproof.methods.trials import CharacterisationTerms
 from lineproof.session.traffic import LONGEST_PAUSE
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
-from support.pure_router import EVERY_TRIAL, LINE, PureRouter
+from support.pure_router import LINE, PureRouter
 
 
 def deviations_text(result):
@@ -46,20 +46,6 @@ def test_throughput_is_the_capacity_within_the_resolution(capacity):
 def test_throughput_at_line_rate_takes_one_trial():
     result = throughput(PureRouter(LINE), 64, LINE, CharacterisationTerms())
     assert len(result.trials) == 1 and result.beyond is None and result.percent == pytest.approx(100)
-
-
-def test_worse_direction_limits_throughput():
-    result = throughput(PureRouter(10e6, directions=2, weaker=0.5), 64, LINE, CharacterisationTerms(), duration=1.0)
-    assert result.throughput.pps == pytest.approx(5e6, rel=0.004)
-
-
-def test_throughput_that_ends_early_keeps_its_loads():
-    result = throughput(PureRouter(5e6), 64, LINE, CharacterisationTerms(deadline=300))
-    assert result.ended.startswith("deadline: ") and len(result.trials) == 5
-    assert result.throughput.pps <= 5e6 < result.beyond.pps
-    assert throughput(PureRouter(5e6, spoils=EVERY_TRIAL), 64, LINE, CharacterisationTerms()).ended.startswith(
-        "inconclusive: "
-    )
 
 
 def test_loss_curve_ends_with_two_trials_without_loss():
@@ -143,13 +129,6 @@ def test_lossy_burst_is_sent_again_before_it_counts():
     result = back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=1)
     assert result.mean == pytest.approx(2000, abs=2)
     assert "at least 50 repetitions; here: 1" in deviations_text(result)
-
-
-def test_bursts_that_end_early_keep_the_repetitions():
-    router = PureRouter(LINE / 2, buffer=1000)
-    late, never = (CharacterisationTerms(deadline=seconds) for seconds in (6.0, 0))
-    assert back_to_back(router.send_burst, 64, LINE, LINE / 2, late).ended.startswith("deadline: ")
-    assert back_to_back(router.send_burst, 64, LINE, LINE / 2, never, repeats=1).mean is None
 
 
 class LiveRouter:

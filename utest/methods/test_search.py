@@ -40,14 +40,6 @@ def test_bounds_enclose_the_capacity(capacity):
     assert partial.throughput == pytest.approx(min(partial.lower.pps, capacity), rel=1e-4)
 
 
-def test_router_that_carries_every_load_has_no_upper_bound():
-    result = found(PureRouter(LINE))
-    assert not result.unfinished
-    assert result["NDR"].upper is None
-    assert result["NDR"].lower.pps == pytest.approx(HIGHEST.pps)
-    assert "the highest load asked for is carried" in str(result)
-
-
 def test_router_that_carries_no_load_has_no_lower_bound():
     result = found(PureRouter(10.0))
     assert not result.unfinished

@@ -8,12 +8,9 @@ from itertools import accumulate
 
 import pytest
 
-from lineproof.evidence.document import Cell
-from lineproof.studies.fitness import Fitness, fit, senders_of
-from lineproof.studies.forms import document
+from lineproof.studies.fitness import Fitness, fit
 from lineproof.studies.measuring import (
     CORE_SHARE,
-    DIRECTIONS,
     FRAME,
     LINK,
     OFFERED,
@@ -263,17 +260,3 @@ def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
     rows: list[dict[str, float]], link: float, verdict: Fitness
 ) -> None:
     assert fit(rows, link) is verdict
-
-
-@pytest.mark.parametrize(("directions", "way"), [(1.0, ""), (2.0, " each way")])
-def test_all_rates_of_the_table_are_of_the_worse_direction(directions: float, way: str) -> None:
-    sends = f"64b 1-flow {'bi' if directions > 1 else 'uni'}directional"
-    names = {"study": "senders", "title": "A sender", "platform": "linux_router", "bypass": True}
-    study = Study.model_validate({**names, "measures": {"64b": {"sends": sends}}, "variants": {"own": {}}})
-    figures = {FRAME: 64.0, LINK: 10e9, DIRECTIONS: directions, OFFERED: 1e6, RECEIVED: 1e6}
-    found = results_of(study, measurements(study, {"own": [2e3] * 5}, "64b", figures=figures))
-    (sender,) = senders_of(found)
-    assert (sender.offered, sender.l1_bps, sender.l2_bps) == (1e6, 1e6 * 84 * 8, 1e6 * 64 * 8)
-    *_, table = document(found).tables
-    shown = dict(zip((column.name for column in table.columns), table.rows[0].cells, strict=True))
-    assert shown[f"kframes/s{way}"] == Cell("1000") and shown[f"Gbit/s (L1){way}"] == Cell("0.672")

@@ -41,7 +41,7 @@ def test_the_results_have_a_line_for_each_variant(found: StudyResults) -> None:
     words = "error of 2 figures: median 0.3 %, 95th percentile 53.9 %; 1 within 5 %"
     assert f"Beside the published figures: {words}" in " ".join(shown.split())
     assert headline(found) == "1 of 2 published figures inside"
-    assert "one flow, vpp: 1 measurement without a value: the link <b>flapped</b>" in shown
+    assert "vpp: no value: the link <b>flapped</b> (1 of one flow)" in shown
 
 
 def test_the_page_has_the_pictures(found: StudyResults) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lineproof.studies.forms import headline
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import compare_with, error_percent, results_of
+from lineproof.studies.results import error_percent, results_of
 from lineproof.studies.study import Published, Study, StudyRow, StudyTolerance
 from support.study_builders import SMALL, measurements, study_of, text
 
@@ -25,17 +25,6 @@ A_A = Study.model_validate(
         "variants": {f"v{number}": {} for number in range(8)},
     }
 )
-
-
-def test_one_comparison_is_ministats() -> None:
-    """The published answer of the FreeBSD servers' IRQ pinning: five runs each."""
-    x = [10939210.0, 10952795.0, 10953000.0, 10944579.0, 10969716.0]
-    y = [11132364.0, 11151483.0, 11150000.0, 11138108.0, 11161395.0]
-    found = compare_with({"y": "x"}, {"x": x, "y": y}, method="pooled")["y"]
-    assert found.proven
-    assert found.comparison.method == "pooled" and 1.6 < (found.comparison.relative_percent or 0) < 2.0
-    runs = {"x": [2500, 2600, 2700], "y": [3500, 3900, 4000]}
-    assert compare_with({"y": "x"}, runs, method="pooled")["y"].absolute == "+1200 ± 450"
 
 
 def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:

@@ -77,15 +77,6 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     assert (elsewhere / second.name / "study.html").read_text() == page
 
 
-@pytest.mark.slow
-def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_option(tmp_path: Path) -> None:
-    study_project(tmp_path)
-    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--results", "/proc/x")
-    assert ran.returncode == 2
-    assert "cannot be made: " in ran.stderr and "; keep results elsewhere: --results /another/folder" in ran.stderr
-    assert "RESULTS:" not in ran.stderr + ran.stdout
-
-
 FIREWALL = """\
 study: small
 title: A firewall of a Linux kernel

@@ -63,7 +63,8 @@ class Carried:
                 f"run '{name}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
             )
-        known = {step_of(record): record for record in run.measured if record.value is not None}
+        kept = [record for record in run.measured if record.value is not None]
+        known = {Step(record.block, record.turn, record.variant, record.row): record for record in kept}
         sessions = extra.get(SESSIONS)
         return cls(name, folder, known, run.trials_by_number, sessions if isinstance(sessions, Mapping) else {})
 
@@ -78,14 +79,6 @@ class Carried:
             origin = record.carried_from or self.run_id
             folder.add(replace(record, run=folder.run_id, requirement=number, carried_from=origin))
         return counted(len(self.records), "measurement")
-
-
-def step_of(record: MeasurementRecord) -> Step:
-    """Which measurement of a study's order it is. Raises ConfigError for a turn that no study has."""
-    match record.turn:
-        case "first" | "" | "last" as turn:
-            return Step(record.block, turn, record.variant, record.row)
-    raise ConfigError(f"'{record.turn}' is no turn of a baseline; expected 'first', 'last' or nothing")
 
 
 def check_versions(name: str, before: Mapping[str, Any], now: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -178,24 +179,16 @@ def notes(found: StudyResults) -> list[str]:
         for row, drift in found.drifts.items()
         if drift.proven
     ]
-    excused: dict[tuple[str, str], list[str]] = {}
+    gaps: dict[tuple[str, str], list[str]] = {}
     for cell in found.cells.values():
-        name, several = f"{cell.row}, {cell.variant}", cell.values or cell.gaps
-        if cell.excused and not cell.values:
-            for reason in dict.fromkeys(cell.gaps):
-                excused.setdefault((cell.variant, reason), []).append(cell.row)
-        elif cell.few:
-            rows.append(f"{name}: {cell.few}: {'; '.join(dict.fromkeys(cell.gaps)) or 'the others were not measured'}")
-        elif several and cell.gaps:
-            reasons = "; ".join(dict.fromkeys(cell.gaps))
-            rows.append(f"{name}: {counted(len(cell.gaps), 'measurement')} without a value: {reasons}")
-        if cell.outside_words:
-            rows.append(f"{name}: {cell.outside_words}")
+        for reason, number in Counter(cell.gaps).items():
+            gaps.setdefault((cell.variant, reason), []).append(f"{number} of {cell.row}")
+        rows += [f"{cell.row}, {cell.variant}: {words}" for words in (cell.few, cell.outside_words) if words]
+    rows += [f"{variant}: no value: {reason} ({', '.join(places)})" for (variant, reason), places in gaps.items()]
     if found.machine:
         steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
         rows.append(f"Machine of the run: {found.machine}{said}.")
-    rows += [f"{variant}: {reason} ({', '.join(places)})" for (variant, reason), places in excused.items()]
     rows += sentences(senders_of(found))
     if any(cell.bounds for cell in found.cells.values()):
         rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
