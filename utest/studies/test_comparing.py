@@ -130,7 +130,9 @@ def test_the_baseline_s_two_measurements_in_one_session_are_one() -> None:
     assert compared.comparison.candidate.n == 5
 
 
-SEARCHED = SAME.model_copy(update={"measures": {"one flow": StudyRow(throughput="64b 1-flow unidirectional")}})
+SEARCHED = SAME.model_copy(
+    update={"measures": {"one flow": StudyRow.model_validate({"throughput": "64b 1-flow unidirectional"})}}
+)
 
 
 def constant(study: Study, two: float) -> StudyResults:
@@ -148,7 +150,11 @@ def test_without_a_spread_no_difference_within_the_resolution_is_proven(two: flo
 
 
 RAMPED = SAME.model_copy(
-    update={"measures": {"one flow": StudyRow(ramp="64b 1-flow bidirectional", steps=25, unit="kpps")}}
+    update={
+        "measures": {
+            "one flow": StudyRow.model_validate({"ramp": "64b 1-flow bidirectional", "steps": 25, "unit": "kpps"})
+        }
+    }
 )
 
 

@@ -110,12 +110,12 @@ def test_what_is_not_here_is_no_failure_for_a_block_that_was_measured() -> None:
 @pytest.mark.parametrize(
     ("row", "pps", "bound"),
     [
-        (StudyRow(forwards="64b"), 1e6, True),
-        (StudyRow(forwards="64b"), 0.9985e6, False),
-        (StudyRow(takes_in="64b"), 1.001e6, True),
-        (StudyRow(drops_sending="64b"), 1e6, False),
+        (StudyRow.model_validate({"forwards": "64b"}), 1e6, True),
+        (StudyRow.model_validate({"forwards": "64b"}), 0.9985e6, False),
+        (StudyRow.model_validate({"takes_in": "64b"}), 1.001e6, True),
+        (StudyRow.model_validate({"drops_sending": "64b"}), 1e6, False),
         # the load is what was asked, and no limit of the generator
-        (StudyRow(forwards="64b", at="1 Mpps"), 1e6, False),
+        (StudyRow.model_validate({"forwards": "64b", "at": "1 Mpps"}), 1e6, False),
     ],
 )
 def test_a_rate_that_is_all_that_was_offered_is_no_limit_of_the_router(row: StudyRow, pps: float, bound: bool) -> None:

@@ -179,16 +179,16 @@ def results_of(
         bare = {name: _cell(study, row, name, of_variant) for name, of_variant in own.items()}
         baselines = {name: study.baseline_of(name) for name in own}
         line = next((record.line for record in mine if record.line is not None), 0.0)
-        terms = Terms(_step(study, row, line), RELATIVE_WIDTH if study.measures[row].kind == "throughput" else 0.0)
+        step, width = _step(study, row, line), RELATIVE_WIDTH if study.measures[row].kind == "throughput" else 0.0
         first, drift = bare.get(study.baseline or ""), None
         # what a generator offers at most would be the generator's drift
         if first is not None and not first.at_least:
             turns = {turn: _values(record for record in mine if record.turn == turn) for turn in ("first", "last")}
-            drift = compare_with({"last": "first"}, turns, terms=terms).get("last")
+            drift = compare_with({"last": "first"}, turns, step=step, width=width).get("last")
         if drift is not None:
             drifts[row] = drift
         means = {name: visit_means(own[name]) for name, cell in bare.items() if cell.measured}
-        compared = compare_with(baselines, {name: bare[name].values for name in means}, means, terms=terms)
+        compared = compare_with(baselines, {name: bare[name].values for name in means}, means, step=step, width=width)
         # what the source's own ministat answers
         published = compare_with(baselines, {name: cell.published for name, cell in bare.items()}, method="pooled")
         for name, cell in bare.items():
@@ -357,25 +357,19 @@ def visit_means(records: Sequence[MeasurementRecord]) -> tuple[float, ...]:
     return tuple(fmean(visits[number]) for number in sorted(visits))
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """By how much figures of one router may differ: a ramp's ``step``, or a search's ``width``, a share of them."""
-
-    step: float = 0.0
-    width: float = 0.0
-
-
 def compare_with(
     baselines: Mapping[str, str | None],
     samples: Mapping[str, Sequence[float]],
     references: Mapping[str, Sequence[float]] | None = None,
     method: Method = "welch",
-    terms: Terms = Terms(),
+    step: float = 0.0,
+    width: float = 0.0,
 ) -> dict[str, Compared]:
     """Each of *samples* with that of its baseline in *references*, all as a family.
 
     Those of fewer than two values are left out. *references*: None for *samples*. *method*: ``pooled`` is ministat's,
-    also where there is no spread.
+    also where there is no spread. *step*: by how much figures of one router may differ, as a ramp's; *width*: the same
+    as a share of them, a search's.
     """
     known = samples if references is None else references
     pairs = {
@@ -384,7 +378,7 @@ def compare_with(
         if base is not None and base != name
     }
     pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
-    allowances = [_allowance(*pair, terms) if method == "welch" else 0.0 for pair in pairs.values()]
+    allowances = [_allowance(*pair, step, width) if method == "welch" else 0.0 for pair in pairs.values()]
     chances = [
         _chance(compare(*pair, CONFIDENCE, method), allowance)
         for pair, allowance in zip(pairs.values(), allowances, strict=True)
@@ -396,10 +390,10 @@ def compare_with(
     }
 
 
-def _allowance(reference: Sequence[float], sample: Sequence[float], terms: Terms) -> float:
+def _allowance(reference: Sequence[float], sample: Sequence[float], step: float, width: float) -> float:
     """Return the difference that measurements of one router may have."""
     mean = abs(fmean(reference))
-    step, unseen = max(terms.step, terms.width * max(mean, abs(fmean(sample)))), NO_SPREAD * mean
+    step, unseen = max(step, width * max(mean, abs(fmean(sample)))), NO_SPREAD * mean
     if any(max(each) - min(each) > unseen for each in (reference, sample)):
         return step
     # two figures a step apart may be so much farther from each other

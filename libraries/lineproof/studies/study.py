@@ -106,18 +106,8 @@ class StudyRow(Config):
     ``repeats``: fewer than the study's, as for long ramps.
     """
 
-    ramp: Words | None = None
-    throughput: Words | None = None
-    forwards: Words | None = None
-    takes_in: Words | None = None
-    drops_sending: Words | None = None
-    sends: Words | None = None
-    cycles: Words | None = None
-    cycles_without_input: Words | None = None
-    vectors: Words | None = None
-    latency: Words | None = None
-    energy: Words | None = None
-    cpu_time: Words | None = None
+    kind: str
+    traffic: Words
     at: Words | None = None
     steps: Annotated[int | None, Field(ge=2, le=1000)] = None
     statistic: Words | None = None
@@ -126,25 +116,18 @@ class StudyRow(Config):
     tolerance: StudyTolerance | None = None
     about: str = ""
 
-    @model_validator(mode="after")
-    def _check_kind(self) -> StudyRow:
-        kinds = [kind for kind in (*RATES, *UNITS) if getattr(self, kind) is not None]
+    @model_validator(mode="before")
+    @classmethod
+    def _read_kind(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        kinds = [kind for kind in (*RATES, *UNITS) if kind in data]
         if len(kinds) != 1:
             raise ValueError(f"has {' and '.join(kinds) or 'none'} of {', '.join((*RATES, *UNITS))}; expected one")
         for key, known in (("at", AT_A_LOAD), ("steps", ("ramp",)), ("statistic", ("latency",)), ("unit", RATES)):
-            if getattr(self, key) is not None and kinds[0] not in known:
+            if key in data and kinds[0] not in known:
                 raise ValueError(f"{key} is for {', '.join(known)}, not for '{kinds[0]}'; remove it")
-        return self
-
-    @property
-    def kind(self) -> str:
-        """Which of the kinds it is."""
-        return next(kind for kind in (*RATES, *UNITS) if getattr(self, kind) is not None)
-
-    @property
-    def traffic(self) -> str:
-        """The traffic and its direction, in a sentence's words."""
-        return str(getattr(self, self.kind))
+        return {**{key: data[key] for key in data if key != kinds[0]}, "kind": kinds[0], "traffic": data[kinds[0]]}
 
 
 class Variant(Config):
