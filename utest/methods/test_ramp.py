@@ -20,7 +20,7 @@ from lineproof.core.trial import Load, Measure, Outcome
 from lineproof.core.verdict import Verdict
 from lineproof.evidence.loadtest import loadtest_data
 from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
-from lineproof.methods.ramp import RampPlan, ramp
+from lineproof.methods.ramp import BEHIND, RampPlan, ramp
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from support.catalogue import CATALOGUE
 from support.evidence_builders import NamedTraffic
@@ -50,16 +50,14 @@ def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
     found = result.saturation
     assert found.load.pps >= capacity and found.load.pps - LINE / 50 <= capacity * 1.0011
     assert found.forwarded_pps == pytest.approx(capacity, rel=1e-5)
-    assert found.loss_ratio > PLAN.behind
+    assert found.loss_ratio > BEHIND
     assert result.peak_pps == pytest.approx(capacity, rel=0.002)
 
 
 def test_single_lossy_step_is_no_saturation():
     # a buffer that overflowed once, in the tenth of the steps
     frames_lost = PureRouter(LINE, burst=frozenset({12}))
-    assert (
-        ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2, behind=0.0), CharacterisationTerms()).saturation is None
-    )
+    assert ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2), CharacterisationTerms()).saturation is None
 
 
 def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():

@@ -38,7 +38,7 @@ from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
 from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
-from ..methods.search import SearchResult
+from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
 from ..session.progress import Progress
 from ..units import si
@@ -75,26 +75,22 @@ class CharacterisationKeywords(Component):
 
     @keyword(tags=["characterise"])
     def search_throughput_of(
-        self,
-        traffic: str,
-        deadline: timedelta | None = None,
-        relative_width: float = 0.005,
-        partial_loss: float = 0.005,
+        self, traffic: str, deadline: timedelta | None = None, relative_width: float = 0.005
     ) -> SearchResult:
-        """The highest loads that the router carries without loss (NDR) and with at most *partial_loss* (PDR).
+        """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
 
         *deadline*: time of traffic after which the search (MLRsearch, RFC 9971) ends with the bounds so far.
         *relative_width*: how close the bounds come (0..1). Trials are those of the run's goal. Example:
         | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
         """
-        session, ratios = self.shared.session, {"NDR": 0.0, "PDR": partial_loss}
+        session = self.shared.session
         profile = Characteriser(session).traffic(traffic).profile
         document = partial(SEARCH.document, traffic=profile, link_bps=session.link_bps)
         seconds = _seconds(deadline)
         return self._measured(
             SEARCH._replace(document=document),
             traffic,
-            lambda router: router.search(traffic, ratios, relative_width, seconds),
+            lambda router: router.search(traffic, LOSS_RATIOS, relative_width, seconds),
         )
 
     @keyword(tags=["sentences"])
@@ -124,18 +120,17 @@ class CharacterisationKeywords(Component):
         step: timedelta = timedelta(seconds=1),
         warm_up: timedelta = timedelta(seconds=5),
         hold: timedelta = timedelta(seconds=5),
-        behind: float = 0.001,
     ) -> RampResult:
         """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
 
-        *warm_up* before, *hold* after the rise; *behind*: the ratio of frames that may be missing before the router
-        counts as behind. The result is also kept as the JSON that trex-loadtest-viz draws. Example:
+        *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
+        Example:
         | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
         """
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
         words = Characteriser(self.shared.session).traffic(traffic)
         loadtest = partial(loadtest_data, traffic=words.profile, bidirectional=words.bidirectional)
-        return self._measured(RAMP, traffic, lambda router: router.ramp(traffic, steps, *times, behind), loadtest)
+        return self._measured(RAMP, traffic, lambda router: router.ramp(traffic, steps, *times), loadtest)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
@@ -207,15 +202,14 @@ class CharacterisationKeywords(Component):
         repeats: int = 3,
         overload: timedelta = timedelta(seconds=60),
         after: timedelta = timedelta(seconds=20),
-        interval: timedelta = timedelta(seconds=0.1),
     ) -> tuple[RecoveryResult, ...]:
         """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
 
-        Counts are read every *interval*. Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544
-        Throughput Of` gave for the same *traffic*. Example:
+        Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
+        *traffic*. Example:
         | System Recovery Of    unidirectional    ${found}    overload=10 s
         """
-        times = overload.total_seconds(), after.total_seconds(), interval.total_seconds()
+        times = overload.total_seconds(), after.total_seconds()
         return self._measured(RECOVERY, traffic, lambda router: router.recovery(traffic, throughputs, repeats, *times))
 
     @keyword(tags=["characterise", "rfc2544"])

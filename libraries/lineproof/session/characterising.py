@@ -23,7 +23,7 @@ from ..generators.abilities import Method
 from ..generators.base import Probe
 from ..methods.deviations import Deviation
 from ..methods.margin import Margin, find_margin
-from ..methods.ramp import BEHIND, RampPlan, RampResult, ramp
+from ..methods.ramp import RampPlan, RampResult, ramp
 from ..methods.rfc2544.back_to_back import BackToBackResult, back_to_back
 from ..methods.rfc2544.latency import LatencyResult, latency
 from ..methods.rfc2544.recovery import RecoveryResult, recovery
@@ -144,18 +144,12 @@ class Characteriser:
         return own_part(generator.ceilings, generator.headroom, traffic, pps, seconds)
 
     def ramp(
-        self,
-        words: str,
-        steps: int = 100,
-        step: float = 1.0,
-        warm_up: float = 5.0,
-        hold: float = 5.0,
-        behind: float = BEHIND,
+        self, words: str, steps: int = 100, step: float = 1.0, warm_up: float = 5.0, hold: float = 5.0
     ) -> RampResult:
         """A ramp to the testbed's maximum load; see :class:`~lineproof.methods.ramp.RampPlan`."""
         traffic = self.traffic(words)
         line, percent = self._line(traffic)
-        plan = RampPlan(line, steps, step, percent, warm_up, min(PROBE_PPS, line / 100), hold, behind)
+        plan = RampPlan(line, steps, step, percent, warm_up, min(PROBE_PPS, line / 100), hold)
         self._put(traffic, warm_up=False)
         return ramp(self.session.traffic.measure, plan, self._terms(traffic))
 
@@ -212,21 +206,15 @@ class Characteriser:
         return tuple(results)
 
     def recovery(
-        self,
-        words: str,
-        found: Sequence[ThroughputResult],
-        repeats: int,
-        overload_for: float,
-        after: float,
-        interval: float,
+        self, words: str, found: Sequence[ThroughputResult], repeats: int, overload_for: float, after: float
     ) -> tuple[RecoveryResult, ...]:
         """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
         self.session.plan.check_method(Method.RECOVERY)
         results = []
         for size, load, traffic in self._at_throughputs(words, found):
             most, terms = self._put(traffic).pps, self._terms(traffic)
-            times = (repeats, overload_for, after, interval)
-            results.append(recovery(self.session.traffic.step_down, size, load, most, terms, *times))
+            step_down = self.session.traffic.step_down
+            results.append(recovery(step_down, size, load, most, terms, repeats, overload_for, after))
         return tuple(results)
 
     def reset(
