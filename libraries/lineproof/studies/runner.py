@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,7 +88,8 @@ class StudyRun:
         finally:
             with contextlib.ExitStack() as stack:
                 stack.callback(self._recorder.close, steal_percent(self._cpu, cpu_times()), self._current)
-                stack.callback(self._give_back)
+                for held in self._held.values():
+                    stack.callback(held.close)
                 stack.callback(self._close_session)
         return folder
 
@@ -168,23 +169,15 @@ class StudyRun:
                 run=self._recorder.folder.run_id,
                 simulated=self._recorder.environment.simulated,
                 study=study.study,
-                block=step.block,
-                turn=step.turn,
-                variant=step.variant,
-                row=step.row,
                 platform=study.platform_of(step.variant),
                 software=plan.software_name if plan else study.variants[step.variant].software or "",
                 sentence=words_of(study, step.row, step.variant),
-                value=found.value,
                 unit=unit,
-                reason=found.reason,
                 requirement=number,
                 started=started,
                 ended=time.time(),
-                line=found.line,
-                curve=found.curve,
-                figures=found.figures,
-                excused=found.excused,
+                **asdict(step),
+                **asdict(found),
             )
         )
         self.measured += found.value is not None
@@ -227,17 +220,14 @@ class StudyRun:
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
         try:
             session.generator.connect()
-            if bypass:
-                self._recorder.mark_simulated(session.simulation_signs)
-                self._note(session)
-                self._session = session
-                return
-            session.router.connect()
+            if not bypass:
+                session.router.connect()
             self._recorder.mark_simulated(session.simulation_signs)
-            if undone := session.router.undo_leftover():
-                self.say(f"  {undone}")
-            session.router.configure()
-            session.traffic.check_reachability()
+            if not bypass:
+                if undone := session.router.undo_leftover():
+                    self.say(f"  {undone}")
+                session.router.configure()
+                session.traffic.check_reachability()
             self._note(session)
         except BaseException:
             session.close()
@@ -257,11 +247,6 @@ class StudyRun:
                 extra = {**recorder.environment.extra, LABGRID: held.lab.record()}
                 recorder.environment = replace(recorder.environment, extra=extra)
         return self._held[name]
-
-    def _give_back(self) -> None:
-        with contextlib.ExitStack() as stack:
-            for held in self._held.values():
-                stack.callback(held.close)
 
     def _note(self, session: Session) -> None:
         """Keep versions and configuration: of the first session as a run's, of each in the list of them.
