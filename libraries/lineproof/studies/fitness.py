@@ -52,13 +52,15 @@ class SenderFigures:
     directions: int
     offered: float
     """Frames/s."""
-    l1_bps: float
-    l2_bps: float
     received: float
     """Share of the offered frames, 0..1."""
     cpu: float | None
     """CPU seconds of the sender for a million frames; None: it does not say."""
     fits: Mapping[str, Fitness]
+
+    def gbps(self, layer: Layer) -> float:
+        """Gbit/s at *layer*."""
+        return self.offered * bits(self.frame, layer) / 1e9
 
 
 def senders_of(found: StudyResults) -> list[SenderFigures]:
@@ -70,17 +72,14 @@ def senders_of(found: StudyResults) -> list[SenderFigures]:
         own = [record for record in found.records if (record.row, record.variant) == (cell.row, cell.variant)]
         figures = [record.figures for record in own if record.value is not None]
         costs = [each[CPU] for each in figures if CPU in each]
-        frame, offered = figures[0][FRAME], median(each[OFFERED] for each in figures)
         senders.append(
             SenderFigures(
                 row=cell.row,
                 variant=cell.variant,
                 n=len(figures),
-                frame=frame,
+                frame=figures[0][FRAME],
                 directions=round(figures[0][DIRECTIONS]),
-                offered=offered,
-                l1_bps=offered * bits(frame, Layer.L1),
-                l2_bps=offered * bits(frame, Layer.L2),
+                offered=median(each[OFFERED] for each in figures),
                 received=median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures),
                 cpu=median(costs) if costs else None,
                 fits={name: fit(figures, link) for name, link in LINES.items()},
@@ -110,19 +109,3 @@ def _possible(figures: Mapping[str, float]) -> float:
     if share is None:
         return math.inf
     return pps if share >= BUSY else pps / share
-
-
-def sentences(senders: Sequence[SenderFigures]) -> list[str]:
-    """For each variant and line, with which rows it is fit, with which not, and with which that is not proven."""
-    lines = []
-    for variant in dict.fromkeys(sender.variant for sender in senders):
-        own = [sender for sender in senders if sender.variant == variant]
-        for line in LINES:
-            sizes = {verdict: [sender.row for sender in own if sender.fits[line] is verdict] for verdict in Fitness}
-            parts = [
-                f"{verdict.value} with {'every row' if len(names) == len(own) else ', '.join(names)}"
-                for verdict, names in sizes.items()
-                if names
-            ]
-            lines.append(f"{variant}, line rate of {line}: {'; '.join(parts)}")
-    return lines

@@ -19,8 +19,8 @@ from ..evidence.document import (
     Table,
     data_cells,
 )
-from ..units import counted
-from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
+from ..units import Layer, counted
+from .fitness import LINES, Fitness, SenderFigures, senders_of
 from .results import CONFIDENCE, StudyCell, StudyResults, closeness_words
 from .study import DIFFERENCES, RATES, Study
 
@@ -108,8 +108,8 @@ def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures])
         "published_proven": change and change.proven,
         "explanation": cell.explanation,
         "gaps": "; ".join(dict.fromkeys(cell.gaps)),
-        "l1_gbps": sender and sender.l1_bps / 1e9,
-        "l2_gbps": sender and sender.l2_bps / 1e9,
+        "l1_gbps": sender and sender.gbps(Layer.L1),
+        "l2_gbps": sender and sender.gbps(Layer.L2),
         "received_percent": sender and 100 * sender.received,
         "cpu_seconds_per_mframe": sender and sender.cpu,
         **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name]] for name, link in LINES.items()},
@@ -126,8 +126,8 @@ def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict
         Column("generator", left=True): Cell(sender.variant),
         Column("n"): Cell(str(sender.n)),
         Column(f"kframes/s{way}"): Cell(figure(sender.offered / 1e3)),
-        Column(f"Gbit/s (L1){way}"): Cell(figure(sender.l1_bps / 1e9)),
-        Column(f"Gbit/s (L2){way}"): Cell(figure(sender.l2_bps / 1e9)),
+        Column(f"Gbit/s (L1){way}"): Cell(figure(sender.gbps(Layer.L1))),
+        Column(f"Gbit/s (L2){way}"): Cell(figure(sender.gbps(Layer.L2))),
         Column("received"): Cell(f"{100 * sender.received:.4g} %"),
         Column("CPU s per million frames"): Cell(NOTHING if sender.cpu is None else figure(sender.cpu)),
         **{Column(line): Cell(each.value) for line, each in sender.fits.items()},
@@ -189,7 +189,6 @@ def notes(found: StudyResults) -> list[str]:
         steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
         rows.append(f"Machine of the run: {found.machine}{said}.")
-    rows += sentences(senders_of(found))
     if any(cell.bounds for cell in found.cells.values()):
         rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
     if compared := [cell.compared for cell in found.cells.values() if cell.compared]:
