@@ -122,12 +122,17 @@ class StudyRow(Config):
         if not isinstance(data, dict):
             return data
         kinds = [kind for kind in (*RATES, *UNITS) if kind in data]
-        if len(kinds) != 1:
-            raise ValueError(f"has {' and '.join(kinds) or 'none'} of {', '.join((*RATES, *UNITS))}; expected one")
+        rest = {key: value for key, value in data.items() if key not in kinds}
+        return {**rest, "kind": " and ".join(kinds) or "none", "traffic": data[kinds[0]] if kinds else "none"}
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> StudyRow:
+        if self.kind not in (*RATES, *UNITS):
+            raise ValueError(f"has {self.kind} of {', '.join((*RATES, *UNITS))}; expected one")
         for key, known in (("at", AT_A_LOAD), ("steps", ("ramp",)), ("statistic", ("latency",)), ("unit", RATES)):
-            if key in data and kinds[0] not in known:
-                raise ValueError(f"{key} is for {', '.join(known)}, not for '{kinds[0]}'; remove it")
-        return {**{key: data[key] for key in data if key != kinds[0]}, "kind": kinds[0], "traffic": data[kinds[0]]}
+            if getattr(self, key) is not None and self.kind not in known:
+                raise ValueError(f"{key} is for {', '.join(known)}, not for '{self.kind}'; remove it")
+        return self
 
 
 class Variant(Config):
