@@ -108,12 +108,13 @@ def main() -> int:
             if not row.inside and row.explained:
                 print(f"{chr(10)}{row.name}: {row.explained}")
         limit = f"; {MOST_OUTSIDE} may be outside" if table.strict else ""
-        print(f"\n{inside} of {len(table.rows)} rows inside{limit}; {closeness_words([r.pair for r in table.rows])}.\n")
+        close = closeness_words([row.error_percent for row in table.rows])
+        print(f"\n{inside} of {len(table.rows)} rows inside{limit}; {close}.\n")
     every = [row for table in found for row in table.rows]
     inside = sum(row.inside for row in every)
     print(
         f"In all {inside} of {len(every)} rows inside ({100 * inside / len(every):.1f} %, at least 95 % must be);"
-        f" {closeness_words([row.pair for row in every])}."
+        f" {closeness_words([row.error_percent for row in every])}."
     )
     return 0 if enough_inside(found) else 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -19,7 +20,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.evidence import pictures
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from lineproof.methods.search import search
-from lineproof.methods.trials import CharacterisationTerms, Deadline
+from lineproof.methods.trials import CharacterisationTerms
 from support.evidence_builders import LINK, NamedTraffic, requirement_record, trial
 from support.made_trials import SENTENCES, Made, Way
 from support.pictures import words
@@ -157,10 +158,10 @@ def test_any_trials_can_be_drawn(what: str, figures: list[tuple[int, int, float,
 GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
 
 
-@pytest.mark.parametrize("deadline", [Deadline(), Deadline(traffic=3), Deadline(traffic=0)])
-def test_a_search_can_be_drawn_however_far_it_came(deadline: Deadline) -> None:
+@pytest.mark.parametrize("deadline", [math.inf, 3, 0])
+def test_a_search_can_be_drawn_however_far_it_came(deadline: float) -> None:
     terms = CharacterisationTerms(deadline=deadline)
     result = search(PureRouter(5e6), GOAL, Load(LINE / 1000), Load(LINE), terms)
     shown = words(pictures.search_plot(result, "T", simulated=True))
     assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
-    assert ("NDR" in shown) is (deadline == Deadline())
+    assert ("NDR" in shown) is (deadline == math.inf)

@@ -47,7 +47,7 @@ from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.methods.budget import duration_text
 from lineproof.methods.ceiling import find_ceiling
 from lineproof.methods.margin import find_margin
-from lineproof.methods.trials import CharacterisationTerms, Deadline
+from lineproof.methods.trials import CharacterisationTerms
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux_losses import FILTER_DROPS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
@@ -597,7 +597,7 @@ def _others() -> Mapping[str, str]:
         def promise(pps: float) -> Any:
             return requirement.promise(goal, Load(pps), LINK_BPS, OwnPart(trials=1000))
 
-        deadline = terms.get("deadline", Deadline(traffic=60))
+        deadline = terms.get("deadline", 60)
         found = find_margin(promise, Load(5e6), Load(14e6), router, TrialConditions(), LINE, deadline)
         return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
 
@@ -617,7 +617,7 @@ def _others() -> Mapping[str, str]:
         "cause: 1518b after 64b": cause("1518b", "64b"),
         "margin": margin(PureRouter(6e6)),
         "margin of all": margin(PureRouter()),
-        "margin, deadline": margin(PureRouter(6e6), deadline=Deadline(traffic=8)),
+        "margin, deadline": margin(PureRouter(6e6), deadline=8),
         "margin, spoilt": margin(PureRouter(6e6, spoils=EVERY_TRIAL)),
         "margin, breakdown": margin(PureRouter(6e6, breaks=3)),
         "ceiling: lossy": limits(PureRouter(capacity=1.0)),

@@ -21,13 +21,13 @@ from lineproof.generators.trex.driver import TrexSettings
 from lineproof.methods.deviations import deviations_of_verdict
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.rfc2544.latency import latency
-from lineproof.methods.rfc2544.reset import SampleInterval, reset
+from lineproof.methods.rfc2544.reset import reset
 from lineproof.methods.rfc2544.throughput import loss_curve, throughput
-from lineproof.methods.trials import CharacterisationTerms, Deadline
+from lineproof.methods.trials import CharacterisationTerms
 from lineproof.session.traffic import LONGEST_PAUSE
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
-from support.pure_router import EVERY_TRIAL, LINE, PureRouter
+from support.pure_router import LINE, PureRouter
 
 
 def deviations_text(result):
@@ -46,25 +46,6 @@ def test_throughput_is_the_capacity_within_the_resolution(capacity):
 def test_throughput_at_line_rate_takes_one_trial():
     result = throughput(PureRouter(LINE), 64, LINE, CharacterisationTerms())
     assert len(result.trials) == 1 and result.beyond is None and result.percent == pytest.approx(100)
-
-
-def test_throughput_of_a_router_that_forwards_nothing_is_none():
-    result = throughput(PureRouter(0.0), 64, LINE, CharacterisationTerms())
-    assert result.throughput is None and "frames were lost at every load" in str(result)
-
-
-def test_worse_direction_limits_throughput():
-    result = throughput(PureRouter(10e6, directions=2, weaker=0.5), 64, LINE, CharacterisationTerms(), duration=1.0)
-    assert result.throughput.pps == pytest.approx(5e6, rel=0.004)
-
-
-def test_throughput_that_ends_early_keeps_its_loads():
-    result = throughput(PureRouter(5e6), 64, LINE, CharacterisationTerms(deadline=Deadline(traffic=300)))
-    assert result.ended.startswith("deadline: ") and len(result.trials) == 5
-    assert result.throughput.pps <= 5e6 < result.beyond.pps
-    assert throughput(PureRouter(5e6, spoils=EVERY_TRIAL), 64, LINE, CharacterisationTerms()).ended.startswith(
-        "inconclusive: "
-    )
 
 
 def test_loss_curve_ends_with_two_trials_without_loss():
@@ -90,38 +71,39 @@ def test_loss_curve_of_a_slow_generator_has_the_offered_loads():
     assert "it is at 97 %" in deviations_text(result)
 
 
-def test_wrong_loss_curve_is_refused():
-    for step, highest in ((11, 100), (0, 100), (10, 101)):
-        with pytest.raises(ValueError, match=r"26\.3"):
-            loss_curve(PureRouter(), 64, LINE, CharacterisationTerms(), step=step, highest=highest)
+class Streams(PureRouter):
+    """A router whose streams have these mean latencies (µs, both directions), one after another."""
+
+    def __init__(self, *means):
+        super().__init__(directions=2)
+        self.means = iter(means)
+
+    def __call__(self, load, duration):
+        outcome, mean = super().__call__(load, duration), next(self.means)
+        counts = (LatencyCount(way, 1 - way, 500, 500, mean + 10 * way, mean + 10 * way) for way in (0, 1))
+        return replace(outcome, latency=tuple(counts))
 
 
 def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
-    samples = iter([(10.0, 20.0), (12.0, 22.0), (14.0, 24.0)])
-    result = latency(lambda load, seconds: next(samples), 64, Load(5e6), repeats=3, duration=10)
-    assert [direction.mean for direction in result.directions] == [12.0, 22.0]
+    result = latency(Streams(10.0, 12.0, 14.0), 64, Load(1e6), CharacterisationTerms(), repeats=3, duration=10)
+    assert [(row.direction, row.mean) for row in result.directions] == [("0 → 1", 12.0), ("1 → 0", 22.0)]
     assert (result.directions[0].least, result.directions[0].most, result.directions[0].deviation) == (10, 14, 2)
     assert "trials of 10 s" in str(result) and "at least 20 repetitions; here: 3" in str(result)
 
 
 def test_latency_by_the_rfc_has_one_deviation_of_its_own():
-    asked = []
-    result = latency(lambda load, seconds: asked.append((load.pps, seconds)) or (5.0,), 64, Load(5e6))
-    assert asked == [(5e6, 120.0)] * 20
+    router = Streams(*[5.0] * 20)
+    result = latency(router, 64, Load(1e6), CharacterisationTerms())
+    assert router.asked == [(1e6, 120.0)] * 20 and not result.ended
     assert [item.source for item in result.deviations] == ["RFC 2544 26.2", "RFC 2544 23", "RFC 2544 23"]
-    assert not result.ended
 
 
 def test_stream_without_latency_is_repeated_until_the_limit():
-    samples = iter([(float("nan"),), (3.0,), (float("nan"),), (float("nan"),), (float("nan"),)])
-    result = latency(lambda load, seconds: next(samples), 64, Load(1e6), repeats=9, duration=1, invalid=2)
-    assert result.samples == ((3.0,),) and result.ended.startswith("inconclusive: 3 streams")
-
-    def broken(load, seconds):
-        raise TestbedError("no latency streams")
-
-    assert latency(broken, 64, Load(1e6)).ended.endswith("no latency streams")
-    late = latency(lambda load, seconds: (1.0,), 64, Load(1e6), deadline=Deadline(traffic=250))
+    nothing = float("nan")
+    router = Streams(nothing, 3.0, *[nothing] * 4)
+    result = latency(router, 64, Load(1e6), CharacterisationTerms(), repeats=9, duration=1)
+    assert result.samples == ((3.0, 13.0),) and result.ended.startswith("inconclusive: ")
+    late = latency(Streams(*[1.0] * 9), 64, Load(1e6), CharacterisationTerms(deadline=250))
     assert len(late.samples) == 2 and late.ended.startswith("deadline: ")
 
 
@@ -147,13 +129,6 @@ def test_lossy_burst_is_sent_again_before_it_counts():
     result = back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=1)
     assert result.mean == pytest.approx(2000, abs=2)
     assert "at least 50 repetitions; here: 1" in deviations_text(result)
-
-
-def test_bursts_that_end_early_keep_the_repetitions():
-    router = PureRouter(LINE / 2, buffer=1000)
-    late, never = (CharacterisationTerms(deadline=Deadline(traffic=seconds)) for seconds in (6.0, 0))
-    assert back_to_back(router.send_burst, 64, LINE, LINE / 2, late).ended.startswith("deadline: ")
-    assert back_to_back(router.send_burst, 64, LINE, LINE / 2, never, repeats=1).mean is None
 
 
 class LiveRouter:
@@ -227,12 +202,6 @@ def test_router_that_stays_down_or_never_resets_has_no_time():
     live = LiveRouter()
     result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
     assert "the reset had no effect" in str(result)
-
-
-def test_draining_buffer_is_no_loss():
-    assert not SampleInterval(Sample(0, 0, 0), Sample(1, 100, 150)).loses(0.0)
-    with pytest.raises(ValueError, match="not negative"):
-        Sample(0, -1, 0)
 
 
 # -- what a sentence's verdict declares of RFC 2544 section 23 and RFC 9971

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -22,7 +21,6 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
-from lineproof.robot.characterisation import _deadline
 from lineproof.robot.execution import DEFAULTS, _of_user, options
 from lineproof.robot.run_variables import NAMES, check_values
 from lineproof.robot.sentence_check import METHODS
@@ -69,11 +67,6 @@ def test_a_message_is_one_line_and_indented_details(ruling: Ruling, error: type[
     assert first == f"{ruling.value}: 64b unidirectional ≥ 1 kpps: lost 2 %"
     assert details[0] == "  of 1 kpps" and details[-1] == "  capacity: 900 pps"
     assert all(line.startswith("  ") for line in details)
-
-
-@pytest.mark.parametrize(("time", "traffic"), [(None, None), (timedelta(0), 0.0), (timedelta(minutes=2), 120.0)])
-def test_a_deadline_of_nothing_is_a_deadline(time: timedelta | None, traffic: float | None) -> None:
-    assert _deadline(time).traffic == traffic
 
 
 # -- the documentation of all keywords, as libdoc shows it

@@ -1,39 +1,21 @@
-"""What a suite claims of a study: a value that is no number is said to be none."""
+"""What a suite claims of a study, and when that is not proven."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from robot.libraries.BuiltIn import BuiltIn
 
 from lineproof.commands.study import _show
-from lineproof.errors import ConfigError, Inconclusive, SlaFailure
+from lineproof.errors import Inconclusive, SlaFailure
 from lineproof.robot.shared import Shared
 from lineproof.robot.studies import StudyKeywords
 from lineproof.studies.results import results_of
 from lineproof.studies.study import AT_LEAST
 from support.study_builders import SMALL, measurements, study_of
-
-
-@pytest.fixture
-def keywords(tmp_path: Path) -> StudyKeywords:
-    return claims_of(tmp_path, {"linux": [4.3, 4.3]}, 2)
-
-
-@pytest.mark.parametrize("value", ["1 Mpps", "", "four", "4,3"])
-def test_a_value_with_a_unit_is_refused_with_the_row_s_unit(keywords: StudyKeywords, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{value}' is no number; expected one in the unit of row 'one flow'"):
-        keywords.figure_should_be("one flow", "linux", "≥", value)
-
-
-def test_numbers_are_taken_as_text_too(keywords: StudyKeywords) -> None:
-    keywords.figure_should_be("one flow", "linux", ">=", "4.2")
-    keywords.figure_should_be("one flow", "linux", "≤", 4.4)
-    with pytest.raises(ConfigError, match="'=' is no comparison"):
-        keywords.figure_should_be("one flow", "linux", "=", "4")
 
 
 @pytest.fixture
@@ -67,12 +49,13 @@ def test_a_claim_of_what_was_never_offered_is_inconclusive(tmp_path: Path) -> No
     claims.figure_should_be("one flow", "linux", "≥", 95)
     with pytest.raises(SlaFailure, match="≥ 97 percent of line, expected ≤ 40"):
         claims.figure_should_be("one flow", "linux", "≤", 40)
-    for comparison, value in (("≥", 98), ("≤", 98), ("≤", 97)):
+    wrong: tuple[tuple[Literal["≥", "≤"], float], ...] = (("≥", 98), ("≤", 98), ("≤", 97))
+    for comparison, value in wrong:
         with pytest.raises(Inconclusive, match="≥ 97 percent of line: it did not fall behind"):
             claims.figure_should_be("one flow", "linux", comparison, value)
     with pytest.raises(SlaFailure, match=r"one flow, linux: ≥ 97, published 4\.32"):
         claims.published_figures_should_be_met()
-    with pytest.raises(Inconclusive, match="not compared: some values are only what was offered"):
+    with pytest.raises(Inconclusive, match="not proven: some values are only what was offered"):
         claims.difference_should_be_proven("one flow", "linux", "less")
 
 
@@ -103,13 +86,13 @@ def test_a_difference_is_claimed_with_its_direction(tmp_path: Path) -> None:
         claims.difference_should_be_proven("one flow", "linux", "less")
     with pytest.raises(SlaFailure, match="expected no difference"):
         claims.no_difference_should_be_proven("one flow", "linux")
-    with pytest.raises(SlaFailure, match=r"no difference proven at 95 %.* expected more"):
+    with pytest.raises(SlaFailure, match=r"not proven at 95 %.* expected more"):
         claims_of(tmp_path, WIDE).difference_should_be_proven("one flow", "linux", "more")
 
 
 def test_no_difference_says_how_wide_the_interval_is(tmp_path: Path, said: list[str]) -> None:
     claims_of(tmp_path, WIDE).no_difference_should_be_proven("one flow", "linux")
-    assert said == ["one flow, linux: no difference proven at 95 %; measured +1.05 % ± 16 %"]
+    assert said == ["one flow, linux: not proven at 95 %; measured +1.05 % ± 16 %"]
     with pytest.raises(Inconclusive, match="of 2 values; at least 3"):
         claims_of(tmp_path, WIDE, 2).no_difference_should_be_proven("one flow", "linux")
 
@@ -137,9 +120,3 @@ def test_a_study_that_measured_too_little_does_not_pass_a_bound(
         return
     with pytest.raises(Inconclusive, match=f"it may be more than {within} %"):
         claims.no_difference_should_be_proven("one flow", "linux", within)
-
-
-@pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), float("inf")])
-def test_what_is_no_bound_is_refused(keywords: StudyKeywords, bound: float) -> None:
-    with pytest.raises(ConfigError, match="is no bound"):
-        keywords.no_difference_should_be_proven("one flow", "linux", bound)

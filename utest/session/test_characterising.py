@@ -14,7 +14,6 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
 from lineproof.generators.base import directions_of
-from lineproof.methods.trials import Deadline
 from lineproof.robot.characterisation import json_data
 from lineproof.session.characterising import Characteriser, flow_words
 from lineproof.session.router_watch import RouterRestarted
@@ -182,9 +181,7 @@ def test_all_words_are_parsed_before_any_frame_is_sent():
 def test_scaling_keeps_each_points_trials_under_its_own_words():
     testbed = Testbed()
     worker, begun, seen = characterised(testbed)
-    result = worker.scale(
-        "flows", [1, 1000], lambda number: f"64b unidirectional {flow_words(number)}", deadline=Deadline(traffic=500)
-    )
+    result = worker.scale("flows", [1, 1000], lambda number: f"64b unidirectional {flow_words(number)}", deadline=500)
     assert not result.unfinished
     assert [item.sentence for item in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
     for item, point in zip(begun, result.points, strict=True):
@@ -206,7 +203,7 @@ def test_results_become_json_data():
     worker, _, _ = characterised(Testbed())
     for result in (
         worker.search("64b unidirectional"),
-        worker.search("64b unidirectional", deadline=Deadline(traffic=0)),
+        worker.search("64b unidirectional", deadline=0),
         worker.ramp("64b unidirectional", steps=4),
         worker.throughput("unidirectional", [64], duration=1),
         worker.loss_curve("64b unidirectional", duration=1),

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import accumulate
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from lineproof.core.bounds import Bounds
-from lineproof.evidence.document import Cell
-from lineproof.studies.fitness import Fitness, fit, senders_of
-from lineproof.studies.forms import document
+from lineproof.studies.fitness import Fitness, fit
 from lineproof.studies.measuring import (
     CORE_SHARE,
-    DIRECTIONS,
     FRAME,
-    IDLE,
-    L1,
-    L2,
     LINK,
     OFFERED,
     RECEIVED,
     STEAL,
-    _figures,
 )
 from lineproof.studies.results import StudyResults, results_of
-from lineproof.studies.study import AT_LEAST, Study, StudyRow, visits_of
+from lineproof.studies.study import AT_LEAST, Study, StudyRow, steps_of
 from lineproof.units import line_rate_pps
 from support.study_builders import csv_rows, measurements, text
 
@@ -63,14 +51,14 @@ def proven(values: Values, study: Study = SAME) -> list[str]:
 def laid(study: Study, figures: Iterable[float]) -> Values:
     """*figures* in the order of the measurements."""
     values: Values = {name: [] for name in study.variants}
-    for visit, figure in zip(visits_of(study), figures, strict=True):
+    for visit, figure in zip(steps_of(study), figures, strict=True):
         values[visit.variant].append(figure)
     return values
 
 
 def _scattered(chance: random.Random, study: Study, baseline: float, others: float) -> Values:
     return laid(
-        study, [chance.gauss(1000, baseline if visit.variant == "one" else others) for visit in visits_of(study)]
+        study, [chance.gauss(1000, baseline if visit.variant == "one" else others) for visit in steps_of(study)]
     )
 
 
@@ -82,14 +70,10 @@ def wider(chance: random.Random, study: Study) -> Values:
     return _scattered(chance, study, 1, 5)
 
 
-def narrower(chance: random.Random, study: Study) -> Values:
-    return _scattered(chance, study, 5, 1)
-
-
 def offsets(chance: random.Random, study: Study) -> Values:
     """Each session is off by something of its own; the baseline ends a block and begins the next one in one session."""
     figures, offset, last = [], 0.0, ""
-    for visit in visits_of(study):
+    for visit in steps_of(study):
         if visit.variant != last:
             offset, last = chance.gauss(0, 1), visit.variant
         figures.append(1000 + offset + chance.gauss(0, 0.1))
@@ -98,16 +82,6 @@ def offsets(chance: random.Random, study: Study) -> Values:
 
 def walk(chance: random.Random, study: Study) -> Values:
     return laid(study, accumulate((chance.gauss(0, 50) for _ in PLACES[1:]), initial=2500))
-
-
-def warming(chance: random.Random, study: Study) -> Values:
-    return laid(study, [2500 + 400 * math.exp(-place / 8) + chance.gauss(0, 20) for place in PLACES])
-
-
-def neighbour(chance: random.Random, study: Study) -> Values:
-    """Somebody begins to work and ends: two steps."""
-    begin, end = sorted(chance.sample(PLACES, 2))
-    return laid(study, [(3100 if begin <= place < end else 2500) + chance.gauss(0, 30) for place in PLACES])
 
 
 def bursts(chance: random.Random, study: Study) -> Values:
@@ -129,8 +103,8 @@ def drawn(scatter: Scatter, studies: int) -> Iterator[tuple[Study, Values]]:
     ("scatter", "studies"),
     # what changes slowly falls on all variants alike, because the order of a block is random
     [
-        *((each, 300) for each in (equal, wider, narrower, offsets)),
-        *((each, 60) for each in (walk, warming, neighbour, bursts)),
+        *((each, 300) for each in (equal, wider, offsets)),
+        *((each, 60) for each in (walk, bursts)),
     ],
 )
 def test_the_same_router_is_seldom_proven_to_differ(scatter: Scatter, studies: int) -> None:
@@ -156,7 +130,9 @@ def test_the_baseline_s_two_measurements_in_one_session_are_one() -> None:
     assert compared.comparison.candidate.n == 5
 
 
-SEARCHED = SAME.model_copy(update={"measures": {"one flow": StudyRow(throughput="64b 1-flow unidirectional")}})
+SEARCHED = SAME.model_copy(
+    update={"measures": {"one flow": StudyRow.model_validate({"throughput": "64b 1-flow unidirectional"})}}
+)
 
 
 def constant(study: Study, two: float) -> StudyResults:
@@ -171,11 +147,14 @@ def test_without_a_spread_no_difference_within_the_resolution_is_proven(two: flo
     compared = found.cells["one flow", "two"].compared
     assert compared is not None and compared.proven is differs
     assert "± 0" not in text(found)
-    assert not any(row["p"] for row in csv_rows(found))
 
 
 RAMPED = SAME.model_copy(
-    update={"measures": {"one flow": StudyRow(ramp="64b 1-flow bidirectional", steps=25, unit="kpps")}}
+    update={
+        "measures": {
+            "one flow": StudyRow.model_validate({"ramp": "64b 1-flow bidirectional", "steps": 25, "unit": "kpps"})
+        }
+    }
 )
 
 
@@ -198,8 +177,6 @@ def test_a_little_jitter_does_not_make_a_step_a_difference(
         compared = results_of(study, measurements(study, values)).cells["one flow", "two"].compared
         assert compared is not None
         wrong += compared.proven is not differs
-        if compared.resolution is None:
-            assert compared.proven is (abs(compared.comparison.difference) > compared.half_width)
     assert wrong <= 5, wrong
 
 
@@ -236,48 +213,13 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
         records += measurements(SEARCHED, values, figures=figures)
     found = results_of(SEARCHED, records)
     cell = found.cells["one flow", "two"]
-    assert (cell.compared is not None) is limited is not cell.unlimited
+    assert cell.compared is not None and cell.compared.proven is limited is not cell.compared.limited
     assert cell.at_least is ("two" in bounds)
     shown = " ".join(text(found).split())
     assert "its own limit is somewhere above" in shown
-    if limited:
-        sign = "≥" if two > 50 else "≤"
-        assert cell.compared is not None and str(cell.compared).startswith(f"{sign} {'+' if two > 50 else '-'}")
-        rows = {row["variant"]: row["change_bound"] for row in csv_rows(found)}
-        assert rows == {"one": "", "two": sign, "three": ""}
     flags = {row["variant"]: row["at_least"] for row in csv_rows(found)}
     assert flags == {name: str(name in bounds).lower() for name in SEARCHED.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "least", "limited"),
-    [
-        # what the generator offered at most makes the variant worse, or the baseline
-        ("two", 985.0, False),
-        ("one", 985.0, False),
-        # or hides that it is better
-        ("two", 1000.0, False),
-        # it is better for all that
-        ("two", 1040.0, True),
-    ],
-)
-def test_a_few_values_of_a_generator_prove_no_deficit(bounds: str, least: float, limited: bool) -> None:
-    chance = random.Random("a few bounds")
-    better = 1050 if least > 1000 else 1000
-    records, left = [], 2
-    values = {name: [chance.gauss(better if name == "two" else 1000, 1) for _ in range(10)] for name in ("one", "two")}
-    for record in measurements(SEARCHED, values):
-        if record.variant == bounds and left:
-            record, left = replace(record, value=least, figures={AT_LEAST: 1.0}), left - 1
-        records.append(record)
-    found = results_of(SEARCHED, records)
-    cell = found.cells["one flow", "two"]
-    assert cell.unlimited is not limited and not cell.at_least
-    assert (cell.compared is not None and cell.compared.proven) is limited
-    shown = " ".join(text(found).split())
-    # what is least is the generator's, unless the router did worse by itself
-    assert (f" ≥ {least:g} " in shown) is (least != 1000) and "≥: the router did not fall behind" in shown
 
 
 # -- whether a generator fills a line: by the interval of its repeats, and never where others took its CPU
@@ -288,7 +230,7 @@ GIGABIT = line_rate_pps(1e9, 64)
 
 def repeats(*shares: float, **more: float) -> list[dict[str, float]]:
     """One measurement for each of *shares* of a gigabit's line rate."""
-    fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0, IDLE: 1.0}
+    fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0}
     return [{**fixed, OFFERED: share * GIGABIT, RECEIVED: share * GIGABIT, **more} for share in shares]
 
 
@@ -297,66 +239,30 @@ def lossy(*shares: float) -> list[dict[str, float]]:
     return [{**row, RECEIVED: share * row[OFFERED]} for row, share in zip(repeats(1.2, 1.2, 1.2), shares, strict=True)]
 
 
-def unclocked(idle: float) -> list[dict[str, float]]:
-    """Repeats of a sender whose CPU time is not known."""
-    return [{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6, **{IDLE: idle})]
-
-
 @pytest.mark.parametrize(
-    ("rows", "link", "verdict", "reason"),
+    ("rows", "link", "verdict"),
     [
         # the interval of the repeats decides
-        (repeats(1.2, 1.21, 1.19), 1e9, Fitness.FIT, ""),
-        (repeats(0.6, 0.61, 0.59), 1e9, Fitness.UNFIT, ""),
-        (repeats(1.3, 0.7, 1.1), 1e9, Fitness.OPEN, "the interval at 95 % has the line rate in it"),
-        (repeats(0.1), 1e9, Fitness.OPEN, "1 measurement, a verdict needs 3"),
-        (repeats(5.0, 5.0), 1e9, Fitness.OPEN, "2 measurements, a verdict needs 3"),
-        (lossy(1, 0.4, 1), 1e9, Fitness.OPEN, "only 40 % of what was offered were received"),
-        (lossy(0.991, 0.991, 0.991), 1e9, Fitness.FIT, ""),
+        (repeats(1.2, 1.21, 1.19), 1e9, Fitness.FIT),
+        (repeats(0.6, 0.61, 0.59), 1e9, Fitness.UNFIT),
+        (repeats(1.3, 0.7, 1.1), 1e9, Fitness.OPEN),
+        (repeats(5.0, 5.0), 1e9, Fitness.OPEN),
+        (lossy(1, 0.4, 1), 1e9, Fitness.OPEN),
+        (lossy(0.991, 0.991, 0.991), 1e9, Fitness.FIT),
         # without its CPU it is not called unfit, unless the whole core would not have been enough
-        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, Fitness.OPEN, "it got"),
-        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, Fitness.UNFIT, ""),
-        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, Fitness.OPEN, "it got"),
-        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, Fitness.UNFIT, ""),
-        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, Fitness.OPEN, "it got 30 % of its core"),
-        (unclocked(0.1), 1e9, Fitness.OPEN, "no CPU was idle"),
-        (unclocked(1.0), 1e9, Fitness.UNFIT, ""),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.5}), 1e9, Fitness.OPEN),
+        (repeats(0.6, 0.6, 0.6, **{CORE_SHARE: 0.8}), 1e9, Fitness.UNFIT),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 45.0}), 1e9, Fitness.OPEN),
+        (repeats(0.6, 0.6, 0.6, **{STEAL: 5.0}), 1e9, Fitness.UNFIT),
+        ([*repeats(0.6, 0.6), *repeats(0.6, **{CORE_SHARE: 0.3})], 1e9, Fitness.OPEN),
+        # nor where it does not say what it had
+        ([{key: row[key] for key in row if key != CORE_SHARE} for row in repeats(0.6, 0.6, 0.6)], 1e9, Fitness.OPEN),
         # one that filled the line needs no more
-        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, Fitness.FIT, ""),
-        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, Fitness.OPEN, "its port has 1 Gbit/s"),
+        (repeats(1.2, 1.2, 1.2, **{CORE_SHARE: 0.3, STEAL: 20.0}), 1e9, Fitness.FIT),
+        (repeats(1.0, 1.0, 1.0, **{LINK: 1e9}), 10e9, Fitness.OPEN),
     ],
 )
 def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
-    rows: list[dict[str, float]], link: float, verdict: Fitness, reason: str
+    rows: list[dict[str, float]], link: float, verdict: Fitness
 ) -> None:
-    found = fit(rows, link)
-    assert found.verdict is verdict and (
-        reason in str(found) if reason else "it got" not in found.reason or rows == unclocked(0.1)
-    )
-
-
-@pytest.mark.parametrize(("directions", "way"), [(1.0, ""), (2.0, " each way")])
-def test_all_rates_of_the_table_are_of_the_worse_direction(directions: float, way: str) -> None:
-    sends = f"64b 1-flow {'bi' if directions > 1 else 'uni'}directional"
-    names = {"study": "senders", "title": "A sender", "platform": "linux_router", "bypass": True}
-    study = Study.model_validate({**names, "measures": {"64b": {"sends": sends}}, "variants": {"own": {}}})
-    figures = {FRAME: 64.0, LINK: 10e9, DIRECTIONS: directions, OFFERED: 1e6, RECEIVED: 1e6, L1: 1.7e9, L2: 1.3e9}
-    found = results_of(study, measurements(study, {"own": [2e3] * 5}, "64b", figures=figures))
-    (sender,) = senders_of(found)
-    assert (sender.offered, sender.l1_bps, sender.l2_bps) == (1e6, 1e6 * 84 * 8, 1e6 * 64 * 8)
-    *_, table = document(found).tables
-    shown = dict(zip((column.name for column in table.columns), table.rows[0].cells, strict=True))
-    assert shown[f"kframes/s{way}"] == Cell("1000") and shown[f"Gbit/s (L1){way}"] == Cell("0.672")
-
-
-@pytest.mark.parametrize(("here", "share"), [(True, 1.0), (False, 0.25)])
-def test_senders_of_both_directions_share_the_cores_of_this_machine(
-    monkeypatch: pytest.MonkeyPatch, here: bool, share: float
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
-    row = SimpleNamespace(offered=100, forwarded=100)
-    readings = {"sender_cpu_seconds": 1.0, "sender_cores": 4.0}
-    outcome = SimpleNamespace(directions=[row, row], readings=readings, duration=1.0)
-    trial: Any = SimpleNamespace(outcome=outcome, offered=200, seconds=Bounds(1.0, 1.0))
-    words: Any = SimpleNamespace(profile=SimpleNamespace(mean_size=64.0))
-    assert _figures(trial, words, 1e9, here)[CORE_SHARE] == share
+    assert fit(rows, link) is verdict

@@ -7,22 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.recorder import Recorder
-from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.studies.carrying import Carried
 from lineproof.studies.preparing import check_study, prepare_study
-from lineproof.studies.results import results_of
-from lineproof.studies.study import Step, Study, left_of, load_study, mean_places, read_study, visits_of
+from lineproof.studies.study import Step, Study, load_study, read_study, steps_of
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, study_of, study_project, text
+from support.study_builders import SMALL, study_of, study_project
 
 STUDY = """\
 study: small
@@ -63,15 +59,12 @@ def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
         ("[one flow]", "[two]", 9, "'variants.linux.measures.0': no row 'two' in 'measures'"),
         ("platform: netgate6100\n", "", 8, "'variants.linux': has no 'platform', and neither has the study"),
         ("{software: vpp}", "{software: vpp, baseline: lnux}", 10, "'variants.vpp.baseline': no variant 'lnux'"),
-        ("{software: vpp}", "{software: vpp, value: 3}", 10, "'variants.vpp.value': needs 'parameter'"),
-        ("baseline: linux", "parameter: {name: rules}", 4, "fewer than two variants have a 'value'"),
         ("one flow: {linux", "a flow: {linux", 13, "'published.rows.a flow': no row 'a flow'"),
         ("{linux: 4.3,", "{lnux: 4.3,", 13, "'published.rows.one flow.lnux': no variant 'lnux'"),
         ("    one flow: {linux", "    cost: {linux", 13, "'linux' is not measured in this row"),
         ("{forwards: 64b 1-flow unidirectional}", "{at: 1 Mpps}", 6, "'measures.one flow': has none of ramp"),
         ("1 Mpps,", "1 Mpps, steps: 5,", 7, "steps is for ramp, not for 'cycles'; remove it"),
         ("[33.6, 33.7]", "quick", 13, "'published.rows.one flow.vpp'"),
-        ("33.7]}", "33.7]}\n  explained:\n    cost: {vpp: a reason}", 15, "a figure that 'rows' does not have"),
         ("forwards:", "sends:", 6, "'measures.one flow': is 'sends', and the study does not bypass the router"),
         ("baseline: linux", "bypass: true", 6, "'measures.one flow': is 'forwards', and the study bypasses the router"),
         ("  vpp: {software: vpp}", "  a/b: {software: vpp}", 10, "variants.a/b"),
@@ -87,18 +80,6 @@ def test_a_wrong_study_is_refused_with_file_line_and_key(
         load_study(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert says in str(caught.value)
-
-
-def test_a_study_without_a_router_has_nothing_of_one(tmp_path: Path) -> None:
-    text = (
-        "study: small\ntitle: A\nplatform: a\nbypass: true\nmeasures:\n  64b: {sends: 64b}\nvariants:\n  a: {VARIANT}\n"
-    )
-    assert load_study(write(tmp_path, text.replace("VARIANT", "testbed: netns"))).unit_of("64b") == "percent of line"
-    with pytest.raises(ConfigError) as caught:
-        load_study(write(tmp_path, text.replace("VARIANT", "software: vpp")))
-    assert "small.yaml:8: 'variants.a.software': is of a router, which the study bypasses; remove it" in str(
-        caught.value
-    )
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
@@ -163,14 +144,13 @@ MANY = Study.model_validate(
 
 def test_a_block_begins_and_ends_with_the_baseline() -> None:
     for block in range(1, 5):
-        visits = [visit for visit in visits_of(MANY) if visit.block == block]
-        assert (visits[0].variant, visits[0].turn) == ("b", "first")
-        assert (visits[-1].variant, visits[-1].turn) == ("b", "last")
-        assert sorted(visit.variant for visit in visits[1:-1]) == ["a", "c", "d", "e", "f"]
+        visits = list(dict.fromkeys(step.place for step in steps_of(MANY) if step.block == block))
+        assert visits[0] == (block, "first", "b") and visits[-1] == (block, "last", "b")
+        assert sorted(variant for *_, variant in visits[1:-1]) == ["a", "c", "d", "e", "f"]
 
 
 def test_a_row_is_measured_as_often_as_it_says() -> None:
-    steps = [step for visit in visits_of(MANY) for step in visit.steps]
+    steps = steps_of(MANY)
     assert len(steps) == len(set(steps))
     assert sum(step.row == "long" for step in steps) == 6
     assert sum(step.row == "short" for step in steps) == 4 * 7
@@ -178,36 +158,17 @@ def test_a_row_is_measured_as_often_as_it_says() -> None:
 
 def test_blocks_and_seeds_have_orders_of_their_own() -> None:
     orders = {
-        tuple(visit.variant for visit in visits_of(MANY.model_copy(update={"seed": seed})) if visit.block == block)
+        tuple(visit.variant for visit in steps_of(MANY.model_copy(update={"seed": seed})) if visit.block == block)
         for seed in range(5)
         for block in (1, 2)
     }
     assert len(orders) > 5
 
 
-@given(st.data())
-def test_what_is_left_is_what_is_not_done(data: st.DataObject) -> None:
-    every = [step for visit in visits_of(MANY) for step in visit.steps]
-    done = frozenset(data.draw(st.sets(st.sampled_from(every))))
-    left = [step for visit in left_of(visits_of(MANY), done) for step in visit.steps]
-    assert left == [step for step in every if step not in done]
-
-
 def test_a_study_without_a_baseline_has_all_variants_once(tmp_path: Path) -> None:
     study = study_of(tmp_path, SMALL.replace("baseline: vpp\n", ""))
-    assert {(visit.variant, visit.turn) for visit in visits_of(study)} == {("vpp", ""), ("linux", "")}
-    assert Step(1, "", "vpp", "ramp") in [step for visit in visits_of(study) for step in visit.steps]
-
-
-def test_the_mean_place_of_each_variant_is_said(tmp_path: Path) -> None:
-    """A seed that always has one variant first is seen."""
-    again = "  linux: {software: linux}\n  again: {software: vpp}"
-    study = study_of(tmp_path, SMALL.replace("  linux: {software: linux}", again))
-    seeds = [study.model_copy(update={"seed": seed}) for seed in range(20)]
-    assert all(sum(mean_places(one).values()) == 3 for one in seeds)
-    first = next(one for one in seeds if mean_places(one)["linux"] == 1)
-    says = f"Order by seed {first.seed}; mean place in the blocks: linux 1, again 2."
-    assert says in " ".join(text(results_of(first, [])).split())
+    assert {(visit.variant, visit.turn) for visit in steps_of(study)} == {("vpp", ""), ("linux", "")}
+    assert Step(1, "", "vpp", "ramp") in steps_of(study)
 
 
 # -- what a study says before anything starts: what it will not measure, and what it cannot be measured on
@@ -219,11 +180,10 @@ COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
 def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
     text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
     found = prepare_study(study_project(tmp_path, text), "small", "simulated", "quick")
-    (line,) = found.gap_words(visits_of(found.study))
+    (line,) = found.gap_words(steps_of(found.study))
     assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
-    assert found.gap("linux", "one flow") and not found.gap("vpp", "one flow")
     # it is no excuse: the study's file can say it
-    assert "linux" in found.unknown
+    assert not found.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in found.gaps
 
 
 @pytest.mark.parametrize(
@@ -279,39 +239,6 @@ def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(n
         own = found.study.variants[variant]
         known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
         assert all(each == own.configured for each in known) and (known or not own.configured), variant
-
-
-def test_a_study_knows_how_long_its_power_meter_takes() -> None:
-    without = prepare_study(Project.find(ROOT), "netgate6100", "simulated", "quick")
-    meter = CommandMeterSettings(kind="command", run="x", accuracy=1)
-    plans = {
-        name: replace(plan, testbed=plan.testbed.model_copy(update={"power": meter}))
-        for name, plan in without.plans.items()
-    }
-    found, visits = replace(without, plans=plans), visits_of(without.study)
-    energies = [
-        visit.variant
-        for visit in visits
-        for row in visit.rows
-        if without.study.measures[row].kind == "energy" and not without.gap(visit.variant, row)
-    ]
-    speed, once = found.plan.clock_speed, found.plan.goal.final_trial_duration
-    longer = meter.trial_seconds(speed) - once
-    assert energies and longer > 0
-    (traffic, real), (before, real_before) = found.seconds(visits), without.seconds(visits)
-    assert traffic - before == pytest.approx(len(energies) * longer)
-    assert real - real_before == pytest.approx(len(energies) * (longer + meter.idle_seconds()) / speed)
-
-
-def test_what_is_left_of_a_study_is_said_to_be_a_part_of_its_blocks(tmp_path: Path) -> None:
-    found = prepare_study(study_project(tmp_path, SMALL), "small", "simulated", "quick", 3)
-    visits = visits_of(found.study)
-    assert " in 3 blocks, " in found.budget_words(visits)
-    assert " in 2 of 3 blocks, " in found.budget_words([visit for visit in visits if visit.block > 1])
-    # rows that are all repeated less than the study end in its first blocks
-    fewer = {row: measure.model_copy(update={"repeats": 2}) for row, measure in found.study.measures.items()}
-    less = replace(found, study=found.study.model_copy(update={"measures": fewer}))
-    assert " in 2 blocks, " in less.budget_words(visits_of(less.study))
 
 
 @pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])

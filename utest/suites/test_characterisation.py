@@ -84,7 +84,7 @@ def test_a_bench_that_spoils_its_trials_is_inconclusive_and_keeps_what_was_found
     assert result["ended"].startswith("inconclusive: ")
     # the first start is the warm-up: four good ones, then one that is spoilt and three repetitions
     assert len(result["trials"]) == 8
-    assert all(item["bad"] > 5e6 for item in result["bounds"])
+    assert not any(bounds["finished"] for bounds in result["bounds"])
 
 
 TESTS = """\
@@ -102,8 +102,6 @@ Another Quantity
     64b 1-flow unidirectional loses ≤ 1% at 1 Mpps
 Costs
     64b 1-flow unidirectional costs ≤ 1 cycles/packet
-Both Ways
-    imix bidirectional latency mean ≤ 1 ms at 20% line rate each way
 Broken
     Cause Fault    lost reply    start=9    at=0.3
     64b 1-flow unidirectional ≥ 4.7 Mpps
@@ -164,16 +162,6 @@ def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord],
 def test_a_rate_that_is_missed_is_followed_by_the_capacity(done: robot_run.RobotRun) -> None:
     assert "capacity: NDR (without loss): " in done.tests["Missed"][1]
     assert done.tests["Costs"][0] == "FAIL" and "capacity" not in done.tests["Costs"][1]
-
-
-def test_each_trial_keeps_the_latency_of_both_directions(left: Path) -> None:
-    trials = [item.trial for item in read_run(left).trials if item.test == "Both Ways" and item.trial.number]
-    for latency in (trial.outcome.latency for trial in trials):
-        assert [(count.tx_port, count.rx_port) for count in latency] == [(0, 1), (1, 0)]
-        for count in latency:
-            # bucket 0 may be of an earlier trial, as TRex's
-            assert 0 <= sum(count.histogram.values()) - count.received <= count.histogram.get(0, 0)
-    assert trials
 
 
 def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.run import read_run
-from lineproof.studies.history import read_results
+from lineproof.studies.recorded import read_results
 from support.command_line import PROGRAM, environment, lineproof
 from support.patience import wait_until
 from support.study_builders import study_project
@@ -75,15 +75,6 @@ def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
     again = lineproof(tmp_path, "study", "report", str(elsewhere / second.name))
     assert again.returncode == 0
     assert (elsewhere / second.name / "study.html").read_text() == page
-
-
-@pytest.mark.slow
-def test_a_folder_of_results_that_cannot_be_made_is_answered_with_the_commands_option(tmp_path: Path) -> None:
-    study_project(tmp_path)
-    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--results", "/proc/x")
-    assert ran.returncode == 2
-    assert "cannot be made: " in ran.stderr and "--results /another/folder of a study" in ran.stderr
-    assert "RESULTS:" not in ran.stderr + ran.stdout
 
 
 FIREWALL = """\
@@ -186,7 +177,7 @@ def test_what_is_not_here_is_a_gap_and_no_failure(tmp_path: Path) -> None:
     run, found = table(tmp_path)
     assert "SIMULATED" in ran.stdout and found["64b", "own"]["n"] == "3"
     # a simulated generator fills its ports, and says nothing of a real one: the mark stands above it
-    assert found["64b", "own"]["fit_1g"] == "true" and "own, line rate of 1 Gbit/s: fit with every row" in ran.stdout
+    assert found["64b", "own"]["fit_1g"] == "true"
     assert found["64b", "away"]["gaps"].startswith("not here: no file describes a testbed 'far'")
     assert "the generator 'iperf3' sends no frames of several sizes" in found["imix", "iperf3"]["gaps"]
     assert found["64b", "iperf3"]["gaps"].startswith("not here: ")
@@ -225,5 +216,5 @@ def test_two_real_senders_on_one_cable(tmp_path: Path) -> None:
             assert cell["n"] == "3" and 0 < float(cell["l1_gbps"]) < 0.041
             # a shell counts CPU time in ticks of 10 ms, which may be more than a few thousand frames take
             assert float(cell["cpu_seconds_per_mframe"] or row == "512b") > 0 and cell["fit_1g"] == ""
-    assert "its port has 0.04 Gbit/s" in ran.stdout
+    assert "not proven" in ran.stdout
     assert lineproof(tmp_path, "verify", str(run)).returncode == 0

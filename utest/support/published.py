@@ -13,7 +13,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, named_file
 from lineproof.project import Project, listed
-from lineproof.studies.results import Pair
+from lineproof.studies.results import error_percent
 from lineproof.studies.study import DIFFERENCES, RATES, Study, load_study
 from lineproof.units import PREFIX, l1_bits
 from lineproof_bench.model.forwarding import Forwarding
@@ -51,9 +51,9 @@ class PublishedRow:
         return self.modelled - self.published
 
     @property
-    def pair(self) -> Pair:
-        """Both figures, for their errors in both scales."""
-        return Pair(self.modelled, self.published, 100.0 if self.rate else None)
+    def error_percent(self) -> float:
+        """The error in per cent of the published figure."""
+        return error_percent(self.modelled, self.published)
 
     @property
     def inside(self) -> bool:

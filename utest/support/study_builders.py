@@ -12,7 +12,7 @@ from lineproof.evidence.records import MeasurementRecord
 from lineproof.project import Project
 from lineproof.studies.forms import COLUMNS, document
 from lineproof.studies.results import StudyResults
-from lineproof.studies.study import Study, load_study, visits_of
+from lineproof.studies.study import Study, load_study, steps_of
 
 SMALL = """\
 study: small
@@ -55,31 +55,30 @@ def measurements(
     """One record of *row* for each of its places in the order, with *values* by variant, one after the other."""
     left = {name: iter(found) for name, found in values.items()}
     found: list[MeasurementRecord] = []
-    for visit in visits_of(study):
-        for step in visit.steps:
-            if step.row != row or step.variant not in left:
-                continue
-            value = next(left[step.variant], None)
-            fields = {
-                "run": "20261123T120000Z-abcdef",
-                "simulated": True,
-                "study": study.study,
-                "block": step.block,
-                "turn": step.turn,
-                "variant": step.variant,
-                "row": row,
-                "platform": study.platform_of(step.variant),
-                "software": "vpp",
-                "sentence": "forwards of 64b 1-flow unidirectional",
-                "value": value,
-                "unit": study.unit_of(row),
-                "reason": "" if value is not None else "the link <b>flapped</b>",
-                "requirement": 1,
-                "started": 1.0,
-                "ended": 2.0,
-                "line": 100.0,
-            }
-            found.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
+    for step in steps_of(study):
+        if step.row != row or step.variant not in left:
+            continue
+        value = next(left[step.variant], None)
+        fields = {
+            "run": "20261123T120000Z-abcdef",
+            "simulated": True,
+            "study": study.study,
+            "block": step.block,
+            "turn": step.turn,
+            "variant": step.variant,
+            "row": row,
+            "platform": study.platform_of(step.variant),
+            "software": "vpp",
+            "sentence": "forwards of 64b 1-flow unidirectional",
+            "value": value,
+            "unit": study.unit_of(row),
+            "reason": "" if value is not None else "the link <b>flapped</b>",
+            "requirement": 1,
+            "started": 1.0,
+            "ended": 2.0,
+            "line": 100.0,
+        }
+        found.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
     return found
 
 

@@ -6,11 +6,11 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from .. import __version__
 from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
-from ..core.ceiling import OwnLatency
 from ..core.doubts import USABLE_SHARE
 from ..core.goal import Goal
 from ..core.traffic.profiles import PAIRS, Profile
@@ -45,6 +45,9 @@ LATENCY_LOAD_RATIO = 0.5
 """Load for latency as a ratio of the lossless ceiling: no queue builds up."""
 
 
+_print = partial(print, flush=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
     parser.description = (
@@ -72,9 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises LineproofError for problems with the files, the words or the testbed.
     """
-    chosen = tuple(
-        both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
-    )
     project = Project.find()
     # an earlier file is read too: one that is wrong would be found only when this one is to be written
     kept_in = arguments.calibrations or folder(project)
@@ -84,13 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
         trex = plan.testbed.trex
         used = (trex.ports if trex else tuple(range(plan.testbed.generator.port_count)))[: 2 * arguments.pairs]
         for first, second in zip(used[::2], used[1::2], strict=True):
-            words = f"A cable must go from the generator's port {first} to its port {second}, past the router."
-            print(words, flush=True)
+            _print(f"A cable must go from the generator's port {first} to its port {second}, past the router.")
     count = plan.testbed.pair_count
     if arguments.pairs > count:
         raise TestbedError(f"testbed '{plan.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports")
-    directions = tuple((both, arguments.pairs) for both in chosen or (False, True))
-    calibrate(plan, profiles, directions, arguments.duration, kept_in)
+    wanted = [both for both, only in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if only]
+    calibrate(plan, profiles, wanted or [False, True], arguments.pairs, arguments.duration, kept_in)
     return 0
 
 
@@ -100,46 +99,43 @@ def folder(project: Project) -> Path:
 
 
 def calibrate(
-    plan: Plan, profiles: Sequence[Profile], directions: Sequence[tuple[bool, int]], duration: float, calibrations: Path
+    plan: Plan, profiles: Sequence[Profile], directions: Sequence[bool], pairs: int, duration: float, calibrations: Path
 ) -> None:
-    """Measure each of *profiles* in each of *directions* (bidirectional or not, number of pairs) and write the file.
+    """Measure each of *profiles* in each of *directions* (bidirectional or not) and write the file.
 
     If the testbed breaks down or a user interrupts, what was measured until then is written. Raises TestbedError.
     """
-    found: list[CeilingEntry] = []
+    ceilings: list[CeilingEntry] = []
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
     count = len(profiles) * len(directions)
     words = f"Watching it for {_watch_text(plan.goal)} each (1 / risk trials of goal '{plan.goal.goal}')"
-    print(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic.", flush=True)
+    _print(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(plan.goal, count)} of traffic.")
     session = Session.start(plan, bypass=True, say=say)
     try:
         session.generator.connect()
         if session.simulated:
-            print(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator.", flush=True)
-        _check_bypassed(session, max(pairs for _, pairs in directions))
+            _print(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator.")
+        _check_bypassed(session, pairs)
         try:
             for profile in profiles:
-                for bidirectional, pairs in directions:
-                    found.append(_measure(session, profile, bidirectional, pairs, duration))
-                    print(_line(found[-1]), flush=True)
+                for bidirectional in directions:
+                    ceilings.append(_measure(session, profile, bidirectional, pairs, duration))
+                    _print(_line(ceilings[-1]))
         finally:
-            if found:
-                print(f"kept in {write_calibration(calibrations, _file(session, found))}", flush=True)
+            if ceilings:
+                content = CalibrationFile(
+                    testbed=plan.testbed.testbed,
+                    platform=plan.platform.platform,
+                    kind=plan.testbed.kind,
+                    link_bps=session.link_bps,
+                    simulated=session.simulated,
+                    lineproof=__version__,
+                    versions=dict(session.generator.versions),
+                    ceilings=tuple(ceilings),
+                )
+                _print(f"kept in {write_calibration(calibrations, content)}")
     finally:
         session.close()
-
-
-def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
-    return CalibrationFile(
-        testbed=session.plan.testbed.testbed,
-        platform=session.plan.platform.platform,
-        kind=session.plan.testbed.kind,
-        link_bps=session.link_bps,
-        simulated=session.simulated,
-        lineproof=__version__,
-        versions=dict(session.generator.versions),
-        ceilings=tuple(found),
-    )
 
 
 def _check_bypassed(session: Session, pairs: int = 1) -> None:
@@ -153,18 +149,23 @@ def _check_bypassed(session: Session, pairs: int = 1) -> None:
 
 
 def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
-    before = cpu_times()
-    session.traffic.put(profile, bidirectional, pairs=pairs)
+    before, traffic = cpu_times(), session.traffic
+    traffic.put(profile, bidirectional, pairs=pairs)
     line = profile.line_rate_pps(session.link_bps)
     if session.plan.warm_up:
-        session.traffic.measure(Load(line), session.plan.warm_up)
+        traffic.measure(Load(line), session.plan.warm_up)
     terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)
-    found = find_ceiling(session.traffic.measure, line, terms, duration)
-    watched = _watch(session, USABLE_SHARE * found.lossless, terms)
-    latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
+    ceiling = find_ceiling(traffic.measure, line, terms, duration)
+    watched = _watch(session, USABLE_SHARE * ceiling.lossless, replace(terms, on_trial=lambda trial: None))
+    load, latency = Load(LATENCY_LOAD_RATIO * ceiling.lossless), None
+    try:
+        traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
+        latency = own_latency(traffic.measure(load, duration))
+    except LineproofError as error:  # these frames, or its card, have no probes
+        _print(f"  latency of {profile.name} is not known: {error}")
     steal = steal_percent(before, cpu_times())
     asked = {"bidirectional": bidirectional, "pairs": pairs, "trial_duration": duration}
-    return ceiling_entry(profile, found, steal, latency=latency, watched=watched, **asked)
+    return ceiling_entry(profile, ceiling, steal, latency=latency, watched=watched, **asked)
 
 
 def watch_trials(goal: Goal) -> int:
@@ -174,26 +175,23 @@ def watch_trials(goal: Goal) -> int:
 
 def _watch(session: Session, pps: float, terms: CharacterisationTerms) -> Watch:
     """Watch how often the generator loses frames itself at *pps*, and how many in the worst trial."""
-    goal = session.plan.goal
-    trials, series = (
-        watch_trials(goal),
-        TrialSeries(session.traffic.measure, replace(terms, on_trial=lambda trial: None)),
-    )
-    print(f"  watching it for {_watch_text(goal)} at {si(pps, 'pps')}", flush=True)
+    goal, series = session.plan.goal, TrialSeries(session.traffic.measure, terms)
+    trials, seconds = watch_trials(goal), goal.final_trial_duration
+    _print(f"  watching it for {_watch_text(goal)} at {si(pps, 'pps')}")
     try:
-        lost = [_most_lost(series.run(Load(pps), goal.final_trial_duration, is_measured)) for _ in range(trials)]
+        done = [series.run(Load(pps), seconds, is_measured) for _ in range(trials)]
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be watched: {error}") from error
-    lossy, most_lost = sum(count > 0 for count in lost), max(lost)
-    worst = f", {most_lost} frames in the worst" if most_lost else ""
-    print(f"  it lost frames itself in {lossy} of {trials} trials{worst}", flush=True)
+    lost = [max(row.lost for row in trial.outcome.directions) for trial in done]
+    lossy, most = sum(frames > 0 for frames in lost), max(lost)
+    _print(f"  it lost frames itself in {lossy} of {trials} trials{f', {most} frames in the worst' if most else ''}")
     return Watch(
         goal=goal.goal,
         load_pps=round(pps, 3),
         trials=trials,
         lossy=lossy,
-        most_lost=most_lost,
-        trial_duration=goal.final_trial_duration,
+        most_lost=most,
+        trial_duration=seconds,
     )
 
 
@@ -201,30 +199,11 @@ def _watch_text(goal: Goal, times: int = 1) -> str:
     return duration_text(times * watch_trials(goal) * goal.final_trial_duration)
 
 
-def _most_lost(trial: Trial) -> int:
-    """Return the lost frames of the worst direction."""
-    return max(row.lost for row in trial.outcome.directions)
-
-
-def _latency(
-    session: Session, profile: Profile, bidirectional: bool, pairs: int, lossless: float, duration: float
-) -> OwnLatency | None:
-    """The generator's own latency; None if these frames or its card have no probes."""
-    load = Load(LATENCY_LOAD_RATIO * lossless)
-    try:
-        session.traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
-        return own_latency(session.traffic.measure(load, duration))
-    except LineproofError as error:
-        print(f"  latency of {profile.name} is not known: {error}", flush=True)
-        return None
-
-
 def _print_trial(trial: Trial) -> None:
     own = (Fault.UNDER_OFFERED, Fault.UNTIMED)
     problems = "".join(f"; {problem}" for problem in trial.problems if problem.fault not in own)
     load, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
-    words = f"  trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}"
-    print(words, flush=True)
+    _print(f"  trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}")
 
 
 def _line(found: CeilingEntry) -> str:

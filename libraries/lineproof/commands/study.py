@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError
 from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
 from ..project import Project, listed
-from ..studies.study import Study, load_study, visits_of
+from ..studies.study import Study, load_study, steps_of
 from ..units import counted
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
@@ -73,29 +73,23 @@ def _list(project: Project) -> int:
 
 
 def _size(study: Study) -> str:
-    count = sum(len(visit.rows) for visit in visits_of(study))
-    sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (count, "measurement")
+    sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (len(steps_of(study)), "measurement")
     return ", ".join(counted(number, noun) for number, noun in sizes)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..evidence.baselines import find_one_run
     from ..evidence.started_as import StartedAs
-    from ..studies.carrying import Carried, OtherTestbed
-    from ..studies.history import read_results, repeats_of_run
-    from ..studies.preparing import prepare_study
-    from ..studies.runner import StudyRun
+    from ..studies.carrying import OtherTestbed
+    from ..studies.recorded import read_results
+    from ..studies.runner import study_run as prepared_run
 
-    project = Project.find()
-    results: Path = (arguments.results or project.results).absolute()
-    resumed = find_one_run(arguments.resume, results) if arguments.resume else None
-    repeats = arguments.repeats or (repeats_of_run(resumed) if resumed else None)
-    prepared = prepare_study(project, arguments.name, arguments.testbed, arguments.goal, repeats)
-    carried = Carried.of(resumed, prepared) if resumed else None
-    words = ["lineproof", "study", "run", arguments.name, "--goal", arguments.goal]
-    words += ["--testbed", arguments.testbed] if arguments.testbed else []
-    started = StartedAs(tuple(words), Path.cwd(), "--results" if arguments.results else "")
-    study_run = StudyRun(prepared, results, carried, _say, started=started)
+    project, asked = Project.find(), arguments
+    results: Path = (asked.results or project.results).absolute()
+    study_run = prepared_run(project, asked.name, asked.testbed, asked.goal, results, asked.repeats, asked.resume)
+    words = ["lineproof", "study", "run", asked.name, "--goal", asked.goal]
+    words += ["--testbed", asked.testbed] if asked.testbed else []
+    started = StartedAs(tuple(words), Path.cwd(), "--results" if asked.results else "")
+    study_run.say, study_run.started = _say, started
     if arguments.plan:
         for line in study_run.foreword():
             _say(line)
@@ -114,7 +108,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _report(name: str, form: str) -> int:
     from ..evidence.baselines import find_one_run
-    from ..studies.history import read_results
+    from ..studies.recorded import read_results
 
     return _show(read_results(find_one_run(name, Project.find().results)), form)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
-from ..evidence.run_files import STUDY_PAGE
 from ..evidence.signature import read_public_key
 from ..evidence.verification import VerifiedRun, verify
 from ..visible import one_line
@@ -76,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     found, refused = [], []
     for folder in arguments.run_folders:
         try:
-            found.append(_with_page(verify(folder, key, arguments.signature)))
+            found.append(verify(folder, key, arguments.signature))
         except ConfigError as error:
             refused.append(str(error))
     if found:
@@ -84,14 +81,3 @@ def run(arguments: argparse.Namespace) -> int:
     if refused:
         raise ConfigError("; ".join(refused))
     return int(any(run.problems for run in found))
-
-
-def _with_page(run: VerifiedRun) -> VerifiedRun:
-    """*run* with what is found of the page of a study: its records must be its own for that."""
-    found = run.found
-    if found.altered or not os.path.lexists(found.path / STUDY_PAGE):
-        return run
-    from ..studies.page import check_page  # takes a second
-
-    problems, notes = check_page(found.path)
-    return replace(run, found=replace(found, notes=(*found.notes, *notes)), problems=(*run.problems, *problems))

@@ -220,8 +220,7 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
     if result.saturation is not None:
         edge = edges[steps.index(result.saturation)]
         curves.append(chart.upright(edge, "saturation", chart.LOST_COLOUR, "9 4"))
-    scope = "both ports together" if result.in_total else "each port"
-    up = scaled(f"rate, {scope}", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
+    up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
     across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
     return chart.line(Panel(title, across, up, curves, simulated=simulated))
 

@@ -83,9 +83,9 @@ def sum_of_records(sums: Mapping[str, str]) -> str:
 
 
 def derived_sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of the summary's page and of each of Allure's results in *folder*, by path."""
+    """Return the SHA-256 of the pages of summary and study, and of each of Allure's results in *folder*, by path."""
     allure = folder / ALLURE
-    paths = [folder / PAGE, *(() if allure.is_symlink() else sorted(allure.glob("*")))]
+    paths = [folder / PAGE, folder / STUDY_PAGE, *(() if allure.is_symlink() else sorted(allure.glob("*")))]
     regular = [path for path in paths if path.is_file() and not path.is_symlink()]
     return {path.relative_to(folder).as_posix(): sha256_of(path) for path in regular}
 

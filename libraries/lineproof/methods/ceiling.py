@@ -40,76 +40,65 @@ def find_ceiling(measure: Measure, line: float, terms: CharacterisationTerms, du
 
     Raises TestbedError if the testbed spoils its trials or breaks down, and if not even LOWEST_SHARE is carried.
     """
-    search = _CeilingSearch(TrialSeries(measure, terms), duration)
+    trials = TrialSeries(measure, terms)
     try:
-        return search.ceiling(line)
+        return _ceiling(trials, line, duration)
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be calibrated: {error}") from error
 
 
-class _CeilingSearch:
-    def __init__(self, trials: TrialSeries, duration: float) -> None:
-        self._trials, self._duration = trials, duration
+def _ceiling(trials: TrialSeries, line: float, duration: float) -> Ceiling:
+    least, offered_at = LOWEST_SHARE * line, dict[float, float]()
 
-    def ceiling(self, line: float) -> Ceiling:
-        least = LOWEST_SHARE * line
-        first = self._run(line)
-        offered_at: dict[float, float] = {}
-
-        def is_lossless(pps: float, *done: Trial) -> bool:
-            # what comes back is what was offered, which may be less than was asked for
-            trials = list(done)
-            while all(map(_came_back_whole, trials)) and len(trials) < LOSSLESS_REPEATS:
-                trials.append(self._run(pps))
-            offered_at[pps] = min(map(_offered_rate, trials))
-            return all(map(_came_back_whole, trials))
-
-        lossless = line if is_lossless(line, first) else self._highest(is_lossless, line, _received_rate(first), least)
-        if not lossless:
-            raise TestbedError(
-                f"with the router bypassed frames are lost even at {si(least, 'pps')}; fix cables and ports"
-            )
-        offered = line
-        if not self._offered_in_full(first):
-            offered = self._highest(
-                lambda pps: self._offered_in_full(self._run(pps)), line, _offered_rate(first), least
-            )
-        if not offered:
-            raise TestbedError(
-                f"the generator does not offer even {si(least, 'pps')}; look at the TRex server's console"
-            )
-        whole, received = min(offered_at[lossless], lossless), min(_received_rate(first), line)
-        return Ceiling(line, offered, whole, received, tuple(self._trials.done))
-
-    def _highest(self, holds: Callable[[float], bool], high: float, guess: float, least: float) -> float:
-        """The highest load below *high* that *holds* (*high* does not); 0 if none from *least* on does.
-
-        In growing steps from *guess* until a load that holds and one that does not are known, then by halves.
-        """
-        low, step, pps = 0.0, SEARCH_WIDTH, min(guess, high * (1 - SEARCH_WIDTH))
-        most_trials = len(self._trials.done) + MOST_SEARCH_TRIALS
-        while pps >= least and len(self._trials.done) < most_trials:
-            if holds(pps):
-                low, pps = pps, pps * (1 + step)
-            else:
-                high, pps = pps, pps * (1 - step)
-            if low and high - low <= SEARCH_WIDTH * high * (1 + 1e-9):
-                break
-            middle, step = (low + high) / 2, 2 * step
-            pps = min(pps, middle) if low and pps > low else max(pps, middle)
-        return low
-
-    def _run(self, pps: float) -> Trial:
+    def run(pps: float) -> Trial:
         # what the generator reports as not sent or not received is the ceiling, not a spoilt trial
-        return self._trials.run(Load(pps), self._duration, is_measured)
+        return trials.run(Load(pps), duration, is_measured)
 
-    def _offered_in_full(self, trial: Trial) -> bool:
+    def is_lossless(pps: float, *done: Trial) -> bool:
+        # what comes back is what was offered, which may be less than was asked for
+        mine = list(done)
+        while all(map(_came_back_whole, mine)) and len(mine) < LOSSLESS_REPEATS:
+            mine.append(run(pps))
+        offered_at[pps] = min(map(_offered_rate, mine))
+        return all(map(_came_back_whole, mine))
+
+    def is_offered(trial: Trial) -> bool:
         # the clock's uncertainty is no ceiling; rounding may cost one frame
-        most = 1 - self._trials.terms.tolerance.under
-        least = most * trial.outcome.load.pps * trial.seconds.low - 1
-        return not any(problem.fault in _TOO_SLOW for problem in trial.problems) and all(
-            row.offered >= least for row in trial.outcome.directions
-        )
+        needed = (1 - trials.terms.tolerance.under) * trial.outcome.load.pps * trial.seconds.low - 1
+        is_slow = any(problem.fault in _TOO_SLOW for problem in trial.problems)
+        return not is_slow and all(row.offered >= needed for row in trial.outcome.directions)
+
+    first = run(line)
+    lossless = offered = line
+    if not is_lossless(line, first):
+        lossless = _highest(trials, is_lossless, line, _received_rate(first), least)
+    if not lossless:
+        raise TestbedError(f"with the router bypassed frames are lost even at {si(least, 'pps')}; fix cables and ports")
+    if not is_offered(first):
+        offered = _highest(trials, lambda pps: is_offered(run(pps)), line, _offered_rate(first), least)
+    if not offered:
+        raise TestbedError(f"the generator does not offer even {si(least, 'pps')}; look at the TRex server's console")
+    whole, received = min(offered_at[lossless], lossless), min(_received_rate(first), line)
+    return Ceiling(line, offered, whole, received, tuple(trials.done))
+
+
+def _highest(trials: TrialSeries, holds: Callable[[float], bool], high: float, guess: float, least: float) -> float:
+    """The highest load below *high* that *holds* (*high* does not); 0 if none from *least* on does.
+
+    In growing steps from *guess* until a load that holds and one that does not are known, then by halves.
+    """
+    low, step, pps = 0.0, SEARCH_WIDTH, min(guess, high * (1 - SEARCH_WIDTH))
+    most_trials = len(trials.done) + MOST_SEARCH_TRIALS
+    while pps >= least and len(trials.done) < most_trials:
+        if holds(pps):
+            low, pps = pps, pps * (1 + step)
+        else:
+            high, pps = pps, pps * (1 - step)
+        if low and high - low <= SEARCH_WIDTH * high * (1 + 1e-9):
+            break
+        middle, step = (low + high) / 2, 2 * step
+        pps = min(pps, middle) if low and pps > low else max(pps, middle)
+    return low
 
 
 def _came_back_whole(trial: Trial) -> bool:

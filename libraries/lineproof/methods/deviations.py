@@ -51,6 +51,12 @@ class DeviatingResult:
 
     __slots__ = ()
     deviations: tuple[Deviation, ...]
+    ended: str
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Return why it ended early, if it did."""
+        return (self.ended,)
 
     @property
     def found(self) -> str:

@@ -18,12 +18,9 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Measure, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS
-from .trials import Deadline, breakdown_text
+from .trials import CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
-
-GROWTH = 4.0
-"""A step upwards that meets no limit makes the next one so many times as large."""
 
 ONE_LOAD = 0.4
 """The largest share of the budget that one load may take."""
@@ -60,15 +57,50 @@ def find_margin(
     measure: Measure,
     conditions: TrialConditions,
     line_pps: float,
-    deadline: Deadline | None = None,
+    deadline: float = math.inf,
 ) -> Margin:
     """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
 
-    ``promise_at(pps)``: the sentence at another load. *deadline*: of all trials together.
+    ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together. The first load
+    is the highest; then those around the rate that was forwarded there, then those in the middle of what is open.
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None)
-    return _Ascent(promise_at, carried, highest, measure, conditions, line_pps, deadline or Deadline()).margin()
+    width, budget = promise_at(carried.pps).goal.width, _Budget(measure, conditions, deadline)
+    low, high, top, load = carried.pps, math.inf, highest.pps, highest.pps
+    hints, open_at = list[float](), list[float]()
+
+    def margin(finished: bool, reason: str) -> Margin:
+        end = None if high == math.inf else high / carried.pps
+        return Margin(low / carried.pps, end, finished, reason, tuple(budget.trials))
+
+    def is_open(pps: float) -> bool:
+        return any(abs(pps / other - 1) < width / 2 for other in open_at)
+
+    while True:
+        promise = promise_at(load)
+        promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
+        try:
+            decision = budget.decide(promise, line_pps)
+        except CharacterisationEnded as spent:
+            return margin(False, str(spent))
+        except BREAKDOWN_ERRORS as error:
+            return margin(False, breakdown_text(error).removeprefix("inconclusive: "))
+        if decision is not None and decision.ruling is Ruling.PASS:
+            low = load
+        else:
+            top = min(top, load)
+            if decision is not None and decision.ruling is Ruling.FAIL:
+                high, rate = load, _carried_rate(promise, decision)
+                hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
+            else:
+                open_at.append(load)
+        if low >= top * (1 - _ROUNDING) or high <= low * (1 + width + _ROUNDING):
+            return margin(True, "")
+        if top <= low * (1 + width):
+            return margin(False, f"from {percent(top / carried.pps)} on the testbed could prove neither")
+        hints = [pps for pps in hints if low * (1 + _ROUNDING) < pps < high and not is_open(pps)]
+        load = hints.pop() if hints else (low + top) / 2
 
 
 def margin_of_forwarding(verdict: Verdict) -> Margin:
@@ -82,107 +114,31 @@ def margin_of_forwarding(verdict: Verdict) -> Margin:
     return Margin(low / threshold, high / threshold)
 
 
-class _Spent(Exception):
-    """Ends all trials. Its text says why."""
-
-
 class _LoadSpent(Exception):
     """Ends the trials at one load, which took its share of the budget."""
 
 
-class _Ascent:
-    """The loads that were asked, in frames/s of each port: ``low`` passed, ``high`` failed (None: none did)."""
+class _Budget:
+    """Trials at one load after another, in *deadline* s of traffic."""
 
-    def __init__(
-        self,
-        promise_at: Callable[[float], Promise],
-        carried: Load,
-        highest: Load,
-        measure: Measure,
-        conditions: TrialConditions,
-        line_pps: float,
-        deadline: Deadline,
-    ) -> None:
-        self._promise_at, self._measure, self._line = promise_at, measure, line_pps
-        self._sentence, self._highest = carried.pps, highest.pps
-        self._low, self._high = carried.pps, math.inf
-        self._width = promise_at(carried.pps).goal.width
-        self._step = self._width
-        self._rate: float | None = None
-        """What the last trial above the limit forwarded; None: tried already."""
+    def __init__(self, measure: Measure, conditions: TrialConditions, deadline: float) -> None:
+        self._measure, self._deadline, self._listener = measure, deadline, conditions.on_trial
         self._conditions = replace(conditions, on_trial=self._on_trial)
-        self._listener, self._trials = conditions.on_trial, list[Trial]()
-        self._deadline, self._began = deadline, deadline.now()
         self._spent = self._spent_here = 0.0
+        self.trials: list[Trial] = []
 
-    def margin(self) -> Margin:
-        """Ask until the bounds are close, all that can be sent passed, or the budget is used up."""
-        load, open_at = self._highest, list[float]()
-        while True:
-            try:
-                ruling = self._ruling(load)
-            except _Spent as spent:
-                return self._margin(False, str(spent))
-            except BREAKDOWN_ERRORS as error:
-                return self._margin(False, breakdown_text(error).removeprefix("inconclusive: "))
-            if ruling is Ruling.INCONCLUSIVE:
-                open_at.append(load)
-            if self._low >= self._highest * (1 - _ROUNDING) or self._high <= self._low * (1 + self._width + _ROUNDING):
-                return self._margin(True, "")
-            following = self._next(load, ruling, open_at)
-            if following is None:
-                words = ", ".join(percent(item / self._sentence) for item in open_at)
-                return self._margin(False, f"at {words} the testbed could prove neither")
-            load = following
-
-    def _ruling(self, load: float) -> Ruling:
-        promise = self._promise_at(load)
-        promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
+    def decide(self, promise: Promise, line_pps: float) -> Decision | None:
+        """Return the rule's answer at one load; None if it takes too much of the budget."""
         self._spent_here = 0.0
         try:
-            decision = decide(promise, self._within_budget, self._conditions, self._line)
+            return decide(promise, self._within_budget, self._conditions, line_pps)
         except _LoadSpent:
-            return Ruling.INCONCLUSIVE
-        if decision.ruling is Ruling.PASS:
-            self._low = max(self._low, load)
-        elif decision.ruling is Ruling.FAIL:
-            self._high = min(self._high, load)
-            self._rate = _carried_rate(promise, decision)
-        return decision.ruling or Ruling.INCONCLUSIVE
-
-    def _next(self, load: float, ruling: Ruling, open_at: list[float]) -> float | None:
-        """Return the next load: around the rate that was forwarded, then in growing steps, then between the bounds."""
-        low, top = self._low, min(self._high, self._highest)
-        if ruling is Ruling.FAIL:
-            self._step = self._width
-        if self._rate is not None:
-            below, above = self._rate * (1 - 0.49 * self._width), self._rate * (1 + 0.49 * self._width)
-            if ruling is Ruling.FAIL and low * (1 + _ROUNDING) < below < top:
-                return below
-            self._rate = None
-            if low * (1 + _ROUNDING) < above < top:
-                return above
-        following = max([low, *(item for item in open_at if item > low)]) * (1 + self._step)
-        self._step *= GROWTH
-        if following < top * (1 - _ROUNDING):
-            return following
-        middle = (low + top) / 2
-        is_near_open = any(abs(item / middle - 1) < self._width / 2 for item in open_at)
-        return None if is_near_open or middle < low * (1 + self._width / 4) else middle
+            return None
 
     def _within_budget(self, load: Load, duration: float) -> Outcome:
-        deadline = self._deadline
-        if deadline.traffic is not None and self._spent + duration > deadline.traffic:
-            raise _Spent(
-                f"deadline: {self._spent:g} of {deadline.traffic:g} s of traffic were sent, and the next trial takes"
-                f" {duration:g} s"
-            )
-        wall = deadline.now() - self._began
-        if deadline.wall is not None and wall + duration / self._conditions.clock_speed > deadline.wall:
-            raise _Spent(f"deadline: {wall:.0f} of {deadline.wall:g} s have passed, and a trial takes {duration:g} s")
+        check_deadline(self._deadline, self._spent, duration)
         # a load has one trial at least, however long it is
-        most = math.inf if deadline.traffic is None else ONE_LOAD * deadline.traffic
-        if self._spent_here and self._spent_here + duration > most:
+        if self._spent_here and self._spent_here + duration > ONE_LOAD * self._deadline:
             raise _LoadSpent
         outcome = self._measure(load, duration)
         self._spent += outcome.duration
@@ -190,12 +146,8 @@ class _Ascent:
         return outcome
 
     def _on_trial(self, trial: Trial, standing: Standing) -> None:
-        self._trials.append(replace(trial, number=len(self._trials) + 1))
-        self._listener(self._trials[-1], standing)
-
-    def _margin(self, finished: bool, reason: str) -> Margin:
-        high = None if self._high == math.inf else self._high / self._sentence
-        return Margin(self._low / self._sentence, high, finished, reason, tuple(self._trials))
+        self.trials.append(replace(trial, number=len(self.trials) + 1))
+        self._listener(self.trials[-1], standing)
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:

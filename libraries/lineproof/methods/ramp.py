@@ -16,7 +16,6 @@ from ..core.trial import DirectionCount, Load, Measure, Trial
 from ..units import si
 from .deviations import DeviatingResult, Deviation
 from .trials import (
-    CharacterisationEnded,
     CharacterisationTerms,
     TrialSeries,
     per_direction,
@@ -48,8 +47,7 @@ class RampPlan:
     """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port) in ``steps`` trials of ``step`` s each.
 
     Before it ``warm_up`` s at ``warm_up_pps`` frames/s, after it ``hold`` s at the top; both in trials of at most
-    ``step`` s. ``behind``: the ratio of offered frames (0..1) that may be lost, or by which queues may grow, before the
-    router counts as behind.
+    ``step`` s.
     """
 
     line_pps: float
@@ -59,7 +57,6 @@ class RampPlan:
     warm_up: float = 5.0
     warm_up_pps: float = 1000.0
     hold: float = 5.0
-    behind: float = BEHIND
 
     def __post_init__(self) -> None:
         if self.steps < 2 or not self.step > 0 or self.line_pps <= 0 or not 0 < self.target <= 100:
@@ -67,8 +64,6 @@ class RampPlan:
                 f"a ramp has at least two steps of more than 0 s, up to at most 100 % of a line rate, not {self.steps}"
                 f" of {self.step:g} s to {self.target:g} % of {self.line_pps:g} pps"
             )
-        if self.warm_up < 0 or self.hold < 0 or not self.warm_up_pps > 0 or not 0 <= self.behind < 1:
-            raise ValueError("a ramp's warm-up and hold take at least 0 s, and 'behind' is a ratio below 1")
 
     @property
     def duration(self) -> float:
@@ -93,9 +88,9 @@ def _equal_parts(whole: float, piece: float) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True)
 class RampStep:
-    """One trial of the ramp, with its mean rates in frames/s: of both directions together, or of the worse one.
+    """One trial of the ramp, with its mean rates in frames/s, of the worse direction.
 
-    ``behind``: it lost, or its queues grew by, more than the plan's ``behind``.
+    ``behind``: it lost, or its queues grew by, more than BEHIND.
     """
 
     phase: RampPhase
@@ -125,7 +120,6 @@ class RampResult(DeviatingResult):
     peak_pps: float
     ceiling_pps: float | None
     ended: str
-    in_total: bool
     deviations: tuple[Deviation, ...] = (PAUSES_BETWEEN_STEPS,)
 
     @property
@@ -145,7 +139,7 @@ class RampResult(DeviatingResult):
         """The definition of saturation, in words."""
         return (
             f"saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
-            f" {percent(self.plan.behind)} of the frames offered, or let its queues grow by so many"
+            f" {percent(BEHIND)} of the frames offered, or let its queues grow by so many"
         )
 
     @property
@@ -157,9 +151,7 @@ class RampResult(DeviatingResult):
     def findings(self) -> tuple[str, ...]:
         """Return what was found, as a list of texts."""
         found, good = self.saturation, self.kept_up
-        scope = ""
-        if per_direction(self.trials):
-            scope = " (both directions together)" if self.in_total else " (the worse direction)"
+        scope = " (the worse direction)" if per_direction(self.trials) else ""
         words = []
         if found is None:
             reached = max((step.load.pps for step in self.steps), default=0.0)
@@ -186,30 +178,24 @@ def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> Ramp
     """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept."""
     trials = TrialSeries(measure, terms)
     steps: list[RampStep] = []
-    ended = ""
-    try:
+    with trials:
         for phase, load, seconds in plan.phases():
             trial = trials.run(load, seconds, lambda trial: shows_loss(trial, terms.conditions.resolution))
-            steps.append(_ramp_step(phase, trial, plan, terms))
-    except CharacterisationEnded as reason:
-        ended = str(reason)
+            steps.append(_ramp_step(phase, trial))
     short = [step.offered_pps for step in steps if _is_short(step.trial)]
     measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
     peak = max((step.forwarded_pps for step in measured), default=0.0)
     ceiling = max(short) if short else None
-    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, ended, terms.in_total)
+    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, trials.ended)
 
 
-def _ramp_step(phase: RampPhase, trial: Trial, plan: RampPlan, terms: CharacterisationTerms) -> RampStep:
+def _ramp_step(phase: RampPhase, trial: Trial) -> RampStep:
     seconds, rows = trial.seconds.high, trial.outcome.directions
-    offered = [row.offered / seconds for row in rows]
+    offered = min(row.offered for row in rows) / seconds
     # what came out of a queue after the end of sending was not forwarded at that rate
-    forwarded = [(row.forwarded - (row.backlog or 0)) / seconds for row in rows]
-    combined = math.fsum if terms.in_total else min
-    missing = [_missing(row) / max(1, row.offered) for row in rows]
-    behind = sum(map(_missing, rows)) / max(1, trial.offered) if terms.in_total else max(missing, default=0.0)
-    loss = trial.loss_ratio(terms.in_total)
-    return RampStep(phase, trial, combined(offered), combined(forwarded), loss, behind > plan.behind)
+    forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / seconds
+    missing = max(_missing(row) / max(1, row.offered) for row in rows)
+    return RampStep(phase, trial, offered, forwarded, trial.loss_ratio(in_total=False), missing > BEHIND)
 
 
 def _missing(row: DirectionCount) -> int:

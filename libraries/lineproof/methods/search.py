@@ -21,7 +21,14 @@ from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
-from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
+from .trials import (
+    CharacterisationTerms,
+    TrialSeries,
+    ending_text,
+    is_decided,
+    loss_bounds,
+    per_direction,
+)
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -51,10 +58,6 @@ class CapacityBounds:
     upper: Load | None
     throughput: float | None
     finished: bool
-    good: Load | None = None
-    """The highest load tried below :attr:`bad`: a hint if the search is unfinished."""
-    bad: Load | None = None
-    """The lowest load at which a single trial lost more than the loss ratio."""
 
     @property
     def width(self) -> float | None:
@@ -65,22 +68,14 @@ class CapacityBounds:
 
     def __str__(self) -> str:
         allowed = f"loss up to {percent(self.loss_ratio)}" if self.loss_ratio else "without loss"
-        found = [f"{self.name} ({allowed}):"]
-        if self.lower is None and self.upper is None:
-            found.append("no bound found")
-        elif self.lower is None and self.upper is not None:
-            found.append(f"less than {si(self.upper.pps, 'pps')}")
-        elif self.upper is None and self.lower is not None:
-            found.append(f"at least {si(self.lower.pps, 'pps')}")
-            found.append("(the highest load asked for is carried)" if self.finished else "")
-        elif self.lower is not None and self.upper is not None:
-            found.append(f"{si(self.lower.pps, 'pps', 5)} to {si(self.upper.pps, 'pps', 5)}")
-            found.append(f"({percent(self.width or 0.0)} apart)")
-        if not self.finished:
-            hints = [f"good up to {si(self.good.pps, 'pps')}"] if self.good else []
-            hints += [f"bad from {si(self.bad.pps, 'pps')}"] if self.bad else []
-            found.append(f"– unfinished (single trials: {', '.join(hints)})" if hints else "– unfinished")
-        return " ".join(word for word in found if word)
+        lower, upper = ("" if load is None else si(load.pps, "pps", 5) for load in (self.lower, self.upper))
+        if lower and upper:
+            between = f"{lower} to {upper} ({percent(self.width or 0.0)} apart)"
+        elif lower:
+            between = f"at least {lower}" + " (the highest load asked for is carried)" * self.finished
+        else:
+            between = f"less than {upper}" if upper else "no bound found"
+        return f"{self.name} ({allowed}): {between}" + " – unfinished" * (not self.finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +97,11 @@ class SearchResult:
     def unfinished(self) -> tuple[str, ...]:
         """Names of the loss ratios whose search did not finish."""
         return tuple(item.name for item in self.bounds if not item.finished)
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Return why it ended early, if it did."""
+        return (ending_text(self.ended, self.trials),)
 
     def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""
@@ -130,16 +130,12 @@ def search(
     """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
 
     *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1):
-    the distance of the bounds. Raises ValueError for loads, ratios or a width that leave nothing to search.
+    the distance of the bounds. Raises ValueError for the same ratio twice.
     """
-    if not 0 < lowest.pps < highest.pps:
-        raise ValueError(
-            f"a search needs a lowest load ({lowest.pps:g} pps) that is less than the highest ({highest.pps:g} pps)"
-        )
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
     # imported here because it takes half a second, which a suite without a search does not need
-    from MLRsearch import Config, MultipleLossRatioSearch
+    from MLRsearch import Config, GoalResult, MultipleLossRatioSearch
 
     wanted = {name: _search_goal(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
     controller = MultipleLossRatioSearch(
@@ -152,21 +148,25 @@ def search(
             warmup_duration=None,
         )
     )
-    ended, trials = "", TrialSeries(measure, terms)
+    trials = TrialSeries(measure, terms)
     measurer = _Measurer(trials, tuple(loss_ratios.values()))
-    try:
+    with trials:
         controller.search(measurer=measurer, debug=lambda text: None)
-    except CharacterisationEnded as reason:
-        ended = str(reason)
     databases = controller.database, measurer.at_better_ends(controller.database, controller.scaling.targets)
-    asked = lowest, highest, relative_width
-    bounds = tuple(
-        _capacity_bounds(name, item, databases, controller.scaling.goal_to_final_target[item], trials, not ended, asked)
-        for name, item in wanted.items()
-    )
+    bounds = []
+    for name, goal_of_ratio in wanted.items():
+        target = controller.scaling.goal_to_final_target[goal_of_ratio]
+        worse, better = (GoalResult.from_bounds(each.get_relevant_bounds(target=target)) for each in databases)
+        lower, upper = _load(worse.relevant_lower_bound), _load(better.relevant_upper_bound)
+        # the library ended with the bounds at the worse ends
+        done = not trials.ended and upper == _load(worse.relevant_upper_bound)
+        finished = done or _is_found(lower, upper, lowest, highest, relative_width)
+        throughput = None if lower is None else float(worse.conditional_throughput)
+        bounds.append(CapacityBounds(name, loss_ratios[name], lower, upper, throughput, finished))
+    ended = trials.ended
     if not ended and not all(item.finished for item in bounds):
         ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
-    return SearchResult(bounds, tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
+    return SearchResult(tuple(bounds), tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
 
 
 def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
@@ -184,46 +184,17 @@ def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
     )
 
 
-def _capacity_bounds(
-    name: str,
-    wanted: Any,
-    databases: tuple[Any, Any],
-    target: Any,
-    trials: TrialSeries,
-    done: bool,
-    asked: tuple[Load, Load, float],
-) -> CapacityBounds:
-    from MLRsearch import GoalResult
-
-    lowest, highest, width = asked
-    worse, better = (GoalResult.from_bounds(item.get_relevant_bounds(target=target)) for item in databases)
-    lower, upper = (
-        None if stat is None else float(stat) for stat in (worse.relevant_lower_bound, better.relevant_upper_bound)
-    )
-    # the search ended with the bounds at the worse ends
-    done = done and upper == (None if (least := worse.relevant_upper_bound) is None else float(least))
-    throughput = None if lower is None else float(worse.conditional_throughput)
-    close = lower is not None and upper is not None and 1 - lower / upper <= width * (1 + 1e-6)
-    at_edge = (upper is None and lower is not None and lower >= highest.pps * (1 - 1e-9)) or (
-        lower is None and upper is not None and upper <= lowest.pps * (1 + 1e-9)
-    )
-    return CapacityBounds(
-        name,
-        wanted.loss_ratio,
-        None if lower is None else Load(lower),
-        None if upper is None else Load(upper),
-        throughput,
-        done or close or at_edge,
-        *_single_trial_bounds(trials, wanted.loss_ratio),
-    )
+def _is_found(lower: Load | None, upper: Load | None, lowest: Load, highest: Load, width: float) -> bool:
+    """Return whether the bounds are *width* apart, or the highest load is carried, or not even the lowest."""
+    if lower is not None and upper is not None:
+        return 1 - lower.pps / upper.pps <= width * (1 + 1e-6)
+    carries_all = lower is not None and lower.pps >= highest.pps * (1 - 1e-9)
+    return carries_all or (upper is not None and upper.pps <= lowest.pps * (1 + 1e-9))
 
 
-def _single_trial_bounds(trials: TrialSeries, loss_ratio: float) -> tuple[Load | None, Load | None]:
-    losses = [(trial.outcome.load.pps, trials.loss(trial)) for trial in trials.done]
-    bad = [pps for pps, loss in losses if loss.low > loss_ratio]
-    least = min(bad, default=math.inf)
-    good = [pps for pps, loss in losses if loss.high <= loss_ratio and pps < least]
-    return Load(max(good)) if good else None, Load(least) if bad else None
+def _load(bound: Any) -> Load | None:
+    """Return the library's *bound* as a load."""
+    return None if bound is None else Load(float(bound))
 
 
 class _Measurer:
@@ -238,9 +209,8 @@ class _Measurer:
         from MLRsearch import MeasurementResult
 
         trial = self.trials.run(Load(intended_load), intended_duration, self._decides)
-        loss, worst = self.trials.loss(trial), max(trial.outcome.directions, key=lambda row: row.loss_ratio)
-        in_total = self.trials.terms.in_total
-        offered, lost = (trial.offered, trial.lost) if in_total else (worst.offered, worst.lost)
+        loss, worst = loss_bounds(trial), max(trial.outcome.directions, key=lambda row: row.loss_ratio)
+        offered, lost = worst.offered, worst.lost
         # where both ends say the same, the counted loss leads to better guesses
         ends = (lost, lost) if self._decides(trial) else (math.ceil(loss.high * offered), int(loss.low * offered))
         worse, better = (
@@ -261,5 +231,5 @@ class _Measurer:
         return found
 
     def _decides(self, trial: Trial) -> bool:
-        loss = self.trials.loss(trial)
+        loss = loss_bounds(trial)
         return all(is_decided(loss, ratio) for ratio in self._loss_ratios)

@@ -8,7 +8,6 @@ early, its result is what was found until then.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,33 +33,28 @@ class CharacterisationEnded(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
-    """No trial starts that would end after ``traffic`` s of traffic or ``wall`` s of wall-clock time (None: no limit).
-
-    ``now`` returns the wall-clock time in s.
-    """
-
-    traffic: float | None = None
-    wall: float | None = None
-    now: Callable[[], float] = time.monotonic
-
-
-@dataclass(frozen=True, slots=True)
 class CharacterisationTerms:
     """The settings of every trial of a characterisation. ``on_trial`` is called after each trial, before the next.
 
-    ``in_total``: loss is that of both directions together, else that of the worse one. ``longest_trial``: s to which a
-    trial grows whose clock or queues may hide a shortage. ``conditions``: what trials are held against, but for the
-    load, which is that of each trial within the ``tolerance``.
+    ``deadline``: no trial starts that would end after so many seconds of traffic. ``longest_trial``: s to which a trial
+    grows whose clock or queues may hide a shortage. ``conditions``: what trials are held against, but for the load,
+    which is that of each trial within the ``tolerance``.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
     on_trial: Callable[[Trial], None] = lambda trial: None
-    in_total: bool = False
-    deadline: Deadline = field(default_factory=Deadline)
+    deadline: float = math.inf
     longest_trial: float = 10.0
     conditions: Conditions = UNWATCHED
+
+
+def check_deadline(deadline: float, traffic: float, duration: float) -> None:
+    """Raise CharacterisationEnded if a trial of *duration* s after *traffic* s would end after *deadline* s."""
+    if traffic + duration > deadline:
+        raise CharacterisationEnded(
+            f"deadline: {traffic:g} of {deadline:g} s of traffic were sent, and the next trial takes {duration:g} s"
+        )
 
 
 def breakdown_text(error: Exception) -> str:
@@ -80,13 +74,10 @@ def per_direction(trials: Sequence[Trial]) -> str:
     return " each way" if any(len(trial.outcome.directions) > 1 for trial in trials) else ""
 
 
-def loss_bounds(trial: Trial, in_total: bool = False) -> Bounds:
-    """Return the ends of the loss ratio of *trial*, of all directions together or of the worst one."""
-    rows = [(trial.lost_frames(row), max(1, row.offered)) for row in trial.outcome.directions]
-    if in_total:
-        offered = sum(frames for _, frames in rows) or 1
-        return Bounds(sum(lost.low for lost, _ in rows) / offered, sum(lost.high for lost, _ in rows) / offered)
-    ends = [(lost.low / frames, lost.high / frames) for lost, frames in rows] or [(0.0, math.inf)]
+def loss_bounds(trial: Trial) -> Bounds:
+    """Return the ends of the loss ratio (0..1) of *trial*, of the worst direction."""
+    losses = [(trial.lost_frames(row), max(1, row.offered)) for row in trial.outcome.directions]
+    ends = [(lost.low / frames, lost.high / frames) for lost, frames in losses] or [(0.0, math.inf)]
     return Bounds(max(low for low, _ in ends), max(high for _, high in ends))
 
 
@@ -115,14 +106,26 @@ def is_measured(trial: Trial) -> bool:
 
 
 class TrialSeries:
-    """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s."""
+    """Runs trials one after another and keeps them (``done``). ``traffic``: their sum in s.
+
+    A block ``with`` it ends where the characterisation does; ``ended`` says why, "" if it came to its end.
+    """
 
     def __init__(self, measure: Measure, terms: CharacterisationTerms) -> None:
         self._measure, self.terms = measure, terms
         self.done: list[Trial] = []
         self.traffic = 0.0
-        self._began = terms.deadline.now()
+        self.ended = ""
         self._least = 0.0
+
+    def __enter__(self) -> TrialSeries:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, CharacterisationEnded):
+            self.ended = str(error)
+            return True
+        return False
 
     def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
@@ -159,10 +162,6 @@ class TrialSeries:
 
         return self._first(attempt, decides)
 
-    def loss(self, trial: Trial) -> Bounds:
-        """Return the ends of the loss ratio (0..1) of *trial*, by ``in_total`` of the terms."""
-        return loss_bounds(trial, self.terms.in_total)
-
     def _first(self, attempt: Callable[[], Trial], decides: Callable[[Trial], bool]) -> Trial:
         spoilt: list[Trial] = []
         while len(spoilt) <= MOST_REPEATS:
@@ -178,7 +177,7 @@ class TrialSeries:
         return queued and trial.outcome.duration >= self.terms.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
-        self._check_deadline(duration)
+        check_deadline(self.terms.deadline, self.traffic, duration)
         try:
             outcome = measure_once()
         except BREAKDOWN_ERRORS as error:
@@ -210,20 +209,6 @@ class TrialSeries:
             # to a tenth of a second, which reads better
             longer = math.ceil(12.5 * seconds) / 10
             self._least = max(self._least, min(terms.longest_trial, longer))
-
-    def _check_deadline(self, duration: float) -> None:
-        deadline = self.terms.deadline
-        if deadline.traffic is not None and self.traffic + duration > deadline.traffic:
-            raise CharacterisationEnded(
-                f"deadline: {self.traffic:g} of {deadline.traffic:g} s of traffic were sent, and the next trial takes"
-                f" {duration:g} s"
-            )
-        # with a simulated clock a trial takes less wall-clock time
-        spent = deadline.now() - self._began
-        if deadline.wall is not None and spent + duration / self.terms.clock_speed > deadline.wall:
-            raise CharacterisationEnded(
-                f"deadline: {spent:.0f} of {deadline.wall:g} s have passed, and a trial takes {duration:g} s"
-            )
 
 
 def _spoilt_text(trials: Sequence[Trial]) -> str:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
+from functools import partial
 from pathlib import PurePath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -37,12 +38,32 @@ from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
 from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
-from ..methods.search import SearchResult
-from ..methods.trials import Deadline, ending_text
+from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
 from ..session.progress import Progress
 from ..units import si
 from .shared import Component, Shared, show_document
+
+R = TypeVar("R")
+
+
+class Procedure(NamedTuple):
+    """The name of a procedure, and what makes a result's document and picture (SVG) of it."""
+
+    name: str
+    document: Callable[..., Document]
+    picture: Callable[..., str] | None = None
+
+
+SEARCH = Procedure("search", result_forms.search_document, pictures.search_plot)
+RAMP = Procedure("ramp", result_forms.ramp_document, pictures.ramp_plot)
+THROUGHPUT = Procedure("RFC 2544 throughput", result_forms.throughput_document, pictures.throughput_plot)
+LATENCY = Procedure("RFC 2544 latency", result_forms.latency_document)
+FRAME_LOSS = Procedure("RFC 2544 frame loss rate", result_forms.loss_document, pictures.loss_plot)
+BACK_TO_BACK = Procedure("RFC 2544 back-to-back", result_forms.back_to_back_document)
+RECOVERY = Procedure("RFC 2544 system recovery", result_forms.recovery_document)
+RESET = Procedure("RFC 2544 reset", result_forms.reset_document)
+SCALING = Procedure("scaling over", result_forms.scaling_document, pictures.scaling_plot)
 
 
 class CharacterisationKeywords(Component):
@@ -54,27 +75,23 @@ class CharacterisationKeywords(Component):
 
     @keyword(tags=["characterise"])
     def search_throughput_of(
-        self,
-        traffic: str,
-        deadline: timedelta | None = None,
-        relative_width: float = 0.005,
-        partial_loss: float = 0.005,
+        self, traffic: str, deadline: timedelta | None = None, relative_width: float = 0.005
     ) -> SearchResult:
-        """The highest loads that the router carries without loss (NDR) and with at most *partial_loss* (PDR).
+        """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
 
         *deadline*: time of traffic after which the search (MLRsearch, RFC 9971) ends with the bounds so far.
         *relative_width*: how close the bounds come (0..1). Trials are those of the run's goal. Example:
         | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
         """
-        with CharacterisationWork(self.shared, "search", traffic) as work:
-            ratios = {"NDR": 0.0, "PDR": partial_loss}
-            result = work.characteriser.search(traffic, ratios, relative_width, _deadline(deadline))
-            profile = work.characteriser.traffic(traffic).profile
-            link_bps, simulated = work.session.link_bps, work.session.simulated
-            document = result_forms.search_document(result, profile, link_bps, work.title, simulated)
-            picture = pictures.search_plot(result, work.title, simulated)
-            work.keep(result, [result], document, picture, [ending_text(result.ended, result.trials)])
-        return result
+        session = self.shared.session
+        profile = Characteriser(session).traffic(traffic).profile
+        document = partial(SEARCH.document, traffic=profile, link_bps=session.link_bps)
+        seconds = _seconds(deadline)
+        return self._measured(
+            SEARCH._replace(document=document),
+            traffic,
+            lambda router: router.search(traffic, LOSS_RATIOS, relative_width, seconds),
+        )
 
     @keyword(tags=["sentences"])
     def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
@@ -92,9 +109,8 @@ class CharacterisationKeywords(Component):
         if requirement.quantity.margin == "its own trials":
             return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
         with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
-            found = work.characteriser.margin(requirement, _deadline(deadline))
-            words = _shown(recorder.keep_margin(found, number, requirement.sentence))
-        return words
+            margin = work.characteriser.margin(requirement, _seconds(deadline))
+            return _shown(recorder.keep_margin(margin, number, requirement.sentence))
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -104,23 +120,17 @@ class CharacterisationKeywords(Component):
         step: timedelta = timedelta(seconds=1),
         warm_up: timedelta = timedelta(seconds=5),
         hold: timedelta = timedelta(seconds=5),
-        behind: float = 0.001,
     ) -> RampResult:
         """Raise the load from nothing to the testbed's maximum in *steps* trials of *step*, then hold it.
 
-        *warm_up* before, *hold* after the rise; *behind*: the ratio of frames that may be missing before the router
-        counts as behind. The result is also kept as the JSON that trex-loadtest-viz draws. Example:
+        *warm_up* before, *hold* after the rise. The result is also kept as the JSON that trex-loadtest-viz draws.
+        Example:
         | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
         """
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
-        with CharacterisationWork(self.shared, "ramp", traffic) as work:
-            result = work.characteriser.ramp(traffic, steps, *times, behind)
-            known, simulated = work.characteriser.traffic(traffic), work.session.simulated
-            drawn = loadtest_data(result, known.profile, known.bidirectional, simulated)
-            document = result_forms.ramp_document(result, work.title, simulated)
-            picture = pictures.ramp_plot(result, work.title, simulated)
-            work.keep(result, [result], document, picture, [result.ended], drawn)
-        return result
+        words = Characteriser(self.shared.session).traffic(traffic)
+        loadtest = partial(loadtest_data, traffic=words.profile, bidirectional=words.bidirectional)
+        return self._measured(RAMP, traffic, lambda router: router.ramp(traffic, steps, *times), loadtest)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
@@ -132,13 +142,10 @@ class CharacterisationKeywords(Component):
         close loss and no loss come, as a ratio of line rate. Example:
         | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
         """
-        with CharacterisationWork(self.shared, "RFC 2544 throughput", traffic) as work:
-            seconds = duration.total_seconds()
-            results = work.characteriser.throughput(traffic, sizes or FRAME_SIZES, seconds, resolution)
-            document = result_forms.throughput_document(results, work.title, work.session.simulated)
-            picture = pictures.throughput_plot(results, work.title, work.session.simulated)
-            work.keep(results, results, document, picture, [item.ended for item in results])
-        return results
+        wanted, seconds = sizes or FRAME_SIZES, duration.total_seconds()
+        return self._measured(
+            THROUGHPUT, traffic, lambda router: router.throughput(traffic, wanted, seconds, resolution)
+        )
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
     def rfc_2544_latency_of(
@@ -153,13 +160,8 @@ class CharacterisationKeywords(Component):
         *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
-        return work_with_table(
-            self.shared,
-            "RFC 2544 latency",
-            traffic,
-            lambda work: work.characteriser.latency(traffic, throughputs, repeats, duration.total_seconds()),
-            result_forms.latency_document,
-        )
+        seconds = duration.total_seconds()
+        return self._measured(LATENCY, traffic, lambda router: router.latency(traffic, throughputs, repeats, seconds))
 
     @keyword(tags=["characterise", "rfc2544"])
     def frame_loss_rate_of(
@@ -170,11 +172,8 @@ class CharacterisationKeywords(Component):
         *duration* of each trial: less than 60 s is a declared deviation. Example:
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
-        with CharacterisationWork(self.shared, "RFC 2544 frame loss rate", traffic) as work:
-            curve = work.characteriser.loss_curve(traffic, step, duration.total_seconds())
-            document = result_forms.loss_document([curve], work.title, work.session.simulated)
-            picture = pictures.loss_plot([curve], work.title, work.session.simulated)
-            work.keep(curve, [curve], document, picture, [curve.ended])
+        seconds = duration.total_seconds()
+        (curve,) = self._measured(FRAME_LOSS, traffic, lambda router: (router.loss_curve(traffic, step, seconds),))
         return curve
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -192,13 +191,8 @@ class CharacterisationKeywords(Component):
         frames; *longest*: frames (none: 2 s of line rate). Example:
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
-        return work_with_table(
-            self.shared,
-            "RFC 2544 back-to-back",
-            traffic,
-            lambda work: work.characteriser.back_to_back(traffic, throughputs, repeats, longest, resolution),
-            result_forms.back_to_back_document,
-        )
+        terms = repeats, longest, resolution
+        return self._measured(BACK_TO_BACK, traffic, lambda router: router.back_to_back(traffic, throughputs, *terms))
 
     @keyword(tags=["characterise", "rfc2544"])
     def system_recovery_of(
@@ -208,22 +202,15 @@ class CharacterisationKeywords(Component):
         repeats: int = 3,
         overload: timedelta = timedelta(seconds=60),
         after: timedelta = timedelta(seconds=20),
-        interval: timedelta = timedelta(seconds=0.1),
     ) -> tuple[RecoveryResult, ...]:
         """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
 
-        Counts are read every *interval*. Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544
-        Throughput Of` gave for the same *traffic*. Example:
+        Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
+        *traffic*. Example:
         | System Recovery Of    unidirectional    ${found}    overload=10 s
         """
-        times = overload.total_seconds(), after.total_seconds(), interval.total_seconds()
-        return work_with_table(
-            self.shared,
-            "RFC 2544 system recovery",
-            traffic,
-            lambda work: work.characteriser.recovery(traffic, throughputs, repeats, *times),
-            result_forms.recovery_document,
-        )
+        times = overload.total_seconds(), after.total_seconds()
+        return self._measured(RECOVERY, traffic, lambda router: router.recovery(traffic, throughputs, repeats, *times))
 
     @keyword(tags=["characterise", "rfc2544"])
     def reset_time_of(
@@ -239,19 +226,8 @@ class CharacterisationKeywords(Component):
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
         | Reset Time Of    unidirectional    ${found}    command=sudo reboot
         """
-        return work_with_table(
-            self.shared,
-            "RFC 2544 reset",
-            traffic,
-            lambda work: work.characteriser.reset(
-                traffic,
-                throughputs,
-                lambda: work.session.router.reset(command),
-                kind,
-                limit=limit.total_seconds(),
-            ),
-            result_forms.reset_document,
-        )
+        cause, seconds = partial(self.shared.session.router.reset, command), limit.total_seconds()
+        return self._measured(RESET, traffic, lambda router: router.reset(traffic, throughputs, cause, kind, seconds))
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_flows(
@@ -262,18 +238,8 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). Example:
         | Scale Over Flows    64b unidirectional    1    8    64
         """
-        return work_over_values(
-            self.shared,
-            "flows",
-            traffic,
-            lambda work: work.characteriser.scale(
-                "flows",
-                flows or FLOW_COUNTS,
-                lambda number: f"{traffic} {flow_words(number)}",
-                relative_width,
-                _deadline(deadline),
-            ),
-        )
+        values, words = flows or FLOW_COUNTS, lambda number: f"{traffic} {flow_words(number)}"
+        return self._scaled("flows", "flows", values, traffic, words, relative_width, deadline)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_frame_sizes(
@@ -284,18 +250,9 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). Example:
         | Scale Over Frame Sizes    unidirectional    64    512    1518
         """
-        return work_over_values(
-            self.shared,
-            "frame sizes",
-            traffic,
-            lambda work: work.characteriser.scale(
-                "frame size [bytes with FCS]",
-                sizes or FRAME_SIZES,
-                lambda size: f"{size}b {traffic}",
-                relative_width,
-                _deadline(deadline),
-            ),
-        )
+        values, words = sizes or FRAME_SIZES, lambda size: f"{size}b {traffic}"
+        axis = "frame size [bytes with FCS]"
+        return self._scaled("frame sizes", axis, values, traffic, words, relative_width, deadline)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over(
@@ -312,19 +269,42 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). *deadline*: time of traffic of all. Example:
         | Scale Over    receive queues    64b unidirectional    Set Receive Queues    1    2    3
         """
-        return work_over_values(
-            self.shared,
-            axis,
-            traffic,
-            lambda work: work.characteriser.scale(
-                axis,
-                values,
-                lambda value: traffic,
-                relative_width,
-                _deadline(deadline),
-                lambda value: BuiltIn().run_keyword(set_up, value),
-            ),
+        run, words = partial(BuiltIn().run_keyword, set_up), lambda value: traffic
+        return self._scaled(axis, axis, values, traffic, words, relative_width, deadline, run)
+
+    def _scaled(
+        self,
+        name: str,
+        axis: str,
+        values: Sequence[int],
+        traffic: str,
+        words: Callable[[int], str],
+        relative_width: float,
+        deadline: timedelta | None,
+        set_up: Callable[[int], object] = lambda value: None,
+    ) -> ScalingResult:
+        """Search with the traffic *words* at each of *values*."""
+        procedure, seconds = SCALING._replace(name=f"{SCALING.name} {name}"), _seconds(deadline)
+        return self._measured(
+            procedure, traffic, lambda router: router.scale(axis, values, words, relative_width, seconds, set_up)
         )
+
+    def _measured(
+        self,
+        procedure: Procedure,
+        traffic: str,
+        measure: Callable[[Characteriser], R],
+        loadtest: Callable[..., Mapping[str, object]] | None = None,
+    ) -> R:
+        """Measure, keep and show: the same for each procedure. *loadtest*: a result for trex-loadtest-viz."""
+        with CharacterisationWork(self.shared, procedure.name, traffic) as work:
+            result = measure(work.characteriser)
+            work.keep(result, procedure, loadtest)
+        return result
+
+
+def _seconds(time: timedelta | None) -> float:
+    return math.inf if time is None else time.total_seconds()
 
 
 def _shown(record: MarginRecord) -> str:
@@ -332,13 +312,6 @@ def _shown(record: MarginRecord) -> str:
     words = str(record)
     logger.info(f"margin: {words}; {record.seconds:g} s of traffic")
     return words
-
-
-def _deadline(time: timedelta | None) -> Deadline:
-    return Deadline(None if time is None else time.total_seconds())
-
-
-R = TypeVar("R", LatencyResult, BackToBackResult, RecoveryResult, ResetResult)
 
 
 class CharacterisationWork:
@@ -368,53 +341,47 @@ class CharacterisationWork:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
     def keep(
-        self,
-        result: object,
-        parts: Sequence[object],
-        document: Document,
-        picture: str | None,
-        endings: Sequence[str],
-        loadtest: Mapping[str, object] | None = None,
+        self, result: Any, procedure: Procedure, loadtest: Callable[..., Mapping[str, object]] | None = None
     ) -> None:
-        """Keep the figures, and show them with the table and the picture.
-
-        *parts*: the results in words; *loadtest*: the same for trex-loadtest-viz.
-        """
-        problem = self.characteriser.router_problem()
-        early = list(dict.fromkeys(item for item in [*endings, problem] if item))
-        inconclusive = [item for item in early if item.startswith("inconclusive: ") or item == problem]
-        self._failure = "; ".join(item.removeprefix("inconclusive: ") for item in inconclusive)
-        found, deviations = findings_text(parts), deviations_of(parts)
-        findings = "\n".join([found, *(f"Deviation: {item}." for item in deviations)])
-        self.recorder.folder.add(self._record(result, findings, loadtest))
-        if picture is not None:
+        """Keep the figures of *result*, one or several, and show them with table and picture."""
+        problem, simulated = self.characteriser.router_problem(), self.session.simulated
+        parts = result if isinstance(result, tuple) else (result,)
+        ended = [*(words for part in parts for words in part.endings), problem]
+        early = list(dict.fromkeys(filter(None, ended)))
+        inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
+        self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
+        said, deviations = findings_text(parts), deviations_of(parts)
+        findings = "\n".join([said, *(f"Deviation: {deviation}." for deviation in deviations)])
+        self.recorder.folder.add(
+            CharacterisationRecord(
+                run=self.recorder.folder.run_id,
+                simulated=simulated,
+                number=self._first,
+                last=self.recorder.number,
+                test=self._test,
+                method=self.method,
+                sentence=self.words,
+                findings=findings,
+                link_bps=self.session.link_bps,
+                started=self._started,
+                ended=time.time(),
+                result=json_data(result),
+                loadtest=loadtest and loadtest(result, simulated=simulated),
+            )
+        )
+        if procedure.picture is not None:
+            picture = procedure.picture(result, title=self.title, simulated=simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
+        document = procedure.document(result, title=self.title, simulated=simulated)
         show_document(f"{self.title} (table)", document)
-        for item in early:
-            logger.warn(f"{self.title}: {item}")
-        message = f"SIMULATED: {found}" if self.session.simulated else found
+        for words in early:
+            logger.warn(f"{self.title}: {words}")
+        message = f"SIMULATED: {said}" if simulated else said
         if deviations:
-            sources = ", ".join(dict.fromkeys(item.source for item in deviations))
+            sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
         BuiltIn().set_test_message(f"{self.title}: {message}", append=True, separator="\n")
-
-    def _record(self, result: Any, findings: str, loadtest: Mapping[str, object] | None) -> CharacterisationRecord:
-        return CharacterisationRecord(
-            run=self.recorder.folder.run_id,
-            simulated=self.session.simulated,
-            number=self._first,
-            last=self.recorder.number,
-            test=self._test,
-            method=self.method,
-            sentence=self.words,
-            findings=findings,
-            link_bps=self.session.link_bps,
-            started=self._started,
-            ended=time.time(),
-            result=json_data(result),
-            loadtest=loadtest,
-        )
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
@@ -434,61 +401,31 @@ class CharacterisationWork:
         logger.info("; ".join([words, *(f"{problem}" for problem in trial.problems)]))
 
 
-def work_with_table(
-    shared: Shared,
-    method: str,
-    traffic: str,
-    found: Callable[[CharacterisationWork], tuple[R, ...]],
-    document: Callable[[tuple[R, ...], str, bool], Document],
-) -> tuple[R, ...]:
-    """Run a method whose result is a table without a picture: *found* runs it."""
-    with CharacterisationWork(shared, method, traffic) as work:
-        results = found(work)
-        ended = [item.ended for item in results]
-        work.keep(results, results, document(results, work.title, work.session.simulated), None, ended)
-    return results
-
-
-def work_over_values(
-    shared: Shared, axis: str, traffic: str, found: Callable[[CharacterisationWork], ScalingResult]
-) -> ScalingResult:
-    """Run a search for each value of *axis*: *found* runs them."""
-    with CharacterisationWork(shared, f"scaling over {axis}", traffic) as work:
-        result = found(work)
-        document = result_forms.scaling_document(result, work.title, work.session.simulated)
-        picture = pictures.scaling_plot(result, work.title, work.session.simulated)
-        trials = [trial for point in result.points if point.result for trial in point.result.trials]
-        ended = [ending_text(point.result.ended if point.result else point.reason, trials) for point in result.points]
-        work.keep(result, [result], document, picture, ended)
-    return result
-
-
 def json_data(value: Any) -> Any:
     """*value*, of a characterisation's result, as JSON data.
 
     Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
     Raises TypeError for anything but dataclasses, mappings, sequences and plain values.
     """
-    if isinstance(value, Load):
-        return value.pps
-    if isinstance(value, Trial):
-        return value.number
-    if isinstance(value, Goal):
-        return value.model_dump()
-    if isinstance(value, Deviation):
-        return str(value)
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): json_data(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_data(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: json_data(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, PurePath):
-        return str(value)
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Load():
+            return value.pps
+        case Trial():
+            return value.number
+        case Goal():
+            return value.model_dump()
+        case Deviation() | PurePath():
+            return str(value)
+        case Enum():
+            return value.value
+        case Mapping():
+            return {str(key): json_data(part) for key, part in value.items()}
+        case list() | tuple():
+            return [json_data(part) for part in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: json_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a result")

@@ -11,37 +11,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 
 from ..ceilings.headroom import first_known, own_part
 from ..core.deciding import TrialConditions
 from ..core.doubts import USABLE_SHARE, Conditions, OwnPart
-from ..core.goal import Goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
-from ..core.trial import Load, Outcome, Trial, read_trial
+from ..core.trial import Load, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Probe
 from ..methods.deviations import Deviation
 from ..methods.margin import Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
-from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.back_to_back import BackToBackResult, back_to_back
 from ..methods.rfc2544.latency import LatencyResult, latency
 from ..methods.rfc2544.recovery import RecoveryResult, recovery
 from ..methods.rfc2544.reset import ResetResult, reset
 from ..methods.rfc2544.throughput import LossCurve, ThroughputResult, loss_curve, throughput
-from ..methods.scaling import ScalingResult, ScalingSetup, scale
+from ..methods.scaling import ScalingResult, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
-from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms, Deadline, shows_loss
+from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from .router_watch import RouterRestarted
 from .session import Session
 from .traffic import PROBE_PPS
-
-MIN_PROBE_FRAMES = 100
-"""The fewest probe frames that give a latency."""
-
 
 RESTART_POLL = 0.5
 """Seconds of the testbed's clock between two readings of a router that restarts."""
@@ -55,7 +48,10 @@ RECONFIGURED = Deviation(
 
 @dataclass(frozen=True)
 class Characteriser:
-    """``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins."""
+    """The methods on *session*; loads end at the testbed's maximum. Results *found* are of the same words.
+
+    ``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins.
+    """
 
     session: Session
     begin: Callable[[TrafficWords], None] = lambda traffic: None
@@ -63,26 +59,48 @@ class Characteriser:
 
     def traffic(self, words: str) -> TrafficWords:
         """The traffic that *words* name. Raises SentenceError."""
-        found = parse_traffic(words, self.session.plan.catalogue)
-        self.session.plan.check_pairs(found)
-        self.session.plan.check_generator(found)
-        return found
+        known = parse_traffic(words, self.session.plan.catalogue)
+        self.session.plan.check_pairs(known)
+        self.session.plan.check_generator(known)
+        return known
 
     def search(
         self,
         words: str,
         loss_ratios: Mapping[str, float] = LOSS_RATIOS,
         relative_width: float = RELATIVE_WIDTH,
-        deadline: Deadline | None = None,
+        deadline: float = math.inf,
     ) -> SearchResult:
         """The highest loads carried, by MLRsearch; see :func:`~lineproof.methods.search.search`."""
-        traffic = self.traffic(words)
-        highest = self._put(traffic)
-        lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
-        terms = self._terms(traffic, deadline)
-        return search(self.session.traffic.measure, self._goal, lowest, highest, terms, loss_ratios, relative_width)
+        return self._search(self.traffic(words), loss_ratios, relative_width, deadline)
 
-    def margin(self, requirement: Requirement, deadline: Deadline | None = None) -> Margin:
+    def _search(
+        self, traffic: TrafficWords, loss_ratios: Mapping[str, float], relative_width: float, deadline: float
+    ) -> SearchResult:
+        highest, session = self._put(traffic), self.session
+        lowest, terms = Load(highest.pps * LOWEST_LOAD_RATIO), self._terms(traffic, deadline)
+        return search(session.traffic.measure, session.plan.goal, lowest, highest, terms, loss_ratios, relative_width)
+
+    def scale(
+        self,
+        axis: str,
+        values: Sequence[int],
+        words: Callable[[int], str],
+        relative_width: float = RELATIVE_WIDTH,
+        deadline: float = math.inf,
+        set_up: Callable[[int], object] = lambda value: None,
+    ) -> ScalingResult:
+        """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
+        # all words are parsed before any frame is sent
+        known = {value: self.traffic(words(value)) for value in values}
+
+        def search_at(value: int, seconds: float) -> SearchResult:
+            set_up(value)
+            return self._search(known[value], LOSS_RATIOS, relative_width, seconds)
+
+        return scale(axis, values, search_at, deadline)
+
+    def margin(self, requirement: Requirement, deadline: float = math.inf) -> Margin:
         """How much more than *requirement*, which has just passed, is carried, by the same rule at higher loads.
 
         To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
@@ -103,7 +121,7 @@ class Characteriser:
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
         line_pps = profile.line_rate_pps(link_bps)
-        found = find_margin(
+        margin = find_margin(
             lambda pps: self._promise(requirement, pps),
             carried,
             highest,
@@ -112,12 +130,12 @@ class Characteriser:
             line_pps,
             deadline,
         )
-        problem = self.router_problem() if found.trials else ""
-        return found.unproven(problem) if problem else found
+        problem = self.router_problem() if margin.trials else ""
+        return margin.unproven(problem) if problem else margin
 
     def _promise(self, requirement: Requirement, pps: float) -> Promise:
         """Return *requirement* in numbers, at another load."""
-        promise = requirement.promise(self._goal, Load(pps), self.session.link_bps)
+        promise = requirement.promise(self.session.plan.goal, Load(pps), self.session.link_bps)
         return replace(promise, own=self._own_part(requirement, pps, promise.quantity.trial_seconds(promise)))
 
     def _own_part(self, traffic: Requirement | TrafficWords, pps: float, seconds: float) -> OwnPart:
@@ -125,108 +143,77 @@ class Characteriser:
         return own_part(generator.ceilings, generator.headroom, traffic, pps, seconds)
 
     def ramp(
-        self,
-        words: str,
-        steps: int = 100,
-        step: float = 1.0,
-        warm_up: float = 5.0,
-        hold: float = 5.0,
-        behind: float = 0.001,
-        deadline: Deadline | None = None,
+        self, words: str, steps: int = 100, step: float = 1.0, warm_up: float = 5.0, hold: float = 5.0
     ) -> RampResult:
         """A ramp to the testbed's maximum load; see :class:`~lineproof.methods.ramp.RampPlan`."""
         traffic = self.traffic(words)
-        line = traffic.profile.line_rate_pps(self.session.link_bps)
-        top = 100 * self.session.traffic.maximum_load(traffic.profile).pps / line
-        plan = RampPlan(line, steps, step, min(100.0, top), warm_up, min(PROBE_PPS, line / 100), hold, behind)
+        line, percent = self._line(traffic)
+        plan = RampPlan(line, steps, step, percent, warm_up, min(PROBE_PPS, line / 100), hold)
         self._put(traffic, warm_up=False)
-        return ramp(self.session.traffic.measure, plan, self._terms(traffic, deadline))
+        return ramp(self.session.traffic.measure, plan, self._terms(traffic))
 
     def throughput(
-        self, words: str, sizes: Sequence[int] = FRAME_SIZES, duration: float = 60.0, resolution: float = 0.001
+        self, words: str, sizes: Sequence[int], duration: float = 60.0, resolution: float = 0.001
     ) -> tuple[ThroughputResult, ...]:
         """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* without a size, as ``unidirectional``."""
         self.session.plan.check_method(Method.THROUGHPUT)
-        found = []
+        results = []
         for traffic in self._of_sizes(words, sizes):
-            line = traffic.profile.line_rate_pps(self.session.link_bps)
-            highest = self._put(traffic)
-            size = round(traffic.profile.mean_size)
+            (line, _), highest, size = self._line(traffic), self._put(traffic), round(traffic.profile.mean_size)
             terms = self._terms(traffic)
-            found.append(throughput(self.session.traffic.measure, size, line, terms, highest, duration, resolution))
-        return tuple(found)
+            results.append(throughput(self.session.traffic.measure, size, line, terms, highest, duration, resolution))
+        return tuple(results)
 
     def loss_curve(self, words: str, step: float = 10.0, duration: float = 60.0) -> LossCurve:
         """RFC 2544 26.3: loss from the highest load down."""
         self.session.plan.check_method(Method.FRAME_LOSS)
         traffic = self.traffic(words)
-        line = traffic.profile.line_rate_pps(self.session.link_bps)
-        highest = self._put(traffic)
-        percent = min(100.0, 100 * highest.pps / line)
-        terms = self._terms(traffic)
-        return loss_curve(self.session.traffic.measure, traffic.profile.mean_size, line, terms, step, duration, percent)
+        line, percent = self._line(traffic)
+        self._put(traffic)
+        size, terms = traffic.profile.mean_size, self._terms(traffic)
+        return loss_curve(self.session.traffic.measure, size, line, terms, step, duration, percent)
 
     def latency(
-        self, words: str, found: Sequence[ThroughputResult], repeats: int = 20, duration: float = 120.0
+        self, words: str, found: Sequence[ThroughputResult], repeats: int, duration: float
     ) -> tuple[LatencyResult, ...]:
-        """RFC 2544 26.2 at each throughput *found* with the same *words*; sizes without one are left out."""
+        """RFC 2544 26.2 at each throughput *found*; sizes without one are left out."""
         self.session.plan.check_method(Method.LATENCY)
         results = []
-        for item, pps in _with_throughput(found):
-            (traffic,) = self._of_sizes(words, [item.size])
-            probe = Probe(min(PROBE_PPS, pps / 10))
+        for size, load, traffic in self._at_throughputs(words, found):
+            probe = Probe(min(PROBE_PPS, load.pps / 10))
             self.begin(traffic)
             self.session.traffic.put(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
-            measured = latency(self._latency_of(traffic), item.size, Load(pps), repeats, duration)
-            used = self.session.traffic.directions(traffic.bidirectional, traffic.pairs)
-            names = [f"{direction.tx_port} → {direction.rx_port}" for direction in used]
-            directions = tuple(
-                replace(direction, direction=name) for direction, name in zip(measured.directions, names, strict=False)
-            )
-            results.append(replace(measured, directions=directions))
+            terms = self._terms(traffic)
+            results.append(latency(self.session.traffic.measure, size, load, terms, repeats, duration))
         return tuple(results)
 
     def back_to_back(
-        self,
-        words: str,
-        found: Sequence[ThroughputResult],
-        repeats: int = 50,
-        longest: int | None = None,
-        resolution: int = 1,
+        self, words: str, found: Sequence[ThroughputResult], repeats: int, longest: int | None, resolution: int
     ) -> tuple[BackToBackResult, ...]:
         """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the testbed's maximum load."""
         self.session.plan.check_method(Method.BACK_TO_BACK)
         results = []
-        for item, pps in _with_throughput(found):
-            (traffic,) = self._of_sizes(words, [item.size])
-            rate = self._put(traffic, warm_up=False).pps
-
+        for size, load, traffic in self._at_throughputs(words, found):
+            rate, (line, _) = self._put(traffic, warm_up=False).pps, self._line(traffic)
             send, terms = partial(self.session.traffic.burst, pps=rate), self._terms(traffic)
-            result = back_to_back(send, item.size, rate, min(pps, rate), terms, longest, resolution, repeats)
-            if rate < item.line_pps * (1 - 1e-9):
-                done = f"bursts at {100 * rate / item.line_pps:.4g} % of it, the most that the generator is asked for"
+            result = back_to_back(send, size, rate, min(load.pps, rate), terms, longest, resolution, repeats)
+            if rate < line * (1 - 1e-9):
+                done = f"bursts at {100 * rate / line:.4g} % of it, the most that the generator is asked for"
                 short = Deviation("RFC 2544 26.4", "frames with the minimum gap of the medium", done)
                 result = replace(result, deviations=(*result.deviations, short))
             results.append(result)
         return tuple(results)
 
     def recovery(
-        self,
-        words: str,
-        found: Sequence[ThroughputResult],
-        repeats: int = 3,
-        overload_for: float = 60.0,
-        after: float = 20.0,
-        interval: float = 0.1,
+        self, words: str, found: Sequence[ThroughputResult], repeats: int, overload_for: float, after: float
     ) -> tuple[RecoveryResult, ...]:
         """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
         self.session.plan.check_method(Method.RECOVERY)
         results = []
-        for item, pps in _with_throughput(found):
-            (traffic,) = self._of_sizes(words, [item.size])
+        for size, load, traffic in self._at_throughputs(words, found):
             most, terms = self._put(traffic).pps, self._terms(traffic)
-            times = (repeats, overload_for, after, interval)
-            results.append(recovery(self.session.traffic.step_down, item.size, Load(pps), most, terms, *times))
+            step_down = self.session.traffic.step_down
+            results.append(recovery(step_down, size, load, most, terms, repeats, overload_for, after))
         return tuple(results)
 
     def reset(
@@ -235,8 +222,6 @@ class Characteriser:
         found: Sequence[ThroughputResult],
         cause: Callable[[], None],
         kind: str = "software",
-        interval: float = 0.1,
-        quiet: float = 5.0,
         limit: float = 600.0,
     ) -> tuple[ResetResult, ...]:
         """RFC 2544 26.6 at the throughput of the smallest frames: *cause* starts a reset of the router.
@@ -245,12 +230,11 @@ class Characteriser:
         TestbedError if the router cannot be reset, SentenceError if no throughput was found.
         """
         self.session.plan.check_method(Method.RESET)
-        rows = sorted(_with_throughput(found), key=lambda row: row[0].size)
-        if not rows:
+        known = min(self._at_throughputs(words, found), key=lambda smallest: smallest[0], default=None)
+        if known is None:
             raise SentenceError("a reset is measured at a throughput, and none was found")
         self.session.router.check_resettable()
-        item, pps = rows[0]
-        (traffic,) = self._of_sizes(words, [item.size])
+        size, load, traffic = known
         if traffic.pairs > 1:
             raise SentenceError(
                 f"'{words}': the frames of all ports together show when a router is back, and one pair's frames may"
@@ -258,8 +242,7 @@ class Characteriser:
             )
         self._put(traffic)
         with self._reconfiguring_after_restart():
-            live = self.session.traffic.live()
-            result = reset(live, cause, kind, item.size, Load(pps), interval, quiet=quiet, limit=limit)
+            result = reset(self.session.traffic.live(), cause, kind, size, load, limit)
         if self.session.plan.testbed.prepare == "configure":
             result = replace(result, deviations=(*result.deviations, RECONFIGURED))
         return (result,)
@@ -292,29 +275,6 @@ class Characteriser:
             over.set()
             thread.join(60.0)
 
-    def scale(
-        self,
-        axis: str,
-        values: Sequence[int],
-        words: Callable[[int], str],
-        relative_width: float = RELATIVE_WIDTH,
-        deadline: Deadline | None = None,
-        set_up: Callable[[int], None] = lambda value: None,
-    ) -> ScalingResult:
-        """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
-        # all words are parsed before any frame is sent
-        known = {value: self.traffic(words(value)) for value in values}
-        running: list[TrafficWords] = []
-
-        def prepare(value: int) -> ScalingSetup:
-            set_up(value)
-            running[:] = [known[value]]
-            return ScalingSetup(self.session.traffic.measure, self._put(known[value]))
-
-        first = next(iter(known.values()))
-        terms = replace(self._terms(first, deadline), on_trial=lambda trial: self.on_trial(running[0], trial))
-        return scale(axis, values, prepare, self._goal, terms, relative_width)
-
     def router_problem(self) -> str:
         """The router's restart or failed reading since the last one, in words; "": none."""
         try:
@@ -325,19 +285,15 @@ class Characteriser:
             return f"the router could not be read: {error}"
         return ""
 
-    @property
-    def _goal(self) -> Goal:
-        return self.session.plan.goal
-
-    def _terms(self, traffic: TrafficWords, deadline: Deadline | None = None) -> CharacterisationTerms:
-        session, goal = self.session, self._goal
+    def _terms(self, traffic: TrafficWords, deadline: float = math.inf) -> CharacterisationTerms:
+        session, goal = self.session, self.session.plan.goal
         # a generator that was watched below the loads that are tried may lose more at them, but no less
         own = self._own_part(traffic, 0.0, goal.final_trial_duration)
         return CharacterisationTerms(
             session.tolerance,
             session.clock_speed,
             lambda trial: self.on_trial(traffic, trial),
-            deadline=deadline or Deadline(),
+            deadline=deadline,
             longest_trial=goal.longest_trial,
             conditions=Conditions(
                 math.inf,
@@ -356,32 +312,30 @@ class Characteriser:
         session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
         highest = session.traffic.maximum_load(traffic.profile)
         given = session.plan.testbed.warm_up
-        seconds = self._goal.warm_up if given is None else given
+        seconds = session.plan.goal.warm_up if given is None else given
         if warm_up and seconds:
-            self.on_trial(traffic, self._judged(0, session.traffic.measure(highest, seconds)))
+            outcome = session.traffic.measure(highest, seconds)
+            self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))
         return highest
 
-    def _judged(self, number: int, outcome: Outcome) -> Trial:
-        return read_trial(number, outcome, self.session.tolerance, self.session.clock_speed)
+    def _line(self, traffic: TrafficWords) -> tuple[float, float]:
+        """Line rate in frames/s of each port, and the highest load to ask for in per cent of it."""
+        line = traffic.profile.line_rate_pps(self.session.link_bps)
+        return line, min(100.0, 100 * self.session.traffic.maximum_load(traffic.profile).pps / line)
+
+    def _at_throughputs(
+        self, words: str, found: Sequence[ThroughputResult]
+    ) -> Iterator[tuple[int, Load, TrafficWords]]:
+        """Yield size, throughput and traffic of each result that has one."""
+        for result in found:
+            if result.throughput is not None:
+                yield result.size, result.throughput, self.traffic(f"{result.size}b {words}")
 
     def _of_sizes(self, words: str, sizes: Sequence[int]) -> list[TrafficWords]:
         if not sizes or len(set(sizes)) != len(sizes):
             raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
         # all words are parsed before any frame is sent
         return [self.traffic(f"{size}b {words}") for size in sizes]
-
-    def _latency_of(self, traffic: TrafficWords) -> Callable[[Load, float], tuple[float, ...]]:
-        numbers = count(1)
-
-        def measure(load: Load, duration: float) -> tuple[float, ...]:
-            trial = self._judged(next(numbers), self.session.traffic.measure(load, duration))
-            self.on_trial(traffic, trial)
-            counts = trial.outcome.latency
-            if not shows_loss(trial, self._goal.resolution) or len(counts) != len(trial.outcome.directions):
-                return (math.nan,)
-            return tuple(count.mean if count.received >= MIN_PROBE_FRAMES else math.nan for count in counts)
-
-        return measure
 
 
 def flow_words(number: int) -> str:
@@ -395,7 +349,3 @@ def _succeeds(action: Callable[[], None]) -> bool:
     except TestbedError:
         return False
     return True
-
-
-def _with_throughput(found: Sequence[ThroughputResult]) -> list[tuple[ThroughputResult, float]]:
-    return [(item, item.throughput.pps) for item in found if item.throughput is not None]

@@ -12,8 +12,8 @@ from enum import Enum
 from statistics import median
 
 from ..stats import mean_interval
-from ..units import Layer, bits, counted, line_rate_pps
-from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, IDLE, LINK, OFFERED, RECEIVED, STEAL
+from ..units import Layer, bits, line_rate_pps
+from .measuring import CORE_SHARE, CPU, DIRECTIONS, FRAME, LINK, OFFERED, RECEIVED, STEAL
 from .results import CONFIDENCE, StudyResults
 from .study import PAST_ROUTER
 
@@ -32,27 +32,13 @@ REPEATS = 3
 BUSY = 0.85
 """The least share of its cores that a sender takes which nothing keeps from them; iperf3 waits a little."""
 
-SPARE_CPUS = 0.5
-"""Idle CPUs of this machine with which a sender whose CPU time is not known had what it needed."""
-
 
 class Fitness(Enum):
     """A verdict on a generator, a size and a line."""
 
     FIT = "fit"
     UNFIT = "not fit"
-    OPEN = "not decided"
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """The verdict on one line, and the ``reason`` of one that is not decided."""
-
-    verdict: Fitness
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.verdict.value}: {self.reason}" if self.reason else self.verdict.value
+    OPEN = "not proven"
 
 
 @dataclass(frozen=True)
@@ -66,13 +52,15 @@ class SenderFigures:
     directions: int
     offered: float
     """Frames/s."""
-    l1_bps: float
-    l2_bps: float
     received: float
     """Share of the offered frames, 0..1."""
     cpu: float | None
     """CPU seconds of the sender for a million frames; None: it does not say."""
-    fits: Mapping[str, Fit]
+    fits: Mapping[str, Fitness]
+
+    def gbps(self, layer: Layer) -> float:
+        """Gbit/s at *layer*."""
+        return self.offered * bits(self.frame, layer) / 1e9
 
 
 def senders_of(found: StudyResults) -> list[SenderFigures]:
@@ -84,17 +72,14 @@ def senders_of(found: StudyResults) -> list[SenderFigures]:
         own = [record for record in found.records if (record.row, record.variant) == (cell.row, cell.variant)]
         figures = [record.figures for record in own if record.value is not None]
         costs = [each[CPU] for each in figures if CPU in each]
-        frame, offered = figures[0][FRAME], median(each[OFFERED] for each in figures)
         senders.append(
             SenderFigures(
                 row=cell.row,
                 variant=cell.variant,
                 n=len(figures),
-                frame=frame,
+                frame=figures[0][FRAME],
                 directions=round(figures[0][DIRECTIONS]),
-                offered=offered,
-                l1_bps=offered * bits(frame, Layer.L1),
-                l2_bps=offered * bits(frame, Layer.L2),
+                offered=median(each[OFFERED] for each in figures),
                 received=median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures),
                 cpu=median(costs) if costs else None,
                 fits={name: fit(figures, link) for name, link in LINES.items()},
@@ -103,57 +88,24 @@ def senders_of(found: StudyResults) -> list[SenderFigures]:
     return senders
 
 
-def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> Fit:
+def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> Fitness:
     """The verdict on the repeats' *figures* for a line of *link_bps*."""
     if len(figures) < REPEATS:
-        return Fit(Fitness.OPEN, f"{counted(len(figures), 'measurement')}, a verdict needs {REPEATS}")
+        return Fitness.OPEN
     needed = FULL * line_rate_pps(link_bps, figures[0][FRAME])
-    found = mean_interval([each[OFFERED] for each in figures], CONFIDENCE)
-    if found.low is None or found.high is None:
-        return Fit(Fitness.OPEN, "no interval")
-    if found.low >= needed:
-        arrived = min(each[RECEIVED] / each[OFFERED] for each in figures)
-        if arrived < ARRIVED:
-            return Fit(Fitness.OPEN, f"only {100 * arrived:.4g} % of what was offered were received")
-        return Fit(Fitness.FIT)
-    if any(each[LINK] < link_bps for each in figures):
-        return Fit(Fitness.OPEN, f"its port has {figures[0][LINK] / 1e9:g} Gbit/s")
-    if found.high >= needed:
-        return Fit(Fitness.OPEN, f"the interval at {100 * CONFIDENCE:g} % has the line rate in it")
-    if any(_possible(each) >= needed for each in figures):
-        return Fit(Fitness.OPEN, _starved(figures))
-    return Fit(Fitness.UNFIT)
+    offered = mean_interval([each[OFFERED] for each in figures], CONFIDENCE)
+    if offered.low is None or offered.high is None:
+        return Fitness.OPEN
+    if offered.low >= needed:
+        return Fitness.FIT if all(each[RECEIVED] >= ARRIVED * each[OFFERED] for each in figures) else Fitness.OPEN
+    might = offered.high >= needed or any(each[LINK] < link_bps or _possible(each) >= needed for each in figures)
+    return Fitness.OPEN if might else Fitness.UNFIT
 
 
 def _possible(figures: Mapping[str, float]) -> float:
-    """Frames/s that the sender might have offered with the CPU that others took from it."""
+    """Frames/s that the sender might have offered with the CPU that others took from it; infinite if not known."""
     pps = figures[OFFERED] / max(1e-9, 1 - figures.get(STEAL, 0.0) / 100)
     share = figures.get(CORE_SHARE)
     if share is None:
-        return math.inf if figures.get(IDLE, math.inf) < SPARE_CPUS else pps
+        return math.inf
     return pps if share >= BUSY else pps / share
-
-
-def _starved(figures: Sequence[Mapping[str, float]]) -> str:
-    shares = [each[CORE_SHARE] for each in figures if CORE_SHARE in each]
-    steal = max(each.get(STEAL, 0.0) for each in figures)
-    left = f"it got {100 * min(shares):.0f} % of its core" if shares else "no CPU was idle beside it"
-    return left + (f", and {steal:.1f} % of CPU time was stolen" if steal >= 0.05 else "")
-
-
-def sentences(senders: Sequence[SenderFigures]) -> list[str]:
-    """For each variant and line, with which rows it is fit, with which not, and with which that is not decided."""
-    found = []
-    for variant in dict.fromkeys(sender.variant for sender in senders):
-        own = [sender for sender in senders if sender.variant == variant]
-        for line in LINES:
-            parts = []
-            for verdict in Fitness:
-                rows = [sender.row for sender in own if sender.fits[line].verdict is verdict]
-                reasons = dict.fromkeys(sender.fits[line].reason for sender in own if sender.row in rows)
-                why = f" ({'; '.join(filter(None, reasons))})" if any(reasons) else ""
-                if rows:
-                    named = "every row" if len(rows) == len(own) else ", ".join(rows)
-                    parts.append(f"{verdict.value} with {named}{why}")
-            found.append(f"{variant}, line rate of {line}: {'; '.join(parts)}")
-    return found

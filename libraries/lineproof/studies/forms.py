@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -18,14 +19,12 @@ from ..evidence.document import (
     Table,
     data_cells,
 )
-from ..stats import Summary
-from ..units import counted
-from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
+from ..units import Layer, counted
+from .fitness import LINES, Fitness, SenderFigures, senders_of
 from .results import CONFIDENCE, StudyCell, StudyResults, closeness_words
-from .study import DIFFERENCES, RATES, Study, mean_places
+from .study import DIFFERENCES, RATES, Study
 
 NOTHING = "–"
-UNLIMITED = "not compared: some values are only what was offered"
 
 COLUMNS = 118
 """Of the text for a terminal: its tables have many columns."""
@@ -65,7 +64,7 @@ def _variant(found: StudyResults, name: str) -> str:
 def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:
     """Return what people read of *cell*, then plain numbers."""
     own, published, compared = cell.summary, cell.published_summary, cell.compared
-    least, middle, most = size_words(cell, own) if own else [NOTHING] * 3
+    figures = [cell.sign + figure(x) for x in (own.minimum, own.median, own.maximum)] if own else [NOTHING] * 3
     told = NOTHING if published is None else figure(published.median)
     if published is not None and published.n > 1:
         told += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
@@ -74,9 +73,9 @@ def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures])
     people = {
         Column("variant", left=True, only="people"): Cell(cell.variant),
         Column("n", only="people"): Cell(str(len(cell.values))),
-        Column("min", only="people"): Cell(least),
-        Column("median", only="people"): Cell(middle),
-        Column("max", only="people"): Cell(most),
+        Column("min", only="people"): Cell(figures[0]),
+        Column("median", only="people"): Cell(figures[1]),
+        Column("max", only="people"): Cell(figures[2]),
         Column("against baseline", left=True, only="people"): Cell(_against(cell, found.study)),
         Column("published", only="people"): Cell(told),
         Column("inside", only="people"): Cell(words, mark=mark),
@@ -100,8 +99,7 @@ def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures])
         "stddev": own and own.stddev,
         "change_percent": compared and compared.comparison.relative_percent,
         "change_half_width_percent": compared and compared.half_width_percent,
-        # without a spread there is no probability
-        "p": compared.p if compared and compared.resolution is None else None,
+        "p": compared and compared.p,
         "proven": compared and compared.proven,
         "published": published and published.median,
         "allowed": published and cell.allowed,
@@ -110,13 +108,12 @@ def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures])
         "published_proven": change and change.proven,
         "explanation": cell.explanation,
         "gaps": "; ".join(dict.fromkeys(cell.gaps)),
-        "l1_gbps": sender and sender.l1_bps / 1e9,
-        "l2_gbps": sender and sender.l2_bps / 1e9,
+        "l1_gbps": sender and sender.gbps(Layer.L1),
+        "l2_gbps": sender and sender.gbps(Layer.L2),
         "received_percent": sender and 100 * sender.received,
         "cpu_seconds_per_mframe": sender and sender.cpu,
-        **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name].verdict] for name, link in LINES.items()},
+        **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name]] for name, link in LINES.items()},
         "at_least": cell.at_least,
-        "change_bound": compared and compared.bound.strip(),
     }
     return people | data_cells(data)
 
@@ -129,11 +126,11 @@ def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict
         Column("generator", left=True): Cell(sender.variant),
         Column("n"): Cell(str(sender.n)),
         Column(f"kframes/s{way}"): Cell(figure(sender.offered / 1e3)),
-        Column(f"Gbit/s (L1){way}"): Cell(figure(sender.l1_bps / 1e9)),
-        Column(f"Gbit/s (L2){way}"): Cell(figure(sender.l2_bps / 1e9)),
+        Column(f"Gbit/s (L1){way}"): Cell(figure(sender.gbps(Layer.L1))),
+        Column(f"Gbit/s (L2){way}"): Cell(figure(sender.gbps(Layer.L2))),
         Column("received"): Cell(f"{100 * sender.received:.4g} %"),
         Column("CPU s per million frames"): Cell(NOTHING if sender.cpu is None else figure(sender.cpu)),
-        **{Column(line): Cell(each.verdict.value) for line, each in sender.fits.items()},
+        **{Column(line): Cell(each.value) for line, each in sender.fits.items()},
     }
 
 
@@ -143,19 +140,12 @@ def figure(value: float) -> str:
     return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
 
 
-def size_words(cell: StudyCell, found: Summary) -> tuple[str, str, str]:
-    """The least, the median and the largest value of *cell*, *found* of them, with ``≥`` where they are no limits."""
-    figures = found.minimum, found.median, found.maximum
-    least, median, most = (f"{sign}{figure(x)}" for sign, x in zip(cell.bound_signs, figures, strict=True))
-    return least, median, most
-
-
 def _against(cell: StudyCell, study: Study) -> str:
     baseline = study.baseline_of(cell.variant)
     if baseline is None:
         words = "baseline" if cell.variant in study.baselines else NOTHING
         return f"{words}: {cell.few}" if cell.few else words
-    words = str(cell.compared) if cell.compared else cell.few or (UNLIMITED if cell.unlimited else NOTHING)
+    words = str(cell.compared) if cell.compared else cell.few or NOTHING
     if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
         # a part of the mean is the sender's, so that per cent of it would say little
         words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
@@ -182,39 +172,27 @@ def headline(found: StudyResults) -> str:
 
 def notes(found: StudyResults) -> list[str]:
     """Return what must be known of the figures: how far published ones are, and why they are not met; drift, gaps."""
-    close = closeness_words(found.pairs)
+    close = closeness_words(found.errors)
     rows = [*found.history, *_tolerances(found), *([f"Beside the published figures: {close}."] if close else [])]
     rows += [
-        f"{row}: the baseline drifted within the blocks by {drift.change}; no difference of less is proven in this row"
+        f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
         for row, drift in found.drifts.items()
         if drift.proven
     ]
-    excused: dict[tuple[str, str], list[str]] = {}
+    gaps: dict[tuple[str, str], list[str]] = {}
     for cell in found.cells.values():
-        name, several = f"{cell.row}, {cell.variant}", cell.values or cell.gaps
-        if cell.excused and not cell.values:
-            for reason in dict.fromkeys(cell.gaps):
-                excused.setdefault((cell.variant, reason), []).append(cell.row)
-        elif cell.few:
-            rows.append(f"{name}: {cell.few}: {'; '.join(dict.fromkeys(cell.gaps)) or 'the others were not measured'}")
-        elif several and cell.gaps:
-            reasons = "; ".join(dict.fromkeys(cell.gaps))
-            rows.append(f"{name}: {counted(len(cell.gaps), 'measurement')} without a value: {reasons}")
-        if cell.outside_words:
-            rows.append(f"{name}: {cell.outside_words}")
+        for reason, number in Counter(cell.gaps).items():
+            gaps.setdefault((cell.variant, reason), []).append(f"{number} of {cell.row}")
+        rows += [f"{cell.row}, {cell.variant}: {words}" for words in (cell.few, cell.outside_words) if words]
+    rows += [f"{variant}: no value: {reason} ({', '.join(places)})" for (variant, reason), places in gaps.items()]
     if found.machine:
         steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
         rows.append(f"Machine of the run: {found.machine}{said}.")
-    if len(places := mean_places(found.study)) > 1:
-        said = ", ".join(f"{name} {place:.2g}" for name, place in places.items())
-        rows.append(f"Order by seed {found.study.seed}; mean place in the blocks: {said}.")
-    rows += [f"{variant}: {reason} ({', '.join(places)})" for (variant, reason), places in excused.items()]
-    rows += sentences(senders_of(found))
     if any(cell.bounds for cell in found.cells.values()):
         rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
     if compared := [cell.compared for cell in found.cells.values() if cell.compared]:
-        wider = ", and the step of a ramp or width of a search on either side" if any(x.step for x in compared) else ""
+        wider = ", the step of a ramp or the width of a search" if any(x.allowance for x in compared) else ""
         rows.append(
             f"Differences: Welch's t at {100 * CONFIDENCE:g} % for all variants of a row together (Holm), with the"
             f" means of the baseline's visits{wider}; published ones: Student's t with one variance, as ministat."

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 
 from ..core.causes import unsent_by_interface
@@ -19,11 +20,12 @@ from ..core.rule import Ruling
 from ..core.sentence import parse_traffic
 from ..core.step_down import StepDown
 from ..core.telemetry import Telemetry
-from ..core.traffic.profiles import Profile
 from ..core.trial import Load, Outcome, Trial
 from ..core.verdict import Verdict
 from ..errors import SentenceError, TestbedError
+from ..evidence.recorder import Recorder
 from ..methods.ramp import BEHIND, RampPhase, RampResult
+from ..methods.search import SearchResult
 from ..methods.trials import (
     MOST_REPEATS,
     CharacterisationEnded,
@@ -40,7 +42,7 @@ from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits
-from .study import AT_LEAST, PAST_ROUTER, RAMP_STEPS, RATES, Study, StudyRow
+from .study import AT_LEAST, PAST_ROUTER, RAMP_STEPS, RATES, Step, Study, StudyRow
 
 RAMP_EDGE = 2.0
 """Seconds of a ramp's warm-up and of its hold."""
@@ -48,26 +50,21 @@ RAMP_EDGE = 2.0
 TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
 """Kinds whose measurement is no sentence with a demand."""
 
-_DEMANDS = {
-    "forwards": "forwards ≥ 1 pps",
-    "takes_in": "forwards ≥ 1 pps",
-    "drops_sending": "forwards ≥ 1 pps",
-    "cycles": "costs ≤ 999999999999 cycles/packet",
-    "cycles_without_input": "costs ≤ 999999999999 cycles/packet without input",
-    "vectors": "gathers ≥ 0.000001 vectors/call",
-    "energy": "costs ≤ 999999999999 µJ/packet",
-    "cpu_time": "forwards ≥ 1 pps",
-}
-"""Demands that every router keeps."""
+_NEVER = 999_999_999_999
 
-_FIGURES = {
-    "forwards": ("forwarded_pps",),
-    "cycles": ("cycles_per_packet",),
-    "cycles_without_input": ("cycles_per_packet_without_input",),
-    "vectors": ("vectors_per_call",),
-    "energy": ("energy_uj_low", "energy_uj_high"),
+_SENTENCES = {
+    "forwards": ("forwards ≥ 1 pps", ("forwarded_pps",)),
+    "takes_in": ("forwards ≥ 1 pps", ()),
+    "drops_sending": ("forwards ≥ 1 pps", ()),
+    "cpu_time": ("forwards ≥ 1 pps", ()),
+    "cycles": (f"costs ≤ {_NEVER} cycles/packet", ("cycles_per_packet",)),
+    "cycles_without_input": (f"costs ≤ {_NEVER} cycles/packet without input", ("cycles_per_packet_without_input",)),
+    "vectors": ("gathers ≥ 0.000001 vectors/call", ("vectors_per_call",)),
+    "energy": (f"costs ≤ {_NEVER} µJ/packet", ("energy_uj_low", "energy_uj_high")),
+    # the generator's histogram of latencies has two bounds
+    "latency": ("latency {statistic} ≤ 999999999 µs", ("latency_low_us", "latency_high_us")),
 }
-"""The figures of a verdict whose mean is the value."""
+"""Demands that every router keeps, and the figures of a verdict whose mean is the value; none: it is read elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +83,12 @@ class Measured:
     excused: bool = False
 
 
-@dataclass(frozen=True)
-class Listeners:
-    """Where a measurement's trials and readings go."""
-
-    begin: Callable[[], None] = lambda: None
-    on_trial: Callable[[Requirement | TrafficWords, Trial], None] = lambda words, trial: None
-    on_reading: Callable[[Reading], None] = lambda reading: None
-
-
 def sentence_of(study: Study, row: str, variant: str) -> str:
     """The words of a measurement: traffic, direction, and what is measured of it; of a demand, one that all keep."""
     measure, traffic = study.measures[row], study.traffic_of(row, variant)
     if measure.kind in TRAFFIC_ALONE:
         return traffic
-    demand = _DEMANDS.get(measure.kind) or f"latency {measure.statistic or 'p50'} ≤ 999999999 µs"
+    demand = _SENTENCES[measure.kind][0].format(statistic=measure.statistic or "p50")
     # both directions are added where rates have them
     scope = " in total" if "bidirectional" in traffic.split() and measure.kind in RATES else ""
     return f"{traffic} {demand}{scope}{f' at {measure.at}' if measure.at else ''}"
@@ -132,73 +120,144 @@ def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
         raise SentenceError(f"'{sentence}': {plan.uncounted}")
 
 
-def refused_row(plan: Plan, study: Study, row: str, variant: str) -> str:
-    """Why the testbed's generator cannot send *row* of a study that bypasses the router; "": it can."""
-    try:
-        plan.check_generator(parse_traffic(sentence_of(study, row, variant), plan.catalogue))
-    except SentenceError as error:
-        return str(error)
-    return ""
-
-
-def measure_row(session: Session, study: Study, row: str, variant: str, listeners: Listeners) -> Measured:
-    """Measure *row* of *variant* on *session*, whose plan has the goal of :func:`goal_of_measurement`.
+def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) -> Measured:
+    """Measure *step* on *session*, whose plan has the goal of :func:`goal_of_measurement`.
 
     Raises TestbedError, SentenceError for what could not be begun; what could not be proven has a reason.
     """
-    measure, words = study.measures[row], sentence_of(study, row, variant)
-    if measure.kind == "ramp":
-        return _ramp(session, study, measure, study.unit_of(row), words, listeners)
-    if measure.kind in PAST_ROUTER:
-        return _sending(session, study.unit_of(row), words, listeners)
-    if measure.kind == "throughput":
-        return _search(session, study.unit_of(row), words, listeners)
-    if measure.kind == "cpu_time":
-        return _cpu_time(session, words, listeners)
-    return _judged(session, measure, study.unit_of(row), words, listeners)
+    measurement = _Measurement(session, study, step, recorder)
+    kinds = {
+        "ramp": measurement.of_ramp,
+        "throughput": measurement.of_search,
+        "cpu_time": measurement.of_cpu_time,
+        **dict.fromkeys(PAST_ROUTER, measurement.of_sender),
+    }
+    return kinds.get(measurement.row.kind, measurement.of_sentence)()
 
 
-def _cpu_time(session: Session, words: str, listeners: Listeners) -> Measured:
-    requirement = session.plan.requirement(words)
-    session.traffic.put_for(requirement)
-    listeners.begin()
-    seconds = session.plan.goal.final_trial_duration
-    found = cpu_time(session, requirement, seconds, lambda trial: listeners.on_trial(requirement, trial))
-    return Measured(found.value, found.reason, None, (), found.figures)
+class _Measurement:
+    """One measurement, whose trials *recorder* keeps."""
 
+    def __init__(self, session: Session, study: Study, step: Step, recorder: Recorder) -> None:
+        self.session, self.study, self.step, self.recorder = session, study, step, recorder
+        self.row, self.words = study.measures[step.row], sentence_of(study, step.row, step.variant)
+        self.traffic = parse_traffic(study.traffic_of(step.row, step.variant), session.plan.catalogue)
+        self.directions = len(session.traffic.directions(self.traffic.bidirectional, self.traffic.pairs))
+        self.is_rate = self.row.kind in RATES
+        self.line = self._rate(self.traffic.profile.line_rate_pps(session.link_bps)) if self.is_rate else None
 
-def rate_value(pps: float, unit: str, profile: Profile, link_bps: float) -> float:
-    """*pps* frames/s of *profile* in a rate's *unit*."""
-    if unit == "percent of line":
-        return 100 * pps / profile.line_rate_pps(link_bps)
-    if unit == "Gbit/s":
-        return pps * bits(profile.mean_size, Layer.L1) / 1e9
-    return pps / {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}[unit]
+    def of_ramp(self) -> Measured:
+        """Return the load at which the router falls behind."""
+        steps, seconds = self.row.steps or RAMP_STEPS, self.study.seconds or 1.0
+        characteriser = self._characteriser()
+        result = characteriser.ramp(self.words, steps, seconds, RAMP_EDGE, RAMP_EDGE)
+        ended = self._ended(characteriser, result)
+        rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
+        curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)
+        if ended:
+            return Measured(None, ended, self.line, curve)
+        return self._measured(knee_pps(result, self.directions), {}, result.saturation is None, curve)
 
+    def of_search(self) -> Measured:
+        """Return the highest load without loss."""
+        characteriser = self._characteriser()
+        result = characteriser.search(self.words, {"NDR": 0.0})
+        ended, bounds = self._ended(characteriser, result), result["NDR"]
+        if ended or bounds.lower is None:
+            return Measured(None, ended or "no load was carried without loss", self.line)
+        return self._measured(self.directions * bounds.lower.pps, {}, bounds.upper is None)
 
-def _characteriser(session: Session, listeners: Listeners) -> Characteriser:
-    return Characteriser(session, lambda traffic: listeners.begin(), listeners.on_trial)
+    def of_sender(self) -> Measured:
+        """Return what the generator offers."""
+        self.session.traffic.put(self.traffic.profile, self.traffic.bidirectional, pairs=self.traffic.pairs)
+        self._begin()
+        try:
+            figures = sending_figures(self.session, self.traffic, partial(self._keep, self.traffic))
+        except CharacterisationEnded as error:
+            return Measured(None, str(error), self.line)
+        return self._measured(figures[OFFERED] * figures[DIRECTIONS], figures)
 
+    def of_cpu_time(self) -> Measured:
+        """Return the CPU time of a frame."""
+        requirement = self.session.plan.requirement(self.words)
+        self.session.traffic.put_for(requirement)
+        self._begin()
+        seconds = self.session.plan.goal.final_trial_duration
+        measured = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
+        return Measured(measured.value, measured.reason, None, (), measured.figures)
 
-def _ramp(session: Session, study: Study, measure: StudyRow, unit: str, words: str, listeners: Listeners) -> Measured:
-    characteriser = _characteriser(session, listeners)
-    traffic = characteriser.traffic(words)
-    characteriser.router_problem()
-    result = characteriser.ramp(words, measure.steps or RAMP_STEPS, study.seconds or 1.0, RAMP_EDGE, RAMP_EDGE)
-    problem = characteriser.router_problem()
-    ended = "; ".join(filter(None, (ending_text(result.ended, result.trials), problem)))
-    directions = len(session.traffic.directions(traffic.bidirectional, traffic.pairs))
+    def of_sentence(self) -> Measured:
+        """Return the figure of a sentence's verdict, or of the router's own counters."""
+        session, requirement = self.session, self.session.plan.requirement(self.words)
+        session.power.check(requirement)
+        session.traffic.put_for(requirement)
+        self._begin()
+        read, record = dict[str, Telemetry](), self.recorder.listener(requirement, session)
 
-    def value(pps: float) -> float:
-        return rate_value(pps, unit, traffic.profile, session.link_bps)
+        def hear(event: EndedTrial | Reading | StepDown) -> None:
+            record(event)
+            if isinstance(event, Reading) and event.telemetry is not None:
+                read[event.moment] = event.telemetry
 
-    rise = [step for step in result.steps if step.phase is RampPhase.RISE]
-    curve = tuple((value(trial_pps(step.trial, False)), value(trial_pps(step.trial, True))) for step in rise)
-    line = value(traffic.profile.line_rate_pps(session.link_bps))
-    if ended:
-        return Measured(None, ended, line, curve)
-    figures = {AT_LEAST: 1.0} if result.saturation is None else {}
-    return Measured(value(knee_pps(result, directions)), "", line, curve, figures)
+        for _ in range(1 + MOST_REPEATS):
+            verdict = judge(session, requirement, hear)
+            if not (spoilt := _spoilt(verdict.trials)):
+                break
+        # a router that forwards nothing at all breaks every demand, and is no gap
+        if spoilt or verdict.ruling is Ruling.INCONCLUSIVE:
+            return Measured(None, spoilt or str(verdict.reason), self.line)
+        try:
+            value = self._value(verdict, read)
+        except TestbedError as error:
+            return Measured(None, str(error), self.line)
+        offered = verdict.figures.get("offered_pps", math.inf)
+        return self._measured(value, verdict.figures, was_all_offered(self.row, value, offered))
+
+    def _value(self, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:
+        """Return the verdict's figure, or that of the router's counters; rates in frames/s. Raises TestbedError."""
+        names = _SENTENCES[self.row.kind][1]
+        if not names:
+            counted = _counted(self.session, self.row.kind, read)
+            return counted / sum(trial.seconds.high for trial in verdict.trials)
+        known = [verdict.figures[name] for name in names if math.isfinite(verdict.figures.get(name, math.inf))]
+        if len(known) < len(names):
+            raise TestbedError(f"the trials gave no {' and '.join(names)}: {verdict.reason.summary}")
+        return fmean(known)
+
+    def _measured(
+        self,
+        value: float,
+        figures: Mapping[str, float],
+        at_least: bool = False,
+        curve: tuple[tuple[float, float], ...] = (),
+    ) -> Measured:
+        """Return *value*, a rate in frames/s; *at_least*: it is only what was offered most."""
+        more = {AT_LEAST: 1.0} if at_least else {}
+        return Measured(self._rate(value) if self.is_rate else value, "", self.line, curve, {**figures, **more})
+
+    def _rate(self, pps: float) -> float:
+        """Return *pps* frames/s in the unit of the row."""
+        unit, profile = self.study.unit_of(self.step.row), self.traffic.profile
+        if unit == "percent of line":
+            return 100 * pps / profile.line_rate_pps(self.session.link_bps)
+        if unit == "Gbit/s":
+            return pps * bits(profile.mean_size, Layer.L1) / 1e9
+        return pps / {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}[unit]
+
+    def _begin(self) -> None:
+        self.recorder.begin(str(self.step))
+
+    def _keep(self, words: Requirement | TrafficWords, trial: Trial) -> None:
+        self.recorder.keep_trial(words, trial, self.session)
+
+    def _characteriser(self) -> Characteriser:
+        characteriser = Characteriser(self.session, lambda traffic: self._begin(), self._keep)
+        characteriser.router_problem()  # a reading to compare with at the end
+        return characteriser
+
+    def _ended(self, characteriser: Characteriser, result: RampResult | SearchResult) -> str:
+        """Return why *result* is no figure; "": it is one."""
+        return "; ".join(filter(None, (ending_text(result.ended, result.trials), characteriser.router_problem())))
 
 
 def knee_pps(result: RampResult, directions: int) -> float:
@@ -220,71 +279,6 @@ def trial_pps(trial: Trial, forwarded: bool) -> float:
     return (trial.forwarded if forwarded else trial.offered) / trial.seconds.high
 
 
-def _search(session: Session, unit: str, words: str, listeners: Listeners) -> Measured:
-    characteriser = _characteriser(session, listeners)
-    traffic = characteriser.traffic(words)
-    characteriser.router_problem()
-    result = characteriser.search(words, {"NDR": 0.0})
-    problem = characteriser.router_problem()
-    bounds = result.bounds[0]
-    line = rate_value(traffic.profile.line_rate_pps(session.link_bps), unit, traffic.profile, session.link_bps)
-    ended = "; ".join(filter(None, (ending_text(result.ended, result.trials), problem)))
-    if ended or bounds.lower is None:
-        return Measured(None, ended or "no load was carried without loss", line)
-    directions = len(session.traffic.directions(traffic.bidirectional, traffic.pairs))
-    figures = {AT_LEAST: 1.0} if bounds.upper is None else {}
-    value = rate_value(directions * bounds.lower.pps, unit, traffic.profile, session.link_bps)
-    return Measured(value, "", line, (), figures)
-
-
-def _sending(session: Session, unit: str, words: str, listeners: Listeners) -> Measured:
-    traffic = parse_traffic(words, session.plan.catalogue)
-    line = rate_value(traffic.profile.line_rate_pps(session.link_bps), unit, traffic.profile, session.link_bps)
-    try:
-        found = sending_figures(session, traffic, listeners.begin, lambda trial: listeners.on_trial(traffic, trial))
-    except CharacterisationEnded as error:
-        return Measured(None, str(error), line)
-    value = rate_value(found[OFFERED] * found[DIRECTIONS], unit, traffic.profile, session.link_bps)
-    return Measured(value, "", line, (), found)
-
-
-def _judged(session: Session, measure: StudyRow, unit: str, words: str, listeners: Listeners) -> Measured:
-    requirement = session.plan.requirement(words)
-    session.power.check(requirement)
-    session.traffic.put_for(requirement)
-    listeners.begin()
-    read: dict[str, Telemetry] = {}
-
-    def hear(event: EndedTrial | Reading | StepDown) -> None:
-        if isinstance(event, EndedTrial):
-            listeners.on_trial(requirement, event.trial)
-        elif isinstance(event, Reading):
-            listeners.on_reading(event)
-            read.update({} if event.telemetry is None else {event.moment: event.telemetry})
-
-    for _ in range(1 + MOST_REPEATS):
-        verdict = judge(session, requirement, hear)
-        if not (spoilt := _spoilt(verdict.trials)):
-            break
-    line = None
-    if measure.kind in RATES:
-        pps = requirement.profile.line_rate_pps(session.link_bps)
-        line = rate_value(pps, unit, requirement.profile, session.link_bps)
-    # a router that forwards nothing at all breaks every demand, and is no gap
-    if spoilt or verdict.ruling is Ruling.INCONCLUSIVE:
-        return Measured(None, spoilt or str(verdict.reason), line)
-    try:
-        value = _value(session, measure, verdict, read)
-    except TestbedError as error:
-        return Measured(None, str(error), line)
-    figures = dict(verdict.figures)
-    if was_all_offered(measure, value, figures.get("offered_pps", math.inf)):
-        figures[AT_LEAST] = 1.0
-    if measure.kind in RATES:
-        value = rate_value(value, unit, requirement.profile, session.link_bps)
-    return Measured(value, "", line, (), figures)
-
-
 def _spoilt(trials: Sequence[Trial]) -> str:
     """Return what may have cost or hidden any number of frames, in words; "": nothing. A load not reached may."""
     faults = [problem for trial in trials for problem in trial.problems if not problem.fault.generator_too_slow]
@@ -299,18 +293,6 @@ def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
     """
     limited = measure.kind in ("forwards", "takes_in") and measure.at is None
     return limited and pps >= offered_pps * (1 - BEHIND)
-
-
-def _value(session: Session, measure: StudyRow, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:
-    """Return the verdict's figure, or that of the router's counters; rates in frames/s. Raises TestbedError."""
-    if measure.kind in ("takes_in", "drops_sending"):
-        return _counted(session, measure.kind, read) / sum(trial.seconds.high for trial in verdict.trials)
-    # the generator's histogram of latencies has two bounds
-    names = _FIGURES.get(measure.kind, ("latency_low_us", "latency_high_us"))
-    found = [verdict.figures[name] for name in names if math.isfinite(verdict.figures.get(name, math.inf))]
-    if len(found) < len(names):
-        raise TestbedError(f"the trials gave no {' and '.join(names)}: {verdict.reason.summary}")
-    return fmean(found)
 
 
 def _counted(session: Session, kind: str, read: Mapping[str, Telemetry]) -> float:
@@ -333,21 +315,16 @@ LOAD_SECONDS = 2.5
 
 OFFERED, RECEIVED, LINK = "offered_pps", "received_pps", "link_bps"
 FRAME, DIRECTIONS = "frame_bytes", "directions"
-L1, L2 = "l1_bps", "l2_bps"
-CPU, CORE_SHARE, STEAL, IDLE = "cpu_seconds_per_mframe", "core_share", "steal_percent", "idle_cpus"
-"""Names of figures. Rates are of the worse direction, frames/s, but ``l1_bps`` and ``l2_bps``, which are of all.
-``core_share``: 0..1, of the cores that the sender may use; ``idle_cpus``: of this machine, where it is the sender."""
+CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
+"""Names of figures. Rates are of the worse direction, frames/s.
+``core_share``: 0..1, of the cores that the sender may use; ``steal_percent``: where that is on this machine."""
 
 
-def sending_figures(
-    session: Session, traffic: TrafficWords, begin: Callable[[], None], keep: Callable[[Trial], None]
-) -> dict[str, float]:
-    """Return what is offered when line rate is asked for. *begin*: called before the first trial, *keep* after each.
+def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Trial], None]) -> dict[str, float]:
+    """Return what is offered when line rate is asked for of *traffic*, which is on the ports.
 
-    Raises TestbedError, CharacterisationEnded for trials that prove nothing.
+    *keep*: called after each trial. Raises TestbedError, CharacterisationEnded for trials that prove nothing.
     """
-    session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
-    begin()
     plan, here = session.plan, session.plan.testbed.kind == "netns"
     terms = CharacterisationTerms(plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
     seconds, line = plan.goal.final_trial_duration, traffic.profile.line_rate_pps(session.link_bps)
@@ -356,11 +333,12 @@ def sending_figures(
     spent: dict[str, float] = {}
 
     def measure(load: Load, duration: float) -> Outcome:
+        nonlocal spent
         before = cpu_times()
         outcome = session.traffic.measure(load, duration)
         if here:
-            spent.clear()
-            spent.update(_machine(before))
+            steal = steal_percent(before, cpu_times())
+            spent = {STEAL: steal} if steal is not None else {}
         return outcome
 
     series, best = TrialSeries(measure, terms), dict[str, float]()
@@ -390,8 +368,6 @@ def _figures(trial: Trial, traffic: TrafficWords, link_bps: float, here: bool) -
         LINK: link_bps,
         FRAME: size,
         DIRECTIONS: float(len(rows)),
-        L1: trial.offered / seconds * bits(size, Layer.L1),
-        L2: trial.offered / seconds * bits(size, Layer.L2),
     }
     # TRex reports the load of its busiest core
     used = readings.get("sender_cpu_seconds")
@@ -405,16 +381,4 @@ def _figures(trial: Trial, traffic: TrafficWords, link_bps: float, here: bool) -
         found[CORE_SHARE] = share
         if trial.offered:
             found[CPU] = share * seconds * cores / trial.offered * 1e6
-    return found
-
-
-def _machine(before: Mapping[str, float]) -> dict[str, float]:
-    """Steal and idle CPUs of this machine since *before*, as far as it reports them."""
-    after = cpu_times()
-    found, steal = dict[str, float](), steal_percent(before, after)
-    if steal is not None:
-        found[STEAL] = steal
-    spent = sum(after[name] - before[name] for name in after if name in before and not name.startswith("guest"))
-    if spent > 0:
-        found[IDLE] = (os.cpu_count() or 1) * (after.get("idle", 0.0) - before.get("idle", 0.0)) / spent
     return found

@@ -1,24 +1,16 @@
-"""The page of a study in its run's folder, and whether it is what the records come to."""
+"""The page of a study in its run's folder."""
 
 from __future__ import annotations
 
-import math
-import re
 from pathlib import Path
 
-from ..errors import ConfigError
 from ..evidence.document import Figure, as_page
-from ..evidence.environment import code_digest
-from ..evidence.integrity import Alteration
-from ..evidence.resume import FINGERPRINTS
-from ..evidence.run import read_run
-from ..evidence.run_files import MEASUREMENTS, STUDY_PAGE, partial
-from ..files import read_file, write_whole
+from ..evidence.run import seal_derived
+from ..evidence.run_files import SIGNATURE, STUDY_PAGE, partial
+from ..files import write_whole
 from .fitness import senders_of
 from .forms import LINE_RATE, document
-from .history import read_results
 from .pictures import pictures_of, sender_pictures
-from .preparing import CODE
 from .results import StudyResults
 
 
@@ -35,51 +27,12 @@ def page(found: StudyResults) -> str:
 
 
 def write_page(found: StudyResults) -> Path:
-    """Write the page into the run's folder; returns it. Raises TestbedError."""
+    """Write the page into the run's folder, with its sum in the manifest of a run that nobody signed; returns it.
+
+    Raises ConfigError, TestbedError.
+    """
     path = found.folder / STUDY_PAGE
     write_whole(path, page(found), fresh=partial(path))
+    if not (found.folder / SIGNATURE).exists():
+        seal_derived(found.folder)
     return path
-
-
-_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
-
-LARGEST_PAGE = 64 * 2**20
-"""Bytes. The page of a study of 100 blocks has less than one of these MB."""
-
-
-def check_page(folder: Path) -> tuple[tuple[Alteration, ...], tuple[str, ...]]:
-    """Make the page in *folder* again from the records: whether it is not what these come to, and notes.
-
-    The records must be as the run left them. Another Lineproof may write other words, which is a note. Raises
-    ConfigError if the page cannot be read.
-    """
-    path = folder / STUDY_PAGE
-    if not path.exists() and not path.is_symlink():
-        return (), ()
-    if not (folder / MEASUREMENTS).is_file():
-        return (Alteration(STUDY_PAGE, "was added: the run is no study's"),), ()
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_PAGE:
-        return (Alteration(STUDY_PAGE, "is no file that a study's run leaves"),), ()
-    try:
-        found, environment = read_results(folder), read_run(folder).environment
-    except ConfigError as error:
-        return (), (f"{STUDY_PAGE}: not compared with the records: {error}",)
-    if _same(read_file(path).decode(errors="replace"), page(found)):
-        return (), ()
-    again = f"'lineproof study report {folder.name}' makes it again"
-    other = Alteration(STUDY_PAGE, f"is not what the records come to; {again}")
-    known = environment.extra.get(FINGERPRINTS) if environment else None
-    if isinstance(known, dict) and known.get(CODE) == code_digest():
-        return (other,), ()
-    return (), (f"{other}; another Lineproof made the run, with other words",)
-
-
-def _same(one: str, other: str) -> bool:
-    """Return whether two forms say the same; numbers may differ by what two versions of a library round differently."""
-    if one == other:
-        return True
-    ours, theirs = _NUMBER.split(one), _NUMBER.split(other)
-    return len(ours) == len(theirs) and all(
-        mine == yours or (place % 2 == 1 and math.isclose(float(mine), float(yours), rel_tol=1e-9))
-        for place, (mine, yours) in enumerate(zip(ours, theirs, strict=True))
-    )

@@ -10,9 +10,9 @@ from ..evidence import chart
 from ..evidence.chart import AREAS, SIGNS, Bar, BarGroup, Curve, Panel, Part, Sign, Whisker, linear
 from ..units import line_rate_pps
 from .fitness import LINES, SenderFigures
-from .forms import figure, size_words
+from .forms import figure
 from .results import StudyCell, StudyResults
-from .study import AT_LEAST, Study
+from .study import AT_LEAST, Parameter
 
 _DASHES = "5 4"
 """Of published figures over the parameter, in the colour of what was measured."""
@@ -26,8 +26,8 @@ def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> li
     drawn = [(f"{row}: {cells[0].unit}", _bars(row, cells, found.simulated))] if _values(cells) else []
     if any(record.curve for record in found.records if record.row == row):
         drawn.insert(0, (f"{row}: received over offered", _ramp(found, row, cells)))
-    if found.study.parameter is not None and len(_points(found, cells)) > 1:
-        drawn.append((f"{row} over {found.study.parameter.name}", _over_parameter(found, row, cells)))
+    if (parameter := found.study.parameter) is not None and len(_points(found, cells)) > 1:
+        drawn.append((f"{row} over {parameter.name}", _over_parameter(found, parameter, row, cells)))
     return drawn
 
 
@@ -42,7 +42,7 @@ def _bars(row: str, cells: Sequence[StudyCell], simulated: bool) -> str:
     for cell in cells:
         parts, whiskers, label = [], [], "no value"
         if own := cell.summary:
-            _, label, _ = size_words(cell, own)
+            label = cell.sign + figure(own.median)
             parts.append(Part(max(0.0, own.median), "", AREAS[1]))
             sign, words = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
             whiskers.append(Whisker(words, own.minimum, own.maximum, sign, own.median))
@@ -75,28 +75,19 @@ def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float
     return sorted(((value, cell) for value, cell in places if value is not None), key=lambda item: item[0])
 
 
-def _lines(study: Study, points: Sequence[tuple[float, StudyCell]]) -> dict[str, list[tuple[float, StudyCell]]]:
-    """Return the points of each line by its baseline: variants that are compared with the same one, and that one.
+def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: Sequence[StudyCell]) -> str:
+    """Return the medians over *parameter*, from least to largest, with the published ones and a linear reference.
 
-    A variant that is compared with nothing is on the line "" with others of its kind.
+    There is a line for each baseline, which is on it, so that several routers in one study are not joined to one. A
+    variant that is compared with nothing is on the line "" with others of its kind.
     """
+    points, study = _points(found, cells), found.study
+    end = 1.1 * max([*_values([cell for _, cell in points]), 1e-9])
     lines: dict[str, list[tuple[float, StudyCell]]] = {}
     for value, cell in points:
         own = cell.variant if cell.variant in study.baselines else ""
         lines.setdefault(study.baseline_of(cell.variant) or own, []).append((value, cell))
-    return lines
-
-
-def _over_parameter(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
-    """Return the medians over the parameter, from least to largest, with the published ones and a linear reference.
-
-    There is a line for each baseline, so that several routers in one study are not joined to one.
-    """
-    parameter, points = found.study.parameter, _points(found, cells)
-    if parameter is None:
-        raise ValueError("a curve needs a parameter")
-    end = 1.1 * max([*_values([cell for _, cell in points]), 1e-9])
-    lines, curves = _lines(found.study, points), []
+    curves = []
     for number, (name, points_of_line) in enumerate(lines.items()):
         sign = SIGNS[number % len(SIGNS)]
         if parameter.reference == "linear":
@@ -112,10 +103,9 @@ def _over_parameter(found: StudyResults, row: str, cells: Sequence[StudyCell]) -
         words = name if len(lines) > 1 and name else "measured"
         curves.append(Curve(words, middle, sign, spans=spans, labels=labels))
     is_logarithmic = parameter.axis == "log"
-    name = f"{parameter.name}{f' [{parameter.unit}]' if parameter.unit else ''}"
-    across = chart.valued(
-        f"{name}{', logarithmic' if is_logarithmic else ''}", [value for value, _ in points], is_logarithmic
-    )
+    unit = f" [{parameter.unit}]" if parameter.unit else ""
+    name = f"{parameter.name}{unit}{', logarithmic' if is_logarithmic else ''}"
+    across = chart.valued(name, [value for value, _ in points], is_logarithmic)
     title, up = f"{row} over {parameter.name}", linear(cells[0].unit, end)
     return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
 
@@ -131,34 +121,20 @@ def _linear(points: Sequence[tuple[float, StudyCell]]) -> list[tuple[float, floa
 
 
 def sender_pictures(found: StudyResults, senders: Sequence[SenderFigures]) -> list[tuple[str, str]]:
-    """Return what each generator sends over the size of its frames, and its CPU time, each with its title."""
-    rates = [(sender.variant, sender.frame, sender.offered / 1e3) for sender in senders]
-    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
-    costs = [(sender.variant, sender.frame, sender.cpu) for sender in senders if sender.cpu is not None]
-    drawn = [
-        ("Frames/s over frame size", f"kframes/s{way}", rates, LINES),
-        ("CPU over frame size", "CPU s per million frames", costs, {}),
-    ]
-    return [
-        (title, _over_sizes(title, unit, points, links, found.simulated))
-        for title, unit, points, links in drawn
-        if len({size for _, size, _ in points}) > 1
-    ]
-
-
-def _over_sizes(
-    title: str, unit: str, points: Sequence[tuple[str, float, float]], links: dict[str, float], simulated: bool
-) -> str:
-    """Return a curve for each variant of *points* (variant, size, figure). *links*: those whose full rate is shown."""
-    largest, end = max(size for _, size, _ in points), 1.1 * max(max(level for *_, level in points), 1e-9)
+    """Return what each generator sends over the size of its frames, beside full lines, with its title."""
+    if len({sender.frame for sender in senders}) < 2:
+        return []
+    largest, end = max(sender.frame for sender in senders), 1.1 * max(sender.offered / 1e3 for sender in senders)
     curves = []
-    for name, link in links.items():
+    for name, link in LINES.items():
         sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
         if seen := [point for point in rates if point[1] <= end]:
             curves.append(Curve("", seen, labels=[(seen[-1], name)]))
-    for number, variant in enumerate(dict.fromkeys(variant for variant, *_ in points)):
-        own = sorted((size, level) for name, size, level in points if name == variant)
+    for number, variant in enumerate(dict.fromkeys(sender.variant for sender in senders)):
+        own = sorted((sender.frame, sender.offered / 1e3) for sender in senders if sender.variant == variant)
         curves.append(Curve(variant, own, SIGNS[number % len(SIGNS)]))
-    across = linear("frame size [bytes with FCS]", 1.05 * largest)
-    return chart.line(Panel(title, across, linear(unit, end), curves, simulated=simulated))
+    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
+    title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
+    up = linear(f"kframes/s{way}", max(end, 1e-9))
+    return [(title, chart.line(Panel(title, across, up, curves, simulated=found.simulated)))]

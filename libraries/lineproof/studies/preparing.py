@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,18 +15,18 @@ from ..config import read_yaml
 from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
-from ..evidence.environment import code_digest
+from ..evidence.environment import code_digest, host_facts
 from ..evidence.resume import fingerprints
-from ..methods.budget import WALL_SECONDS_PER_TRIAL, duration_text
-from ..platforms import CommandPair, Platform, Software, Tuning, named_file, read_platform
+from ..methods.budget import Budget, duration_text, sum_of_budgets
+from ..platforms import RouterSetup, Software, Tuning, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
 from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..units import counted
-from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row, sentence_of
-from .study import RAMP_STEPS, Study, Visit, read_study, visits_of
+from .measuring import RAMP_EDGE, TRAFFIC_ALONE, check_row, goal_of_measurement, sentence_of
+from .study import RAMP_STEPS, Step, Study, read_study
 
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
 """Real seconds to open and close a testbed of each kind, about."""
@@ -33,6 +36,9 @@ SIMULATED = "simulated"
 
 CODE = "code of Lineproof"
 """Key of its sum in the fingerprints."""
+
+_HOST = {"name": "host", "cpu": "CPU", "cpus": "number of CPUs", "kernel": "kernel"}
+"""Of the host's facts, those by which a figure would be another machine's, and what they are called."""
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
@@ -44,31 +50,31 @@ READINGS_SECONDS = 0.2
 """Real seconds of a measurement beside its trials, about: streams, and readings of the router."""
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The reason why a row of a variant need not be tried. ``excused``: it is no failure, as of what is not here."""
+
+    reason: str
+    excused: bool = True
+
+
 @dataclass(frozen=True)
 class PreparedStudy:
     """A study with everything that it needs, read and checked. ``plans``: of each variant that is here, by its name.
 
-    ``absent``: of the others, why they are not. ``refused``: by variant and row, why the testbed's generator cannot
-    send that; of a study that bypasses the router alone. ``unknown``: by variant, why a simulated router does not know
-    its commands.
+    ``gaps``: by variant and row. Variants that are not here have a gap in each row.
     """
 
     project: Project
     study: Study
     path: Path
     plans: Mapping[str, Plan]
-    absent: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    gaps: Mapping[tuple[str, str], Gap] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
         """Return that of the baseline, or of the first variant: the goal is that of all, the testbed of most."""
         return self.plans.get(self.study.baseline or "") or next(iter(self.plans.values()))
-
-    def gap(self, variant: str, row: str) -> str:
-        """Why *row* of *variant* need not be tried here; ""."""
-        return self.absent.get(variant) or self.unknown.get(variant) or self.refused.get((variant, row), "")
 
     def session_key(self, variant: str) -> tuple[object, ...]:
         """Variants with the same share a session, one after the other."""
@@ -86,92 +92,82 @@ class PreparedStudy:
         told = bool(own.commands) and all(each == own.configured for each in same)
         return () if told else tuple(sorted(own.configured.items(), key=str))
 
-    def plan_of(self, visit: Visit) -> Plan:
-        """The plan for a visit's session: on a simulated testbed each has noise of its own, the same in each run."""
-        plan = self.plans[visit.variant]
+    def plan_of(self, step: Step) -> Plan:
+        """The plan for a session: on a simulated testbed each has noise of its own, the same in each run."""
+        plan = self.plans[step.variant]
         if not isinstance(plan.testbed, SimulatedSettings):
             return plan
-        own = zlib.crc32(f"{visit.block}/{visit.turn}/{visit.variant}".encode())
+        own = zlib.crc32("/".join(map(str, step.place)).encode())
         return replace(plan, testbed=plan.testbed.model_copy(update={"seed": plan.testbed.seed + own}))
 
-    def commands_of(self, variant: str) -> tuple[CommandPair, ...]:
-        """Return what is run on the router for a variant."""
-        return self.study.variants[variant].commands
+    def identity(self) -> dict[str, str]:
+        """Return all that must be the same for a run to be gone on with, by what people call it.
 
-    def fingerprints(self) -> dict[str, str]:
-        """SHA-256 of all that defines the measurements: the study's own part, and the files of its plans."""
-        part = self.study.model_dump_json(exclude={"title", "about", "source", "published", "parameter", "repeats"})
-        found = {"study file": hashlib.sha256(part.encode()).hexdigest(), CODE: code_digest()}
+        The study's own part (what judges figures is a part of it), the files of its plans (SHA-256), and the machine.
+        """
+        part = self.study.model_dump(mode="json", exclude={"title", "about", "source", "parameter", "repeats"})
+        if self.study.published is not None:
+            del part["published"]["explained"]
+        plan, host = self.plan, host_facts()
+        known = {
+            "testbed": plan.testbed.testbed,
+            "goal": plan.goal.goal,
+            "clock speed": f"{plan.clock_speed:g}",
+            "number of blocks": str(self.study.repeats),
+            "study file": hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest(),
+            CODE: code_digest(),
+            **{words: str(host[name]) for name, words in _HOST.items()},
+        }
         for plan in self.plans.values():
             own = fingerprints(plan)
-            found[f"file of testbed {plan.testbed.testbed}"] = own.pop("testbed file")
-            found[f"file of platform {plan.platform.platform}"] = own.pop("platform file")
-            found |= own
-        return found
+            known[f"file of testbed {plan.testbed.testbed}"] = own.pop("testbed file")
+            known[f"file of platform {plan.platform.platform}"] = own.pop("platform file")
+            known |= own
+        return known
 
-    def seconds(self, visits: Sequence[Visit]) -> tuple[float, float]:
-        """Return how long *visits* take, about: seconds of the testbed's traffic, and real ones with its sessions."""
-        traffic, beside, trials, measurements = 0.0, 0.0, 0, 0
-        goal = self.plan.goal
-        for visit in visits:
-            for row in visit.rows:
-                measure = self.study.measures[row]
-                measurements += 1
-                if self.gap(visit.variant, row):
-                    continue
-                if measure.kind == "ramp":
-                    steps = measure.steps or RAMP_STEPS
-                    traffic += 2 * RAMP_EDGE + steps * (self.study.seconds or 1.0)
-                    trials += steps + 4
-                elif measure.kind == "cpu_time":
-                    traffic += RAMP + goal.final_trial_duration + SPARE
-                    trials += 1
-                elif measure.kind == "throughput":
-                    traffic += self.plan.warm_up + SEARCH_TRIALS * goal.final_trial_duration
-                    trials += SEARCH_TRIALS
-                else:
-                    least, idle = self.plans[visit.variant].power_seconds if measure.kind == "energy" else (0.0, 0.0)
-                    traffic += self.plan.warm_up + max(goal.final_trial_duration, least)
-                    beside += idle
-                    trials += 2
-        real = (traffic + beside) / self.plan.clock_speed + trials * WALL_SECONDS_PER_TRIAL
-        real += measurements * READINGS_SECONDS
-        opened = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in self._opened(visits))
-        return traffic, real + opened
-
-    def _opened(self, visits: Sequence[Visit]) -> list[str]:
-        """The variants for which a testbed is opened, as often as it is."""
-        here = [visit.variant for visit in visits if visit.variant in self.plans]
+    def seconds(self, steps: Sequence[Step]) -> float:
+        """Return how long *steps* take, about: real seconds, with the sessions that they open."""
+        tried = [step for step in steps if (step.variant, step.row) not in self.gaps]
+        whole = sum_of_budgets(self._budget(step.variant, step.row) for step in tried)
+        here = [step.variant for step in steps if step.variant in self.plans]
         keys = [self.session_key(variant) for variant in here]
-        return [name for name, now, before in zip(here, keys, [None, *keys], strict=False) if now != before]
+        opened = [name for name, key, before in zip(here, keys, [None, *keys], strict=False) if key != before]
+        sessions = sum(SESSION_SECONDS[self.plans[variant].testbed.kind] for variant in opened)
+        return whole.wall_seconds(self.plan.clock_speed) + len(steps) * READINGS_SECONDS + sessions
 
-    def budget_words(self, visits: Sequence[Visit]) -> str:
+    def _budget(self, variant: str, row: str) -> Budget:
+        """Return how long one measurement takes."""
+        plan, measure = self.plans[variant], self.study.measures[row]
+        warm_up, trial = plan.warm_up, plan.goal.final_trial_duration
+        if measure.kind not in (*TRAFFIC_ALONE, "cpu_time"):
+            return plan.budget([plan.requirement(sentence_of(self.study, row, variant))])
+        steps = measure.steps or RAMP_STEPS
+        seconds, trials = {
+            "ramp": (2 * RAMP_EDGE + steps * (self.study.seconds or 1.0), steps + 4),
+            "throughput": (warm_up + SEARCH_TRIALS * trial, SEARCH_TRIALS),
+            "cpu_time": (RAMP + trial + SPARE, 1),
+        }.get(measure.kind, (warm_up + trial, 2))
+        return Budget(seconds, seconds, trials)
+
+    def budget_words(self, steps: Sequence[Step]) -> str:
         """How much is measured, and how long it takes, in words."""
-        measurements = sum(len(visit.rows) for visit in visits)
-        traffic, real = self.seconds(visits)
-        plan = self.plan
-        clock = "" if plan.clock_speed == 1 else f", at {plan.clock_speed:g} times real time"
-        blocks, of_all = (len({visit.block for visit in some}) for some in (visits, visits_of(self.study)))
-        left = f"{blocks} of " if blocks < of_all else ""
-        testbeds = list(dict.fromkeys(f"'{each.testbed.testbed}'" for each in self.plans.values()))
+        testbeds = dict.fromkeys(f"'{plan.testbed.testbed}'" for plan in self.plans.values())
         return (
-            f"{counted(measurements, 'measurement')} of {counted(len(self.study.measures), 'row')} on"
-            f" {counted(len(self.study.variants), 'variant')} in {left}{counted(of_all, 'block')},"
-            f" {counted(len(self._opened(visits)), 'session')} on testbed{'s' * (len(testbeds) > 1)}"
-            f" {', '.join(testbeds)}:"
-            f" {duration_text(traffic)} of traffic{clock}, about {duration_text(real)} in all"
+            f"{counted(len(steps), 'measurement')} of {counted(len(self.study.measures), 'row')} on"
+            f" {counted(len(self.study.variants), 'variant')} in {counted(self.study.repeats, 'block')} on testbed"
+            f" {', '.join(testbeds)}: about {duration_text(self.seconds(steps))}"
         )
 
-    def gap_words(self, visits: Sequence[Visit]) -> list[str]:
-        """Return the gaps of *visits* that will be, and why: a line for each reason, its variants, how many rows."""
-        found: dict[str, dict[str, set[str]]] = {}
-        for visit in visits:
-            for row in visit.rows:
-                if reason := self.gap(visit.variant, row):
-                    found.setdefault(reason, {}).setdefault(visit.variant, set()).add(row)
+    def gap_words(self, steps: Sequence[Step]) -> list[str]:
+        """Return the gaps of *steps* that will be, and why: a line for each reason, its variants, how many rows."""
+        places = {(step.variant, step.row) for step in steps}
+        known: dict[str, Counter[str]] = {}
+        for place, gap in self.gaps.items():
+            if place in places:
+                known.setdefault(gap.reason, Counter())[place[0]] += 1
         names = {
-            reason: ", ".join(f"{name} ({counted(len(rows), 'row')})" for name, rows in variants.items())
-            for reason, variants in found.items()
+            reason: ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in variants.items())
+            for reason, variants in known.items()
         }
         return [f"not measured: {listed}: {reason}" for reason, listed in names.items()]
 
@@ -194,71 +190,64 @@ def prepare_study(
         study = study.model_copy(update={"repeats": repeats})
     path = project.studies / f"{name}.yaml"
     testbed = testbed or study.testbed or SIMULATED
-    absent = dict(_absent(project, study))
-    if len(absent) == len(study.variants):
-        raise ConfigError(f"no variant is here: {'; '.join(dict.fromkeys(absent.values()))}", path)
-    here = [variant for variant in study.variants if variant not in absent]
-    plans = {variant: _plan(project, study, variant, testbed, goal, path) for variant in here}
-    plans = {variant: replace(plan, secrets=secrets) for variant, plan in plans.items()}
-    refused: dict[tuple[str, str], str] = {}
-    for variant, plan in plans.items():
-        for row in study.rows_of(variant):
-            try:
-                check_row(plan, study, row, variant)
-            except SentenceError as error:
-                raise ConfigError(f"row '{row}' of variant '{variant}': {error}", path) from None
-            if study.bypass and (reason := refused_row(plan, study, row, variant)):
-                refused[variant, row] = reason
-    unknown = {
-        variant: reason for variant, plan in plans.items() if (reason := _unknown_commands(plan, study, variant))
-    }
-    prepared = PreparedStudy(project, study, path, plans, absent, refused, unknown)
-    if all(prepared.gap(variant, row) for variant in plans for row in study.rows_of(variant)):
-        reasons = dict.fromkeys([*unknown.values(), *refused.values()])
+    gaps: dict[tuple[str, str], Gap] = {}
+    plans: dict[str, Plan] = {}
+    for name, own in study.variants.items():
+        gap = None
+        if own.testbed is not None and not (project.testbeds / f"{own.testbed}.yaml").is_file():
+            gap = Gap(f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)")
+        else:
+            plans[name] = plan = replace(_plan(project, study, name, testbed, goal), secrets=secrets)
+            gap = _unknown_commands(plan, study, name)
+        for row in study.rows_of(name):
+            if name in plans:
+                with _placed(path, f"row '{row}' of variant '{name}': "):
+                    check_row(plans[name], study, row, name)
+            if known := gap or (_refused(plans[name], study, row, name) if study.bypass else None):
+                gaps[name, row] = known
+    prepared = PreparedStudy(project, study, path, plans, gaps)
+    if all((name, row) in gaps for name in study.variants for row in study.rows_of(name)):
+        reasons = dict.fromkeys(gap.reason for gap in gaps.values())
         raise ConfigError(f"nothing can be measured: {'; '.join(reasons)}", path)
     if isinstance(prepared.plan.testbed, SimulatedSettings):
         # a simulated shell knows the commands of all variants that share its session
-        setups = {
-            key: tuple(
-                study.variants[each].setup
-                for each in plans
-                if prepared.session_key(each) == key and study.variants[each].configured
-            )
-            for key in map(prepared.session_key, plans)
-        }
-        known = {each: replace(plan, setups=setups[prepared.session_key(each)]) for each, plan in plans.items()}
-        prepared = replace(prepared, plans=known)
+        setups: dict[object, tuple[RouterSetup, ...]] = {prepared.session_key(name): () for name in plans}
+        for name in plans:
+            if study.variants[name].configured:
+                setups[prepared.session_key(name)] += (study.variants[name].setup,)
+        told = {name: replace(plan, setups=setups[prepared.session_key(name)]) for name, plan in plans.items()}
+        return replace(prepared, plans=told)
     return prepared
 
 
-def _unknown_commands(plan: Plan, study: Study, variant: str) -> str:
-    """Why a simulated router would be the same with the commands of *variant* as without them; "": it is not."""
+def _unknown_commands(plan: Plan, study: Study, variant: str) -> Gap | None:
+    """Return a gap if a simulated router would be the same with the commands of *variant* as without them."""
     own = study.variants[variant]
     if not own.commands or own.configured or not isinstance(plan.testbed, SimulatedSettings):
-        return ""
-    return (
+        return None
+    words = (
         f"testbed '{plan.testbed.testbed}' is simulated, and the variant does not say what its commands make of the"
         " router; add 'configured', or measure it on another testbed"
     )
+    return Gap(words, excused=False)
 
 
-def _absent(project: Project, study: Study) -> Iterator[tuple[str, str]]:
-    """The variants whose own testbed has no file, and a sentence about it."""
-    for variant, own in study.variants.items():
-        if own.testbed is not None and not (project.testbeds / f"{own.testbed}.yaml").is_file():
-            yield variant, f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)"
+def _refused(plan: Plan, study: Study, row: str, variant: str) -> Gap | None:
+    """Return a gap if the testbed's generator cannot send *row* of a study that bypasses the router."""
+    try:
+        plan.check_generator(parse_traffic(sentence_of(study, row, variant), plan.catalogue))
+    except SentenceError as error:
+        return Gap(str(error))
+    return None
 
 
-def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str, path: Path) -> Plan:
+def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str) -> Plan:
     own = study.variants[variant]
     name = own.testbed or testbed
     other = f"--testbed {study.testbed}" if study.testbed not in (None, name) else "another testbed"
     instead = f"run the study on {other}"
     plan = Plan.read(project, study.platform_of(variant), own.software, name, goal, instead=instead)
-    if own.commands and plan.software.shell == "none":
-        raise ConfigError(f"variant '{variant}' has commands, and nobody logs in to a black box; remove them", path)
-    software = _tuned(plan.software, own.tuning, variant, path)
-    settings = plan.testbed
+    software, settings = _tuned(plan.software, own.tuning), plan.testbed
     if own.rx_queues is not None:
         software = software.model_copy(update={"rx_queues": own.rx_queues})
         if isinstance(settings, SimulatedSettings):
@@ -267,7 +256,7 @@ def _plan(project: Project, study: Study, variant: str, testbed: str, goal: str,
     return replace(plan, goal=goal_once, software=software, testbed=settings)
 
 
-def _tuned(software: Software, tuning: Tuning, variant: str, path: Path) -> Software:
+def _tuned(software: Software, tuning: Tuning) -> Software:
     """*software* with a variant's *tuning* over its own. Raises ConfigError where it takes none."""
     if tuning == Tuning():
         return software
@@ -278,8 +267,7 @@ def _tuned(software: Software, tuning: Tuning, variant: str, path: Path) -> Soft
     try:
         return Software.model_validate({**software.model_dump(), "tuning": {**before, **own}})
     except ValueError as error:
-        words = str(error).split("Value error, ")[-1].split(" [type=")[0]
-        raise ConfigError(f"variant '{variant}': {words}", path) from None
+        raise ConfigError(str(error).split("Value error, ")[-1].split(" [type=")[0]) from None
 
 
 def check_study(project: Project, name: str) -> None:
@@ -290,44 +278,41 @@ def check_study(project: Project, name: str) -> None:
     study, path = read_study(project.studies, name), project.studies / f"{name}.yaml"
     catalogue = Catalogue.read(project.profiles)
     if study.testbed is not None:
-        try:
+        with _placed(path, "", "testbed"):
             named_file(project.testbeds, study.testbed, "testbed")
-        except ConfigError as error:
-            raise _wrong(path, str(error), "testbed") from None
-    boxes: dict[str, Platform] = {}
     for variant, own in study.variants.items():
         box, place = study.platform_of(variant), ("variants", variant)
-        if box not in boxes:
-            try:
-                boxes[box] = read_platform(project.platforms, box)
-            except ConfigError as error:
-                if (project.platforms / f"{box}.yaml").is_file():
-                    raise
-                raise _wrong(path, str(error), *(place if own.platform else ()), "platform") from None
-        found = boxes[box]
-        if own.software is not None and own.software not in found.software:
-            known = ", ".join(found.software)
-            raise _wrong(path, f"'{box}' has no software '{own.software}'; known: {known}", *place, "software")
-        software = found.software[own.software or next(iter(found.software))]
+        with _placed(path, "", *(place if own.platform else ()), "platform"):
+            named_file(project.platforms, box, "platform")
+        softwares = read_platform(project.platforms, box).software
+        if own.software is not None and own.software not in softwares:
+            words = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
+            raise _wrong(path, words, *place, "software")
+        software = softwares[own.software or next(iter(softwares))]
         if own.commands and software.shell == "none":
             raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
-        try:
-            _tuned(software, own.tuning, variant, path)
-        except ConfigError as error:
-            raise _wrong(path, str(error).removeprefix(f"{path}: "), *place, "tuning") from None
+        with _placed(path, "", *place, "tuning"):
+            _tuned(software, own.tuning)
         for row in study.rows_of(variant):
-            try:
+            here = f"row '{row}' of variant '{variant}': "
+            with _placed(
+                path, here, *((*place, "traffic") if own.traffic else ("measures", row, study.measures[row].kind))
+            ):
                 parse_traffic(study.traffic_of(row, variant), catalogue)
-            except SentenceError as error:
-                where = (*place, "traffic") if own.traffic else ("measures", row, study.measures[row].kind)
-                raise _wrong(path, f"row '{row}' of variant '{variant}': {error}", *where) from None
             if study.measures[row].at is not None:
-                try:
+                with _placed(path, here, "measures", row, "at"):
                     parse(sentence_of(study, row, variant), catalogue)
-                except SentenceError as error:
-                    raise _wrong(path, f"row '{row}' of variant '{variant}': {error}", "measures", row, "at") from None
+
+
+@contextmanager
+def _placed(path: Path, words: str, *place: str) -> Iterator[None]:
+    """Raise what is wrong meanwhile as an error of the study in *path*, at the key *place*, after *words*."""
+    try:
+        yield
+    except (ConfigError, SentenceError) as error:
+        raise _wrong(path, f"{words}{error}", *place) from None
 
 
 def _wrong(path: Path, words: str, *place: str) -> ConfigError:
-    """An error of the study in *path* at the key *place*."""
-    return ConfigError(f"'{'.'.join(place)}': {words}", path, read_yaml(path)[1].get(place, 1))
+    key = f"'{'.'.join(place)}': " if place else ""
+    return ConfigError(f"{key}{words}", path, read_yaml(path)[1].get(place, 1) if place else None)

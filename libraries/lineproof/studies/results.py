@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +25,7 @@ class StudyCell:
 
     ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
     ministat's answer. ``excused``: all its gaps are no failures, as of what is not here. ``blocks``: that have a value,
-    of those that were ``asked`` for. ``bounds``: how many values are only what was offered most; ``least_bound``:
-    whether the least is; ``unlimited``: these, or the baseline's, make it incomparable.
+    of those that were ``asked`` for. ``bounds``: how many values are only what was offered most.
     """
 
     row: str
@@ -44,8 +43,6 @@ class StudyCell:
     blocks: int = 1
     asked: int = 1
     bounds: int = 0
-    least_bound: bool = False
-    unlimited: bool = False
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -71,10 +68,9 @@ class StudyCell:
         return 0 < len(self.values) <= 2 * self.bounds
 
     @property
-    def bound_signs(self) -> tuple[str, str, str]:
-        """Before the least, the median and the largest value: ``≥ `` where it is only what was offered most, or ""."""
-        least, median, most = ("≥ " if bound else "" for bound in (self.least_bound, self.at_least, self.bounds > 0))
-        return least, median, most
+    def sign(self) -> str:
+        """The sign before its figures: ``≥ `` where they are only what was offered most, or ""."""
+        return "≥ " if self.at_least else ""
 
     @property
     def few(self) -> str:
@@ -128,16 +124,13 @@ class StudyResults:
         return tuple(cell for cell in self.published if not cell.inside)
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
-        """Ours beside the published ones, of those that have both."""
-        return tuple(
-            Pair(cell.summary.median, cell.published_summary.median, cell.line if self._is_rate(cell) else None)
+    def errors(self) -> list[float]:
+        """How far ours are from the published ones, in per cent of these, where there are both."""
+        return [
+            error_percent(cell.summary.median, cell.published_summary.median)
             for cell in self.published
             if cell.measured and cell.summary is not None and cell.published_summary is not None
-        )
-
-    def _is_rate(self, cell: StudyCell) -> bool:
-        return self.study.measures[cell.row].kind in RATES
+        ]
 
     @property
     def gaps(self) -> tuple[StudyCell, ...]:
@@ -183,43 +176,34 @@ def results_of(
     for row in study.measures:
         mine = [record for record in records if record.row == row]
         own = {name: [record for record in mine if record.variant == name] for name in study.variants_of(row)}
-        bare = {name: _cell(study, row, name, found) for name, found in own.items()}
+        bare = {name: _cell(study, row, name, of_variant) for name, of_variant in own.items()}
         baselines = {name: study.baseline_of(name) for name in own}
-        enough = [name for name, cell in bare.items() if cell.measured]
-        step = _step(study, row, next((record.line for record in mine if record.line is not None), 0.0))
-        width = RELATIVE_WIDTH if study.measures[row].kind == "throughput" else 0.0
-        compared = compare_with(
-            baselines,
-            {name: bare[name].values for name in enough},
-            {name: visit_means(own[name]) for name in enough},
-            step=step,
-            width=width,
-        )
+        line = next((record.line for record in mine if record.line is not None), 0.0)
+        step, width = _step(study, row, line), RELATIVE_WIDTH if study.measures[row].kind == "throughput" else 0.0
+        first, drift = bare.get(study.baseline or ""), None
+        # what a generator offers at most would be the generator's drift
+        if first is not None and not first.at_least:
+            turns = {turn: _values(record for record in mine if record.turn == turn) for turn in ("first", "last")}
+            drift = compare_with({"last": "first"}, turns, step=step, width=width).get("last")
+        if drift is not None:
+            drifts[row] = drift
+        means = {name: visit_means(own[name]) for name, cell in bare.items() if cell.measured}
+        compared = compare_with(baselines, {name: bare[name].values for name in means}, means, step=step, width=width)
         # what the source's own ministat answers
-        runs = {name: cell.published for name, cell in bare.items()}
-        published_compared = compare_with(baselines, runs, method="pooled")
-        turns = {
-            turn: tuple(record.value for record in mine if record.turn == turn and record.value is not None)
-            for turn in ("first", "last")
-        }
-        first = bare.get(study.baseline) if study.baseline else None
-        # of what the generator offers it would be the generator's
-        drifting = first is not None and not first.at_least
-        if found := compare_with({"last": "first"} if drifting else {}, turns, step=step, width=width):
-            drifts[row] = found["last"]
-        drift = drifts[row] if row in drifts and drifts[row].proven else None
+        published = compare_with(baselines, {name: cell.published for name, cell in bare.items()}, method="pooled")
         for name, cell in bare.items():
-            beyond = _beyond(compared.get(name), drift)
-            base = bare.get(baselines[name] or "")
-            unlimited = _unlimited(cell, base, beyond)
-            cells[row, name] = replace(
-                cell,
-                compared=None if unlimited or beyond is None else replace(beyond, bound=_bound(cell, base, beyond)),
-                unlimited=unlimited,
-                published_compared=published_compared.get(name),
-            )
+            difference = compared.get(name)
+            if difference is not None and drift is not None and drift.proven:
+                difference = replace(difference, drift=abs(drift.comparison.difference))
+            if difference is not None and _is_limited(cell, bare[baselines[name] or ""], difference):
+                difference = replace(difference, limited=True)
+            cells[row, name] = replace(cell, compared=difference, published_compared=published.get(name))
     simulated = any(record.simulated for record in records)
     return StudyResults(study, run, folder, simulated, testbed, tuple(records), cells, drifts, planned, machine)
+
+
+def _values(records: Iterable[MeasurementRecord]) -> tuple[float, ...]:
+    return tuple(record.value for record in records if record.value is not None)
 
 
 def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -> StudyCell:
@@ -227,44 +211,32 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
     line = next((record.line for record in own if record.line is not None), None)
     gaps = [record for record in own if record.value is None]
     published = _runs(study.published_figure(row, name))
-    known = [(record.value, record.figures.get(AT_LEAST) == 1.0) for record in own if record.value is not None]
+    known = [record for record in own if record.value is not None]
     return StudyCell(
         row,
         name,
         study.unit_of(row),
-        tuple(value for value, _ in known),
+        _values(known),
         tuple(record.reason for record in gaps),
         line,
         published,
         _allowed(study, row, published, line),
         study.explanation(row, name),
         excused=bool(gaps) and all(record.excused for record in gaps),
-        blocks=len({record.block for record in own if record.value is not None}),
+        blocks=len({record.block for record in known}),
         asked=study.repeats_of(row),
-        bounds=sum(bound for _, bound in known),
-        least_bound=min(known, default=(0.0, False))[1],
+        bounds=sum(record.figures.get(AT_LEAST) == 1.0 for record in known),
     )
 
 
-def _unlimited(cell: StudyCell, base: StudyCell | None, found: Compared | None) -> bool:
-    """Return whether *found* says nothing, because a router's limit is somewhere above some of its values.
+def _is_limited(cell: StudyCell, base: StudyCell, difference: Compared) -> bool:
+    """Return whether a *difference* says nothing, because a router's limit is somewhere above some of its values.
 
     Such values are too small. They can hide a difference, and make one; they cannot make one of the other sign.
     """
-    if base is None or found is None or not (cell.bounds or base.bounds):
+    if not (cell.bounds or base.bounds):
         return False
-    return not found.proven or bool((cell if found.comparison.difference < 0 else base).bounds)
-
-
-def _bound(cell: StudyCell, base: StudyCell | None, found: Compared) -> str:
-    """Which sign stands before a difference that can but grow; "": it is what it is."""
-    if not (cell.bounds or (base is not None and base.bounds)):
-        return ""
-    return "≤ " if found.comparison.difference < 0 else "≥ "
-
-
-def _beyond(found: Compared | None, drift: Compared | None) -> Compared | None:
-    return found if found is None or drift is None else replace(found, drift=abs(drift.comparison.difference))
+    return not difference.proven or bool((cell if difference.comparison.difference < 0 else base).bounds)
 
 
 def _step(study: Study, row: str, line: float) -> float:
@@ -293,42 +265,21 @@ WITHIN = (5.0, 10.0)
 """Per cent of the published figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A figure of ours and the published one in one unit. ``line``: one direction's line rate in it; None: no rate."""
-
-    ours: float
-    published: float
-    line: float | None = None
-
-    @property
-    def percent(self) -> float:
-        """The error in per cent of the published figure; infinite where that is 0 and ours is not."""
-        if not self.published:
-            return math.inf if self.ours else 0.0
-        return 100 * abs(self.ours / self.published - 1)
-
-    @property
-    def points(self) -> float | None:
-        """The error in percentage points of line rate."""
-        return 100 * abs(self.ours - self.published) / self.line if self.line else None
+def error_percent(ours: float, published: float) -> float:
+    """Return the error in per cent of the *published* figure; infinite where that is 0 and ours is not."""
+    if not published:
+        return math.inf if ours else 0.0
+    return 100 * abs(ours / published - 1)
 
 
-def closeness_words(pairs: Sequence[Pair]) -> str:
-    """A sentence with the median and the 95th percentile of the errors in both scales, and how many are small; ""."""
-    if not pairs:
+def closeness_words(errors: Sequence[float]) -> str:
+    """A sentence with the median and the 95th percentile of *errors* in per cent, and how many are small; ""."""
+    if not errors:
         return ""
-    percents = [pair.percent for pair in pairs]
-    small = ", ".join(f"{sum(each <= most for each in percents)} within {most:g} %" for most in WITHIN)
-    words = f"error of {counted(len(pairs), 'figure')}: {_spread(percents, ' %')}; {small}"
-    points = [pair.points for pair in pairs if pair.points is not None]
-    return f"{words}; in points of line rate: {_spread(points)}" if points else words
-
-
-def _spread(errors: Sequence[float], unit: str = "") -> str:
     ordered = sorted(errors)
     middle, high = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
-    return f"median {middle:.1f}{unit}, 95th percentile {high:.1f}{unit}"
+    small = ", ".join(f"{sum(error <= most for error in errors)} within {most:g} %" for most in WITHIN)
+    return f"error of {counted(len(errors), 'figure')}: median {middle:.1f} %, 95th percentile {high:.1f} %; {small}"
 
 
 CONFIDENCE = 0.95
@@ -343,68 +294,58 @@ each figure falls on the same bound, and far more than a frame at the end of a t
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A variant's sample with the baseline's. ``p``: that chance alone makes such a difference; ``level``: by Holm.
+    """A variant's sample with the baseline's. ``p``: that chance alone makes such a difference.
 
-    ``drift``: a difference of no more than that may be the baseline's own. ``step``: so much may the measurements make
-    of none, whatever their spread; the interval has it. ``resolution``: neither sample has a spread, and a difference
-    of no more than that proves nothing; None: they have one. ``bound``: ``≥ `` or ``≤ ``, where the difference is at
-    least so large, because a router's own limit is somewhere above its figure; "": it is what it is.
+    ``allowance``: so much may the measurements make of no difference, whatever their spread (a ramp's step, a search's
+    width, RESOLUTION without a spread); the interval has it. ``drift``: a difference of no more than that may be the
+    baseline's own. ``limited``: it says nothing, because some values are only what was offered.
     """
 
     comparison: Comparison
     p: float
-    level: float
+    allowance: float = 0.0
     drift: float = 0.0
-    step: float = 0.0
-    resolution: float | None = None
-    bound: str = ""
+    limited: bool = False
 
     @property
     def half_width(self) -> float:
-        """Half the width of the difference's interval: by the spread of both samples, and the step."""
-        return self.comparison.half_width + self.step
+        """Half the width of the difference's interval: by the spread of both samples, and the allowance."""
+        return self.comparison.half_width + self.allowance
 
     @property
     def half_width_percent(self) -> float | None:
         """The same in per cent of the baseline's mean; None where that is 0."""
-        found = self.comparison.relative_half_width_percent
-        return None if found is None else found + 100 * self.step / abs(self.comparison.reference.mean)
+        known = self.comparison.relative_half_width_percent
+        return None if known is None else known + 100 * self.allowance / abs(self.comparison.reference.mean)
 
     @property
     def proven(self) -> bool:
-        """Return whether a difference is proven at CONFIDENCE beside all others of the row, and is no drift."""
-        return abs(self.comparison.difference) > max(self.half_width, self.resolution or 0.0, self.drift)
+        """Return whether a difference is proven at CONFIDENCE beside all others of the row."""
+        return not self.limited and abs(self.comparison.difference) > max(self.half_width, self.drift)
 
     @property
     def most_percent(self) -> float:
         """Return the largest difference that there may be, in per cent of the baseline's mean."""
-        half_width = self.half_width if self.resolution is None else 0.0
-        most = max(abs(self.comparison.difference) + half_width, self.drift, self.resolution or 0.0)
-        mean = abs(self.comparison.reference.mean)
+        most, mean = abs(self.comparison.difference) + self.half_width, abs(self.comparison.reference.mean)
+        most = max(most, self.drift)
         return 100 * most / mean if mean else math.inf
 
     @property
     def absolute(self) -> str:
-        """The difference in the sample's unit, with its interval, if it has one."""
-        if self.resolution is not None:
-            return f"{self.bound}{self.comparison.difference:+.4g}"
+        """The difference in the sample's unit, with its interval."""
         # two digits of the interval, and no power of ten
-        return f"{self.bound}{self.comparison.difference:+.4g} ± {float(f'{self.half_width:.2g}'):g}"
+        return f"{self.comparison.difference:+.4g} ± {float(f'{self.half_width:.2g}'):g}"
 
     @property
     def change(self) -> str:
         """``-17.1 % ± 0.3 %``, or in the sample's unit where the baseline's mean is 0."""
-        found = self.comparison
-        if found.relative_percent is None or self.half_width_percent is None:
-            return self.absolute
-        if self.resolution is not None:
-            return f"{self.bound}{found.relative_percent:+.2f} %"
-        return f"{self.bound}{found.relative_percent:+.2f} % ± {self.half_width_percent:.2g} %"
+        known, half_width = self.comparison.relative_percent, self.half_width_percent
+        return self.absolute if known is None or half_width is None else f"{known:+.2f} % ± {half_width:.2g} %"
 
     def __str__(self) -> str:
-        if self.proven:
-            return self.change
-        return f"no difference proven at {100 * CONFIDENCE:g} %; measured {self.change}"
+        if self.limited:
+            return "not proven: some values are only what was offered"
+        return self.change if self.proven else f"not proven at {100 * CONFIDENCE:g} %; measured {self.change}"
 
 
 def visit_means(records: Sequence[MeasurementRecord]) -> tuple[float, ...]:
@@ -428,7 +369,7 @@ def compare_with(
 
     Those of fewer than two values are left out. *references*: None for *samples*. *method*: ``pooled`` is ministat's,
     also where there is no spread. *step*: by how much figures of one router may differ, as a ramp's; *width*: the same
-    as a share of them, as a search's.
+    as a share of them, a search's.
     """
     known = samples if references is None else references
     pairs = {
@@ -437,38 +378,33 @@ def compare_with(
         if base is not None and base != name
     }
     pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
-    steps = {name: max(step, width * max(map(_size, pair))) for name, pair in pairs.items()}
-    resolutions = {name: _resolution(*pair, steps[name]) if method == "welch" else None for name, pair in pairs.items()}
+    allowances = [_allowance(*pair, step, width) if method == "welch" else 0.0 for pair in pairs.values()]
     chances = [
-        _chance(compare(*pair, CONFIDENCE, method), steps[name], resolutions[name]) for name, pair in pairs.items()
+        _chance(compare(*pair, CONFIDENCE, method), allowance)
+        for pair, allowance in zip(pairs.values(), allowances, strict=True)
     ]
     levels = holm_levels(chances, 1 - CONFIDENCE) if pairs else []
     return {
-        name: Compared(compare(*pair, 1 - level, method), p, level, 0.0, steps[name], resolutions[name])
-        for (name, pair), p, level in zip(pairs.items(), chances, levels, strict=True)
+        name: Compared(compare(*pair, 1 - level, method), p, allowance)
+        for (name, pair), p, level, allowance in zip(pairs.items(), chances, levels, allowances, strict=True)
     }
 
 
-def _size(sample: Sequence[float]) -> float:
-    return abs(fmean(sample))
-
-
-def _resolution(reference: Sequence[float], sample: Sequence[float], step: float) -> float | None:
-    mean = _size(reference)
-    unseen = NO_SPREAD * mean
-    if max(max(each) - min(each) for each in (reference, sample)) > unseen:
-        return None
+def _allowance(reference: Sequence[float], sample: Sequence[float], step: float, width: float) -> float:
+    """Return the difference that measurements of one router may have."""
+    mean = abs(fmean(reference))
+    step, unseen = max(step, width * max(mean, abs(fmean(sample)))), NO_SPREAD * mean
+    if any(max(each) - min(each) > unseen for each in (reference, sample)):
+        return step
     # two figures a step apart may be so much farther from each other
     return max(RESOLUTION * mean, step + 2 * unseen if step else 0.0)
 
 
-def _chance(found: Comparison, step: float, resolution: float | None) -> float:
-    """The probability of at least such a difference, if there is none but for the *step*."""
-    if resolution is not None:
-        return 0.0 if abs(found.difference) > resolution else 1.0
+def _chance(difference: Comparison, allowance: float) -> float:
+    """The probability of at least such a difference, if there is none but for the *allowance*."""
     from scipy import stats  # takes a second
 
-    beyond = abs(found.difference) - step
-    if not found.standard_error or beyond <= 0:
+    beyond = abs(difference.difference) - allowance
+    if not difference.standard_error or beyond <= 0:
         return 0.0 if beyond > 0 else 1.0
-    return min(1.0, 2 * float(stats.t.sf(beyond / found.standard_error, found.degrees_of_freedom)))
+    return min(1.0, 2 * float(stats.t.sf(beyond / difference.standard_error, difference.degrees_of_freedom)))

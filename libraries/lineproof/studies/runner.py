@@ -1,16 +1,16 @@
-"""Runs a study: visits in their order, a session for each platform and software, every measurement kept at once."""
+"""Runs a study: each measurement in its order, a session for each platform and software, and every one kept at once."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
+from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.inputs import without_secrets
 from ..evidence.recorder import Recorder
@@ -21,57 +21,48 @@ from ..evidence.run_files import CHAINED
 from ..evidence.started_as import STARTED_AS, StartedAs
 from ..evidence.summary import DESCRIPTION, STUDY
 from ..files import read_file
-from ..methods.budget import duration_text
+from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.cpu_clock import cpu_times, steal_percent
+from ..system.login import ENVIRONMENT, Secrets
 from ..testbed.in_use import HeldTestbed
 from ..testbed.lab.place import LABGRID
 from .carrying import SESSIONS, Carried, OtherTestbed, check_versions
-from .history import history_words
-from .measuring import Listeners, Measured, measure_row, words_of
-from .preparing import NOT_HERE, PreparedStudy
-from .study import AT_LEAST, Step, Visit, left_of, visits_of
+from .measuring import Measured, measure_row, words_of
+from .preparing import NOT_HERE, Gap, PreparedStudy, prepare_study
+from .recorded import REPEATS, study_of_run
+from .study import AT_LEAST, Step, steps_of
 
 MOST_FAILURES = 3
-"""Visits in a row that could not be begun end a study: the testbed does not answer."""
-
-Say = Callable[[str], None]
+"""Measurements in a row that could not be begun end a study: the testbed does not answer."""
 
 
-@dataclass
 class StudyRun:
     """One run of *prepared* in a folder of *results*. *carried*: an earlier run that is gone on with.
 
-    *say* gets a line for each thing that happens. *run_id*: of its folder ("": a new one). ``folder``: of the run; None
-    before it has begun. ``measured``: how many values it has, those that were carried over included.
+    ``say`` gets a line for each thing that happens. ``run_id``: of its folder ("": a new one); ``started``: with which
+    command. ``folder``: of the run; None before it has begun. ``measured``: how many values it has, with those that
+    were carried over.
     """
 
-    prepared: PreparedStudy
-    results: Path
-    carried: Carried | None = None
-    say: Say = lambda words: None
-    run_id: str = ""
-    started: StartedAs | None = None
-    """With which command."""
-    _session: Session | None = field(default=None, repr=False)
-    _key: tuple[object, ...] = ()
-    _applied: str = ""
-    _known: dict[str, Any] = field(default_factory=dict)
-    _held: dict[str, HeldTestbed] = field(default_factory=dict)
-    _noted: set[str] = field(default_factory=set)
-    _failures: int = 0
-    _current: str = ""
-    measured: int = 0
-
-    def __post_init__(self) -> None:
+    def __init__(self, prepared: PreparedStudy, results: Path, carried: Carried | None = None) -> None:
+        self.prepared, self.results, self.carried = prepared, results, carried
+        self.say: Callable[[str], None] = lambda words: None
+        self.run_id = ""
+        self.started: StartedAs | None = None
         self.folder: Path | None = None
-        visits = visits_of(self.prepared.study)
-        done = frozenset(self.carried.records) if self.carried else frozenset[Step]()
-        self.visits = left_of(visits, done)
-        self._known = self.carried.sessions if self.carried else {}
-        left, carried = frozenset(step for visit in self.visits for step in visit.steps), self.carried
-        self._history = carried.history(self.prepared.study, left) if carried else {}
+        self.measured = 0
+        done = carried.records if carried else {}
+        self.steps = [step for step in steps_of(prepared.study) if step not in done]
+        self._session: Session | None = None
+        self._key: tuple[object, ...] = ()
+        self._applied = self._current = ""
+        self._known = dict(carried.sessions) if carried else {}
+        self._held: dict[str, HeldTestbed] = {}
+        self._noted: set[str] = set()
+        self._away: dict[tuple[int, str, str], Gap] = {}
+        self._failures = 0
 
     def run(self) -> Path:
         """Measure what is left; returns the run's folder. Raises TestbedError, after what was measured is kept."""
@@ -88,20 +79,23 @@ class StudyRun:
                 copied = self.carried.copy_to(self._recorder)
                 self.measured = len(self.carried.records)
                 self.say(f"run {self.carried.run_id} measured {copied}: carried over")
-            for visit, left in _with_time_left(self.prepared, self.visits):
-                self._visit(visit, left)
+            for before, step in zip([None, *self.steps], self.steps, strict=False):
+                if before is None or before.place != step.place:
+                    turn = f", baseline {step.turn}" if step.turn else ""
+                    self.say(f"block {step.block}{turn}: {step.variant}")
+                self._measure(step)
             self._current = ""
         finally:
             with contextlib.ExitStack() as stack:
                 stack.callback(self._recorder.close, steal_percent(self._cpu, cpu_times()), self._current)
-                stack.callback(self._give_back)
+                for held in self._held.values():
+                    stack.callback(held.close)
                 stack.callback(self._close_session)
         return folder
 
     def foreword(self) -> tuple[str, ...]:
-        """Return the words before anything starts: how long it takes, what will be gaps, what no longer holds."""
-        prepared = self.prepared
-        return prepared.budget_words(self.visits), *prepared.gap_words(self.visits), *history_words(self._history)
+        """Return the words before anything starts: how long it takes, what will be gaps."""
+        return self.prepared.budget_words(self.steps), *self.prepared.gap_words(self.steps)
 
     def _environment(self, run: str) -> EnvironmentRecord:
         prepared, plan = self.prepared, self.prepared.plan
@@ -113,12 +107,12 @@ class StudyRun:
             clock_speed=plan.clock_speed,
             extra={
                 STUDY: prepared.study.study,
-                "repeats": prepared.study.repeats,
+                REPEATS: prepared.study.repeats,
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,
-                FINGERPRINTS: prepared.fingerprints(),
+                FINGERPRINTS: prepared.identity(),
                 **({STARTED_AS: self.started.record()} if self.started else {}),
-                **self._history,
+                **({"resumed_from": self.carried.run_id, SESSIONS: self._known} if self.carried else {}),
             },
         )
 
@@ -130,36 +124,34 @@ class StudyRun:
         text = without_secrets(read_file(path).decode(errors="replace"))
         self._recorder.folder.add_input(f"{layer}/studies/{path.name}", text.encode())
 
-    def _visit(self, visit: Visit, left: str) -> None:
-        """Set *visit*'s variant up and measure its rows; where that fails, each is a gap."""
-        place = f", baseline {visit.turn}" if visit.turn else ""
-        self.say(f"block {visit.block}{place}: {visit.variant} (about {left} left)")
-        away = ""
-        for step in visit.steps:
-            self._current, started = str(step), time.time()
-            number = self._recorder.number
-            if gap := self.prepared.gap(step.variant, step.row) or away:
-                excused = step.variant not in self.prepared.unknown
-                self._keep(step, Measured(None, gap, excused=excused), started, 0)
-                continue
+    def _measure(self, step: Step) -> None:
+        """Set the variant of *step* up and measure it; where that fails, it is a gap."""
+        self._current, started = str(step), time.time()
+        number = self._recorder.number
+        if gap := self.prepared.gaps.get((step.variant, step.row)) or self._away.get(step.place):
+            self._keep(step, Measured(None, gap.reason, excused=gap.excused), started, 0)
+            return
+        try:
+            session = self._set_up(step)
+            self._failures = 0
+            measured = measure_row(session, self.prepared.study, step, self._recorder)
+        except (SentenceError, OtherTestbed):
+            raise
+        except BREAKDOWN_ERRORS as error:
+            measured = Measured(None, in_words(error))
+            if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
+                # as a program that is not installed: the other variants need it not
+                self._away[step.place] = gap = Gap(f"{NOT_HERE}: {in_words(error)}")
+                measured = Measured(None, gap.reason, excused=True)
+            elif self._session is None:
+                self._count_failure(error)
+        if measured.value is None:
+            # whatever is wrong with it: the next measurement has a new session
             try:
-                session = self._set_up(visit)
-                self._failures = 0
-                found = measure_row(session, self.prepared.study, step.row, step.variant, self._listeners(step))
-            except (SentenceError, OtherTestbed):
-                raise
-            except BREAKDOWN_ERRORS as error:
-                found = Measured(None, in_words(error))
-                if self._session is None and self.prepared.study.variants[step.variant].testbed is not None:
-                    # as a program that is not installed: the other variants need it not
-                    away = f"{NOT_HERE}: {in_words(error)}"
-                    found = Measured(None, away, excused=True)
-                elif self._session is None:
-                    self._count_failure(error)
-            if found.value is None:
-                # whatever is wrong with it: the next measurement has a new one
-                self._close_after_gap()
-            self._keep(step, found, started, self._recorder.number if self._recorder.number > number else 0)
+                self._close_session()
+            except TestbedError as error:
+                self.say(f"  {error}")
+        self._keep(step, measured, started, self._recorder.number if self._recorder.number > number else 0)
 
     def _count_failure(self, error: Exception) -> None:
         self._failures += 1
@@ -177,23 +169,15 @@ class StudyRun:
                 run=self._recorder.folder.run_id,
                 simulated=self._recorder.environment.simulated,
                 study=study.study,
-                block=step.block,
-                turn=step.turn,
-                variant=step.variant,
-                row=step.row,
                 platform=study.platform_of(step.variant),
                 software=plan.software_name if plan else study.variants[step.variant].software or "",
                 sentence=words_of(study, step.row, step.variant),
-                value=found.value,
                 unit=unit,
-                reason=found.reason,
                 requirement=number,
                 started=started,
                 ended=time.time(),
-                line=found.line,
-                curve=found.curve,
-                figures=found.figures,
-                excused=found.excused,
+                **asdict(step),
+                **asdict(found),
             )
         )
         self.measured += found.value is not None
@@ -201,25 +185,15 @@ class StudyRun:
         words = f"no value: {found.reason}" if found.value is None else f"{sign}{found.value:.5g} {unit}"
         self.say(f"  {step.row}: {words}")
 
-    def _listeners(self, step: Step) -> Listeners:
-        recorder, session = self._recorder, self._session
-        if session is None:
-            raise TestbedError("no testbed is open")
-        return Listeners(
-            lambda: recorder.begin(str(step)),
-            lambda words, trial: recorder.keep_trial(words, trial, session),
-            recorder.keep_reading,
-        )
-
     # -- sessions ------------------------------------------------------------------------------------------------------
 
-    def _set_up(self, visit: Visit) -> Session:
+    def _set_up(self, step: Step) -> Session:
         """The session of a variant, opened if it is not, with its commands run. Raises TestbedError."""
-        variant = visit.variant
+        variant = step.variant
         key = self.prepared.session_key(variant)
         if self._session is None or self._key != key:
             self._close_session()
-            self._open(visit)
+            self._open(step)
             self._key = key
         session = self._session
         if session is None:
@@ -227,36 +201,33 @@ class StudyRun:
         if self._applied != variant:
             self._withdraw(session)
             self._applied = variant
-            if commands := self.prepared.commands_of(variant):
+            if commands := self.prepared.study.variants[variant].commands:
                 session.router.begin_changes()
                 session.traffic.forget()  # it may forward other frames now
                 session.router.driver.apply(commands)
         return session
 
     def _withdraw(self, session: Session) -> None:
-        if self._applied and self.prepared.commands_of(self._applied):
+        if self._applied and self.prepared.study.variants[self._applied].commands:
             if kept := session.router.driver.withdraw():
                 self.say(f"  {kept}")
             session.traffic.forget()
         self._applied = ""
 
-    def _open(self, visit: Visit) -> None:
+    def _open(self, step: Step) -> None:
         bypass = self.prepared.study.bypass
-        plan = self.prepared.plan_of(visit)
+        plan = self.prepared.plan_of(step)
         session = Session.start(plan, bypass=bypass, held=self._testbed_of(plan), say=self.say)
         try:
             session.generator.connect()
-            if bypass:
-                self._recorder.mark_simulated(session.simulation_signs)
-                self._note(session)
-                self._session = session
-                return
-            session.router.connect()
+            if not bypass:
+                session.router.connect()
             self._recorder.mark_simulated(session.simulation_signs)
-            if undone := session.router.undo_leftover():
-                self.say(f"  {undone}")
-            session.router.configure()
-            session.traffic.check_reachability()
+            if not bypass:
+                if undone := session.router.undo_leftover():
+                    self.say(f"  {undone}")
+                session.router.configure()
+                session.traffic.check_reachability()
             self._note(session)
         except BaseException:
             session.close()
@@ -276,11 +247,6 @@ class StudyRun:
                 extra = {**recorder.environment.extra, LABGRID: held.lab.record()}
                 recorder.environment = replace(recorder.environment, extra=extra)
         return self._held[name]
-
-    def _give_back(self) -> None:
-        with contextlib.ExitStack() as stack:
-            for held in self._held.values():
-                stack.callback(held.close)
 
     def _note(self, session: Session) -> None:
         """Keep versions and configuration: of the first session as a run's, of each in the list of them.
@@ -305,12 +271,6 @@ class StudyRun:
         recorder.environment = replace(recorder.environment, extra=extra)
         recorder.folder.write_environment(recorder.environment)
 
-    def _close_after_gap(self) -> None:
-        try:
-            self._close_session()
-        except TestbedError as error:
-            self.say(f"  {error}")
-
     def _close_session(self) -> None:
         session, self._session, self._applied, self._key = self._session, None, "", ()
         if session is not None:
@@ -318,11 +278,21 @@ class StudyRun:
             self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
 
 
-def _with_time_left(prepared: PreparedStudy, visits: tuple[Visit, ...]) -> Iterator[tuple[Visit, str]]:
-    """Each visit with the time that is left when it begins: of the budget, corrected by how long it took so far."""
-    began = time.monotonic()
-    for place, visit in enumerate(visits):
-        left = prepared.seconds(visits[place:])[1]
-        # of those that were done, with the sessions that they opened: what is left counts the one that is open again
-        spent, foreseen = time.monotonic() - began, prepared.seconds(visits[:place])[1]
-        yield visit, duration_text(left * (spent / foreseen if foreseen > 0 and place else 1.0))
+def study_run(
+    project: Project,
+    name: str,
+    testbed: str | None,
+    goal: str,
+    results: Path,
+    repeats: int | None = None,
+    resume: str | None = None,
+    secrets: Secrets = ENVIRONMENT,
+) -> StudyRun:
+    """Return the run of study *name*, read and checked. *resume*: the run in *results* that it goes on with.
+
+    *repeats*: None for those of that run, or of the file. Raises ConfigError, TestbedError.
+    """
+    resumed = find_one_run(resume, results) if resume else None
+    repeats = repeats or (study_of_run(resumed).repeats if resumed else None)
+    prepared = prepare_study(project, name, testbed, goal, repeats, secrets)
+    return StudyRun(prepared, results, Carried.of(resumed, prepared) if resumed else None)

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -108,18 +106,8 @@ class StudyRow(Config):
     ``repeats``: fewer than the study's, as for long ramps.
     """
 
-    ramp: Words | None = None
-    throughput: Words | None = None
-    forwards: Words | None = None
-    takes_in: Words | None = None
-    drops_sending: Words | None = None
-    sends: Words | None = None
-    cycles: Words | None = None
-    cycles_without_input: Words | None = None
-    vectors: Words | None = None
-    latency: Words | None = None
-    energy: Words | None = None
-    cpu_time: Words | None = None
+    kind: str
+    traffic: Words
     at: Words | None = None
     steps: Annotated[int | None, Field(ge=2, le=1000)] = None
     statistic: Words | None = None
@@ -128,25 +116,23 @@ class StudyRow(Config):
     tolerance: StudyTolerance | None = None
     about: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_kind(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        kinds = [kind for kind in (*RATES, *UNITS) if kind in data]
+        rest = {key: value for key, value in data.items() if key not in kinds}
+        return {**rest, "kind": " and ".join(kinds) or "none", "traffic": data[kinds[0]] if kinds else "none"}
+
     @model_validator(mode="after")
     def _check_kind(self) -> StudyRow:
-        kinds = [kind for kind in (*RATES, *UNITS) if getattr(self, kind) is not None]
-        if len(kinds) != 1:
-            raise ValueError(f"has {' and '.join(kinds) or 'none'} of {', '.join((*RATES, *UNITS))}; expected one")
+        if self.kind not in (*RATES, *UNITS):
+            raise ValueError(f"has {self.kind} of {', '.join((*RATES, *UNITS))}; expected one")
         for key, known in (("at", AT_A_LOAD), ("steps", ("ramp",)), ("statistic", ("latency",)), ("unit", RATES)):
-            if getattr(self, key) is not None and kinds[0] not in known:
-                raise ValueError(f"{key} is for {', '.join(known)}, not for '{kinds[0]}'; remove it")
+            if getattr(self, key) is not None and self.kind not in known:
+                raise ValueError(f"{key} is for {', '.join(known)}, not for '{self.kind}'; remove it")
         return self
-
-    @property
-    def kind(self) -> str:
-        """Which of the kinds it is."""
-        return next(kind for kind in (*RATES, *UNITS) if getattr(self, kind) is not None)
-
-    @property
-    def traffic(self) -> str:
-        """The traffic and its direction, in a sentence's words."""
-        return str(getattr(self, self.kind))
 
 
 class Variant(Config):
@@ -309,9 +295,6 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
             yield ("measures", name), f"is '{measure.kind}', and the study {words}; expected one of {known}"
     for name, variant in study.variants.items():
         place = ("variants", name)
-        for key in ("software", "tuning", "commands", "configured", "rx_queues"):
-            if study.bypass and key in variant.model_fields_set:
-                yield (*place, key), "is of a router, which the study bypasses; remove it"
         if variant.platform is None and study.platform is None:
             yield place, "has no 'platform', and neither has the study; expected one of them"
         if variant.baseline is not None and variant.baseline not in study.variants:
@@ -319,24 +302,16 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
         for index, row in enumerate(variant.measures or ()):
             if row not in study.measures:
                 yield (*place, "measures", str(index)), f"no row '{row}' in 'measures'; known: {rows}"
-        if variant.value is not None and study.parameter is None:
-            yield (*place, "value"), "needs 'parameter' of the study, which says what it is a value of"
-    if study.parameter is not None and len({each.value for each in study.variants.values()} - {None}) < 2:
-        yield ("parameter",), "fewer than two variants have a 'value' of it; expected a value in each"
-    if study.published is not None:
-        for key in ("rows", "explained"):
-            for row, figures in getattr(study.published, key).items():
-                if row not in study.measures:
-                    yield ("published", key, row), f"no row '{row}' in 'measures'; known: {rows}"
-                    continue
-                for variant in figures:
-                    where = ("published", key, row, variant)
-                    if variant not in study.variants:
-                        yield where, f"no variant '{variant}'; known: {variants}"
-                    elif row not in study.rows_of(variant):
-                        yield where, f"'{variant}' is not measured in this row; see its 'measures'"
-                    elif study.published_figure(row, variant) is None:
-                        yield where, "explains a figure that 'rows' does not have"
+    for row, figures in (study.published.rows if study.published else {}).items():
+        if row not in study.measures:
+            yield ("published", "rows", row), f"no row '{row}' in 'measures'; known: {rows}"
+            continue
+        for name in figures:
+            where = ("published", "rows", row, name)
+            if name not in study.variants:
+                yield where, f"no variant '{name}'; known: {variants}"
+            elif row not in study.rows_of(name):
+                yield where, f"'{name}' is not measured in this row; see its 'measures'"
 
 
 Turn = Literal["first", "", "last"]
@@ -352,68 +327,35 @@ class Step:
     variant: str
     row: str
 
+    @property
+    def place(self) -> tuple[int, Turn, str]:
+        """The same for steps that are measured one after another, once their variant is set up."""
+        return self.block, self.turn, self.variant
+
     def __str__(self) -> str:
         place = f", {self.turn}" if self.turn else ""
         return f"block {self.block}{place}: {self.variant}, {self.row}"
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """The *rows* of a *variant* that are measured one after another, once it is set up."""
-
-    block: int
-    turn: Turn
-    variant: str
-    rows: tuple[str, ...]
-
-    @property
-    def steps(self) -> Iterator[Step]:
-        """Yield its measurements."""
-        return (Step(self.block, self.turn, self.variant, row) for row in self.rows)
-
-
-def visits_of(study: Study) -> tuple[Visit, ...]:
-    """All visits of *study* in their order, the same each time.
+def steps_of(study: Study) -> tuple[Step, ...]:
+    """All measurements of *study* in their order, the same each time.
 
     A row with fewer ``repeats`` is left out of later blocks; one with a single repeat has no second baseline, which
     nothing could be compared with.
     """
-    return tuple(visit for block in range(1, study.repeats + 1) for visit in _block(study, block) if visit.rows)
+    return tuple(step for block in range(1, study.repeats + 1) for step in _block(study, block))
 
 
-def _block(study: Study, block: int) -> Iterator[Visit]:
-    def visit(variant: str, turn: Turn) -> Visit:
-        rows = [row for row in study.rows_of(variant) if block <= study.repeats_of(row)]
-        if turn == "last":
-            rows = [row for row in rows if study.repeats_of(row) > 1]
-        return Visit(block, turn, variant, tuple(rows))
-
+def _block(study: Study, block: int) -> Iterator[Step]:
     others = [name for name in study.variants if name != study.baseline]
     # a text as the seed gives the same order on every Python
     random.Random(f"{study.seed}/{block}").shuffle(others)  # noqa: S311  (nothing secret depends on it)
+    order: list[tuple[Turn, str]] = [("", name) for name in others]
     if study.baseline is not None:
-        yield visit(study.baseline, "first")
-    yield from (visit(name, "") for name in others)
+        order.insert(0, ("first", study.baseline))
     if study.baseline is not None and others:
-        yield visit(study.baseline, "last")
-
-
-def mean_places(study: Study) -> dict[str, float]:
-    """The mean place of each variant in its blocks, 1: right after the first baseline, if there is one.
-
-    A seed may put one variant early and another late, so that what drifts within the blocks falls on them unequally.
-    """
-    places: dict[str, list[int]] = {}
-    for _, block in groupby((visit for visit in visits_of(study) if not visit.turn), lambda visit: visit.block):
-        for place, visit in enumerate(block, 1):
-            places.setdefault(visit.variant, []).append(place)
-    return {name: fmean(places[name]) for name in study.variants if name in places}
-
-
-def left_of(visits: Sequence[Visit], done: frozenset[Step]) -> tuple[Visit, ...]:
-    """*visits* without the measurements that are *done*."""
-    found = (
-        Visit(visit.block, visit.turn, visit.variant, tuple(step.row for step in visit.steps if step not in done))
-        for visit in visits
-    )
-    return tuple(visit for visit in found if visit.rows)
+        order.append(("last", study.baseline))
+    for turn, variant in order:
+        for row in study.rows_of(variant):
+            if block <= (repeats := study.repeats_of(row)) and (turn != "last" or repeats > 1):
+                yield Step(block, turn, variant, row)

@@ -250,7 +250,7 @@ def test_slow_rows_are_close_by_their_own_rate() -> None:
     """Points of line rate alone would let rows pass that are off by half of what they forward."""
     slow = [row for table in tables() for row in table.rows if row.rate and 0 < row.published < 30 and row.inside]
     assert len(slow) > 200
-    assert [row.name for row in slow if row.pair.percent > 10 and "dropped" not in row.name] == []
+    assert [row.name for row in slow if row.error_percent > 10 and "dropped" not in row.name] == []
 
 
 def test_the_page_has_these_rows() -> None:

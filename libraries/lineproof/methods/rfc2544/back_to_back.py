@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from ...core.doubts import OF_FRAMES
 from ...core.trial import Outcome, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction
+from ..trials import CharacterisationTerms, TrialSeries, is_decided, loss_bounds, per_direction
 from . import deviation_of_few_repetitions
 
 REPETITIONS = 50
@@ -103,14 +103,12 @@ def back_to_back(
         raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}, {repeats}")
     trials = TrialSeries(lambda load, duration: send_burst(round(load.pps * duration)), terms)
     bursts: list[int] = []
-    unlimited, ended = False, ""
-    try:
+    unlimited = False
+    with trials:
         while len(bursts) < repeats and not unlimited:
             found = _longest_lossless_burst(send_burst, trials, line_pps, limit, resolution)
             unlimited = found >= limit
             bursts.append(found)
-    except CharacterisationEnded as reason:
-        ended = str(reason)
     # if the longest burst passes, one repetition is enough
     deviations = TRIALS_OF_SECTION_23
     if not unlimited:
@@ -119,7 +117,7 @@ def back_to_back(
         done = "throughput is line rate within 0.1 %: the figure says nothing about a buffer"
         deviations += (Deviation("RFC 9004", "frame sizes whose throughput is less than the maximum rate", done),)
     return BackToBackResult(
-        size, line_pps, throughput_pps, tuple(bursts), limit, unlimited, tuple(trials.done), ended, deviations
+        size, line_pps, throughput_pps, tuple(bursts), limit, unlimited, tuple(trials.done), trials.ended, deviations
     )
 
 
@@ -132,7 +130,7 @@ def _longest_lossless_burst(
         tolerance, outcome = trials.terms.tolerance, trial.outcome
         is_whole = all(row.offered >= row.intended for row in outcome.directions)
         is_fast = trial.seconds.low <= outcome.duration * (1 + tolerance.under)
-        return is_whole and is_fast and is_decided(trials.loss(trial), 0.0)
+        return is_whole and is_fast and is_decided(loss_bounds(trial), 0.0)
 
     def passes(frames: int) -> bool:
         for _ in range(2):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ...core.trial import Load
-from ...errors import BREAKDOWN_ERRORS
+from ...core.latency import LatencyCount
+from ...core.trial import Load, Measure, Trial
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import Deadline, breakdown_text
+from ..trials import CharacterisationTerms, TrialSeries, shows_loss
 from . import deviation_of_few_repetitions, deviation_of_short_trials
 
 STREAMS = 20
@@ -24,8 +23,8 @@ RUNNING_MEAN = Deviation(
     " as all before it)",
 )
 
-MeasureLatency = Callable[[Load, float], Sequence[float]]
-"""``measure_latency(load, duration in s)``: mean latency in µs of each direction; NaN if it is not known."""
+MIN_PROBE_FRAMES = 100
+"""The fewest probe frames that give a latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class DirectionLatency:
     deviation: float
     """Standard deviation of the repetitions in µs; NaN for one repetition."""
     repeats: int
-    direction: str = ""
-    """``0 → 1``: sending port, receiving port; "" if they are not known."""
+    direction: str
+    """``0 → 1``: sending port, receiving port."""
 
     def __str__(self) -> str:
         return f"{self.mean:.4g} µs ({self.least:.4g} to {self.most:.4g})"
@@ -67,53 +66,48 @@ class LatencyResult(DeviatingResult):
 
 
 def latency(
-    measure_latency: MeasureLatency,
+    measure: Measure,
     size: int,
     load: Load,
+    terms: CharacterisationTerms,
     repeats: int = STREAMS,
     duration: float = STREAM_SECONDS,
-    invalid: int = 3,
-    deadline: Deadline | None = None,
 ) -> LatencyResult:
     """Measure *repeats* streams of *duration* s at *load*, the throughput found for frames of *size* bytes (with FCS).
 
-    A stream without a latency is repeated, at most *invalid* times in a row.
+    A stream without a latency is repeated a few times.
     """
     if repeats < 1 or not duration > 0:
         raise ValueError(f"latency needs streams of some length, not {repeats} of {duration:g} s")
-    limit = deadline or Deadline()
-    samples: list[tuple[float, ...]] = []
-    ended, spoilt, sent, began = "", 0, 0.0, limit.now()
-    while len(samples) < repeats and not ended:
-        if limit.traffic is not None and sent + duration > limit.traffic:
-            ended = f"deadline: {sent:g} of {limit.traffic:g} s of traffic were sent"
-            break
-        if limit.wall is not None and limit.now() - began > limit.wall:
-            ended = f"deadline: {limit.wall:g} s have passed"
-            break
-        try:
-            sample = tuple(measure_latency(load, duration))
-        except BREAKDOWN_ERRORS as error:
-            ended = breakdown_text(error)
-            break
-        sent += duration
-        if sample and all(math.isfinite(value) and value >= 0 for value in sample):
-            samples.append(sample)
-            spoilt = 0
-            continue
-        spoilt += 1
-        if spoilt > invalid:
-            ended = f"inconclusive: {spoilt} streams in a row had no latency"
+    trials, streams = TrialSeries(measure, terms), list[Trial]()
+
+    def has_latency(trial: Trial) -> bool:
+        counts = trial.outcome.latency
+        known = len(counts) == len(trial.outcome.directions) and all(map(_is_known, counts))
+        return known and shows_loss(trial, terms.conditions.resolution)
+
+    with trials:
+        while len(streams) < repeats:
+            streams.append(trials.run_measured(lambda: measure(load, duration), duration, has_latency))
     deviations = (
         RUNNING_MEAN,
         *TRIALS_OF_SECTION_23,
         *deviation_of_short_trials(duration, "RFC 2544 26.2", STREAM_SECONDS),
-        *deviation_of_few_repetitions(len(samples), STREAMS, "RFC 2544 26.2"),
+        *deviation_of_few_repetitions(len(streams), STREAMS, "RFC 2544 26.2"),
     )
-    directions = tuple(_direction_latency(values) for values in zip(*samples, strict=True))
-    return LatencyResult(size, load, directions, tuple(samples), duration, ended, deviations)
+    samples = tuple(tuple(count.mean for count in trial.outcome.latency) for trial in streams)
+    used = streams[0].outcome.directions if streams else ()
+    directions = tuple(
+        _direction_latency(f"{row.tx_port} → {row.rx_port}", values)
+        for row, values in zip(used, zip(*samples, strict=True), strict=True)
+    )
+    return LatencyResult(size, load, directions, samples, duration, trials.ended, deviations)
 
 
-def _direction_latency(values: tuple[float, ...]) -> DirectionLatency:
+def _is_known(count: LatencyCount) -> bool:
+    return count.received >= MIN_PROBE_FRAMES and math.isfinite(count.mean) and count.mean >= 0
+
+
+def _direction_latency(direction: str, values: tuple[float, ...]) -> DirectionLatency:
     spread = stdev(values) if len(values) > 1 else math.nan
-    return DirectionLatency(fmean(values), min(values), max(values), spread, len(values))
+    return DirectionLatency(fmean(values), min(values), max(values), spread, len(values), direction)

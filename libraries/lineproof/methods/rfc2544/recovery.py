@@ -18,6 +18,9 @@ from . import deviation_of_short_trials
 OVERLOAD_FACTOR = 1.1
 """The overload as a multiple of the throughput; the maximum rate of the medium if that is less."""
 
+INTERVAL = 0.1
+"""Seconds between two readings of the counts."""
+
 MeasureStepDown = Callable[[Load, float, Load, float, float], StepDown]
 """``(first load, s, second load, s, s between two readings of the counts)``."""
 
@@ -65,14 +68,13 @@ def recovery(
     repeats: int = 3,
     overload_for: float = 60.0,
     after: float = 20.0,
-    interval: float = 0.1,
 ) -> RecoveryResult:
     """Overload for *overload_for* s at 110 % of *throughput*, halve the load, and see when the last frame is lost.
 
-    Counts are read every *interval* s during the *after* s of the lower load. *line_pps*: line rate in frames/s. If the
+    Counts are read every INTERVAL s during the *after* s of the lower load. *line_pps*: line rate in frames/s. If the
     router loses no frames in the overload, for example because it carries line rate, ``ended`` says so.
     """
-    if min(repeats, overload_for, interval) <= 0 or after < MIN_SAMPLES * interval:
+    if min(repeats, overload_for) <= 0 or after < MIN_SAMPLES * INTERVAL:
         raise ValueError(f"recovery needs repetitions, times above 0 s, and at least {MIN_SAMPLES} readings of counts")
     overload = Load(min(throughput.pps * OVERLOAD_FACTOR, line_pps))
     reduced = Load(overload.pps * REDUCED_LOAD_SHARE)
@@ -80,36 +82,33 @@ def recovery(
     seen: list[StepDown] = []
 
     def measure_once() -> Outcome:
-        seen.append(step_down(overload, overload_for, reduced, after, interval))
+        seen.append(step_down(overload, overload_for, reduced, after, INTERVAL))
         return seen[-1].outcome
 
     times: list[TimeBounds] = []
-    ended = ""
-    try:
-        while len(times) < repeats and not ended:
+    with trials:
+        while len(times) < repeats:
             trials.run_measured(
                 measure_once,
                 overload_for + after,
                 lambda trial: trial.is_clean and _worst_recovery(seen[-1]) is not None,
             )
             span = _worst_recovery(seen[-1])
-            if span is not None:
-                ended = _why_unproven(seen[-1], overload)
-                times += [] if ended else [span]
-    except CharacterisationEnded as reason:
-        ended = str(reason)
+            if unproven := _why_unproven(seen[-1], overload):
+                raise CharacterisationEnded(unproven)
+            times += [span] if span else []
     known = [found for found in seen if _worst_recovery(found)]
     blur = max(
         (found.undetectable_loss(direction) for found in known for direction in range(len(found.after.offered))),
         default=0.0,
     )
-    done = f"bounds of it, from counts of every {interval:g} s or so; loss of less than {blur:.0f} frames is not seen"
+    done = f"bounds of it, from counts of every {INTERVAL:g} s or so; loss of less than {blur:.0f} frames is not seen"
     deviations = (
         Deviation("RFC 2544 26.5", "the time of the last frame lost", done),
         *TRIALS_OF_SECTION_23,
         *deviation_of_short_trials(overload_for, "RFC 2544 26.5", 60.0),
     )
-    return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), ended, deviations)
+    return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), trials.ended, deviations)
 
 
 def _worst_recovery(found: StepDown) -> TimeBounds | None:

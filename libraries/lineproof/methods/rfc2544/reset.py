@@ -6,8 +6,10 @@ offered (RFC 6201's frame-loss method), which does not depend on the sampling in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ...core.live_traffic import LiveTraffic, Sample
 from ...core.trial import Load
@@ -21,40 +23,11 @@ SILENT_SHARE = 0.01
 SETTLE = 2.0
 """Seconds of traffic before the reset."""
 
+INTERVAL, QUIET = 0.1, 5.0
+"""Seconds between two readings of the counts, and for which a router that is back loses nothing."""
+
 SLACK = 0.001
 """The router is back while it loses no more than this share of the frames."""
-
-
-@dataclass(frozen=True, slots=True)
-class SampleInterval:
-    """The traffic between two samples. ``lost`` may be negative while a buffer drains."""
-
-    begins: Sample
-    ends: Sample
-
-    @property
-    def seconds(self) -> float:
-        """Length in s."""
-        return self.ends.time - self.begins.time
-
-    @property
-    def offered(self) -> int:
-        """Frames sent."""
-        return self.ends.offered - self.begins.offered
-
-    @property
-    def forwarded(self) -> int:
-        """Frames received."""
-        return self.ends.forwarded - self.begins.forwarded
-
-    @property
-    def lost(self) -> int:
-        """Frames sent less frames received."""
-        return self.offered - self.forwarded
-
-    def loses(self, tolerance: float) -> bool:
-        """Return whether more than *tolerance* (0..1) of the frames sent were lost."""
-        return self.lost > tolerance * self.offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,75 +66,65 @@ def reset(
     kind: str,
     size: int,
     throughput: Load,
-    interval: float = 0.1,
-    quiet: float = 5.0,
     limit: float = 600.0,
 ) -> ResetResult:
     """Send at *throughput* (of the smallest frames, *size* bytes), *cause* the reset, and wait until frames come again.
 
     *kind*: ``hardware``, ``software`` or ``power`` (the RFC wants each). *cause* returns when the reset has begun. The
-    router is back when it lost no more than :data:`SLACK` of the frames for *quiet* s; at most *limit* s are waited.
+    router is back when it lost no more than SLACK of the frames for QUIET s; at most *limit* s are waited.
     """
-    if min(interval, quiet) <= 0 or limit < quiet:
-        raise ValueError("a reset needs times above 0 s, and a limit of at least 'quiet'")
-    ended, outage = "", _OutageWatch()
-    begin: Sample | None = None
+    ended, samples, lossy_until = "", list[Sample](), math.inf
     try:
         live.start(throughput)
         live.wait(SETTLE)
-        begin = live.sample()
+        samples.append(live.sample())
         cause()
-        outage.watch(live, begin, interval, quiet, limit)
+        while samples[-1].time - samples[0].time < limit and samples[-1].time - lossy_until < QUIET:
+            live.wait(INTERVAL)
+            samples.append(live.sample())
+            if _lost(*samples[-2:]) > SLACK * _offered(*samples[-2:]):
+                lossy_until = samples[-1].time
     except BREAKDOWN_ERRORS as error:
         ended = breakdown_text(error)
     finally:
         live.stop()
-    whole = SampleInterval(begin, outage.last) if begin and outage.last else None
-    lost = max(0, whole.lost) if whole else 0
-    by_loss = lost * whole.seconds / whole.offered if outage.recovered and whole and whole.offered else None
-    by_time: float | None = None
-    if outage.recovered and outage.resumed_at is not None and outage.stopped_at is not None:
-        by_time = outage.resumed_at - outage.stopped_at
-    if not outage.recovered and not ended and not lost:
+    is_back = not ended and samples[-1].time - lossy_until >= QUIET
+    lost = max(0, _lost(samples[0], samples[-1])) if samples else 0
+    by_loss, by_time = None, None
+    if is_back:
+        by_loss = lost * (samples[-1].time - samples[0].time) / _offered(samples[0], samples[-1])
+        by_time = _silence(samples)
+    elif not ended and not lost:
         ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
-    known = max(interval, outage.widest)
+    known = max([INTERVAL, *(after.time - before.time for before, after in pairwise(samples))])
     times = Deviation(
         "RFC 2544 26.6",
         "the times of the last frame before and the first frame after the reset",
         f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
     )
-    deviations = (times, *TRIALS_OF_SECTION_23)
-    return ResetResult(kind, size, throughput, outage.recovered, by_loss, by_time, lost, known, ended, deviations)
+    return ResetResult(
+        kind, size, throughput, is_back, by_loss, by_time, lost, known, ended, (times, *TRIALS_OF_SECTION_23)
+    )
 
 
-class _OutageWatch:
-    """When forwarding stopped, when it began again, and whether it went on, from samples."""
+def _silence(samples: Sequence[Sample]) -> float | None:
+    """Return the s from the beginning of the first silent interval to the next frame after the last; None: none is."""
+    silent = [
+        place
+        for place, (before, after) in enumerate(pairwise(samples))
+        if after.forwarded - before.forwarded < SILENT_SHARE * _offered(before, after)
+    ]
+    if not silent:
+        return None
+    later = pairwise(samples[silent[-1] + 1 :])
+    resumed = next((after.time for before, after in later if after.forwarded > before.forwarded), None)
+    return None if resumed is None else resumed - samples[silent[0]].time
 
-    def __init__(self) -> None:
-        self.stopped_at: float | None = None
-        self.resumed_at: float | None = None
-        self.last: Sample | None = None
-        self.recovered = False
-        self.widest = 0.0
-        """The longest time between two samples in s."""
 
-    def watch(self, live: LiveTraffic, begin: Sample, interval: float, quiet: float, limit: float) -> None:
-        """Sample until the router is back, or *limit* s have passed."""
-        before, last_lost = begin, None
-        while before.time - begin.time < limit:
-            live.wait(interval)
-            now = live.sample()
-            passed = SampleInterval(before, now)
-            self.widest = max(self.widest, passed.seconds)
-            if passed.loses(SLACK):
-                last_lost = now.time
-            if passed.offered and passed.forwarded < SILENT_SHARE * passed.offered:
-                # of several silences, the last one ends the outage
-                self.stopped_at = before.time if self.stopped_at is None else self.stopped_at
-                self.resumed_at = None
-            elif self.stopped_at is not None and self.resumed_at is None and passed.forwarded:
-                self.resumed_at = now.time
-            before = self.last = now
-            if last_lost is not None and now.time - last_lost >= quiet:
-                self.recovered = True
-                return
+def _offered(before: Sample, after: Sample) -> int:
+    return after.offered - before.offered
+
+
+def _lost(before: Sample, after: Sample) -> int:
+    """Return the frames sent less frames received; negative while a buffer drains."""
+    return _offered(before, after) - (after.forwarded - before.forwarded)

@@ -12,7 +12,14 @@ from ...core.phrases import percent as in_percent
 from ...core.trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_decided, per_direction, shows_loss
+from ..trials import (
+    CharacterisationTerms,
+    TrialSeries,
+    is_decided,
+    loss_bounds,
+    per_direction,
+    shows_loss,
+)
 from . import TRIAL_SECONDS, deviation_of_short_trials
 
 
@@ -75,11 +82,10 @@ def throughput(
     trials = TrialSeries(measure, terms)
     good: Load | None = None
     bad: Load | None = None
-    ended = ""
-    try:
+    with trials:
         while True:
             # a load is good only if it is certain that nothing was lost, also in queues
-            if trials.loss(trials.run(load, duration, lambda trial: is_decided(trials.loss(trial), 0.0))).high > 0:
+            if loss_bounds(trials.run(load, duration, lambda trial: is_decided(loss_bounds(trial), 0.0))).high > 0:
                 bad = load
             else:
                 good = load
@@ -87,9 +93,9 @@ def throughput(
             if bad is None or bad.pps - least <= resolution * line_pps * (1 + 1e-9):
                 break
             load = Load((bad.pps + least) / 2)
-    except CharacterisationEnded as reason:
-        ended = str(reason)
-    return ThroughputResult(size, line_pps, good, bad, resolution, duration, tuple(trials.done), ended, deviations)
+    return ThroughputResult(
+        size, line_pps, good, bad, resolution, duration, tuple(trials.done), trials.ended, deviations
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +155,16 @@ def loss_curve(
         deviations += (Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done),)
     trials, resolution = TrialSeries(measure, terms), terms.conditions.resolution
     points: list[LossPoint] = []
-    ended = ""
-    try:
+    with trials:
         for asked in _loads_in_percent(highest, step):
             load = Load(line_pps * asked / 100)
             # a trial at less than the load asked for gives a point too, at the load offered
             trial = trials.run(load, duration, lambda trial: shows_loss(trial, resolution))
             offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
-            points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(terms.in_total), trial))
+            points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(in_total=False), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break
-    except CharacterisationEnded as reason:
-        ended = str(reason)
-    return LossCurve(size, line_pps, tuple(points), tuple(trials.done), step, duration, ended, deviations)
+    return LossCurve(size, line_pps, tuple(points), tuple(trials.done), step, duration, trials.ended, deviations)
 
 
 def _loads_in_percent(highest: float, step: float) -> list[float]:
