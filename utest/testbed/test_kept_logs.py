@@ -9,8 +9,6 @@ import pytest
 
 from lineproof.testbed import process
 from lineproof.testbed.process import LENGTH, read_log
-from lineproof.testbed.trex import server
-from lineproof.testbed.trex.server import LOG_FULL, ServerOutput
 
 
 def log(runtime: Path, lease: str, text: bytes) -> Path:
@@ -57,16 +55,3 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
     assert text.endswith("\ufffd the last words") and len(text) <= LENGTH
     log.write_text("short")
     assert read_log(log) == "short"
-
-
-def test_a_server_that_writes_without_end_does_not_fill_the_disk(
-    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    monkeypatch.setattr(server, "LONGEST_LOG", 1000)
-    output = ServerOutput()
-    for _ in range(50):
-        output.add(b"a line of thirty letters, less\n" * 10)
-    output.add(b"\xff\xfe the last words")
-    written = capfdbinary.readouterr().err
-    assert written.endswith(LOG_FULL) and written.count(LOG_FULL) == 1 and len(written) == 1000 + len(LOG_FULL)
-    assert output.last_lines().endswith("\ufffd\ufffd the last words")

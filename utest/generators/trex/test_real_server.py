@@ -19,7 +19,7 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
-from lineproof.testbed.trex.wrapper import trex_arguments
+from lineproof.testbed.trex.start import ARGUMENTS
 from support import robot_run
 from support.real_trex import REASON, WORDS, generator
 from support.simulated_session import owed, started
@@ -61,8 +61,7 @@ def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
 ) -> None:
     if not fine:
         monkeypatch.setattr(
-            "lineproof.testbed.netns.trex_arguments",
-            lambda *given: tuple(argument for argument in trex_arguments(*given) if argument != "--hdrh"),
+            "lineproof.testbed.trex.start.ARGUMENTS", tuple(each for each in ARGUMENTS if each != "--hdrh")
         )
     with started(tmp_path, WORDS, bypass=True) as session:
         session.generator.connect(generator)
