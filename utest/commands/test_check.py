@@ -194,19 +194,3 @@ def test_a_file_can_be_named_and_is_read_alone(tmp_path: Path, before: str, afte
     assert found.returncode == bool(says), found.stdout + found.stderr
     assert says in found.stdout and "other" not in found.stdout
     assert found.stdout.endswith(f"{1 if says else 0} problem{'' if says else 's'} in 1 file and no suite read\n")
-
-
-def test_keys_that_others_may_use_are_warnings(tmp_path: Path) -> None:
-    folder, key = tmp_path / "variables" / "testbeds", tmp_path / "key"
-    folder.mkdir(parents=True)
-    jump = "{address: 192.0.2.1, user: x, key: ../../key}"
-    router = f"{{address: 192.0.2.20, user: x, password_from: ROUTER_PASSWORD, jump: {jump}}}"
-    text = f"testbed: lab\nkind: hardware\ngenerator: {{address: 192.0.2.10, ports: [0, 1]}}\nrouter: {router}\n"
-    (folder / "lab.yaml").write_text(text, encoding="utf-8")
-    key.write_text("-----BEGIN", encoding="utf-8")
-    for mode, expected in ((0o644, [f"{folder}/lab.yaml: the private key '{key}' has the mode 0644"]), (0o600, [])):
-        key.chmod(mode)
-        for words in ((), (str(folder / "lab.yaml"),)):
-            found = check(tmp_path, "--json", *words)
-            assert found.returncode == 0, found.stdout
-            assert [item.partition(",")[0] for item in json.loads(found.stdout)["warnings"]] == expected

@@ -25,8 +25,6 @@ from ..session.plan import misfits_of, replaced_files
 from ..studies.preparing import check_study
 from ..system import children
 from ..system.installed import bench_command
-from ..system.login_settings import logins_in
-from ..system.private_key import too_open
 from ..testbed.files import read_testbed, read_testbed_or_pool
 from ..units import counted
 from ..visible import shortened
@@ -84,10 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
     places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
     # of one line the problem says enough
     warnings += [words for words in dict.fromkeys(said) if not words.startswith(tuple(places))]
-    beds = [path for path in data if path.absolute().parent.name == "testbeds"]
-    with contextlib.suppress(ConfigError):  # a problem already
-        beds += [] if alone else listed(project.testbeds.own, "*.yaml")
-    warnings += dict.fromkeys(words for path in beds for words in _open_keys(path))
     read = counted(suite_count, "suite") if suites else "no suite read"
     counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}"
     lines = [*(f"warning: {words}" for words in warnings), *problems, counts]
@@ -209,14 +203,6 @@ def _warnings(project: Project) -> list[str]:
         for kind in KINDS:
             found += [f"{path}: {_IGNORED}" for path in listed(getattr(project, kind).own, "*.yml")]
     return found
-
-
-def _open_keys(path: Path) -> Iterator[str]:
-    """Which private keys of the testbed file *path* a login on this machine would refuse."""
-    with contextlib.suppress(LineproofError):  # a problem already
-        for login in logins_in(read_testbed_or_pool(path.parent, path.stem)):
-            if login.key is not None and (problem := too_open(login.key)):
-                yield f"{path}: {problem}"
 
 
 def _words(project: Project) -> Iterator[str]:
