@@ -143,8 +143,11 @@ exit "$status"
 
 
 def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs *argv* until its input ends, and then kills all that runs in *namespace*."""
-    return ("/bin/sh", "-c", _KEEP, "lineproof-kept", namespace, *argv)
+    """Return a command that runs *argv* until its input ends, and then kills it, and all that runs in *namespace*.
+
+    That includes the namespace's holder. *namespace* "": nothing but the program that *argv* becomes.
+    """
+    return ("/bin/sh", "-c", _KEEP, "lineproof-kept", namespace or "/dev/null", *argv)
 
 
 def configure(namespace: str | None, *commands: str) -> None:
