@@ -144,9 +144,9 @@ class TestbedProcess:
         return answer
 
     def _quoted_log(self) -> str:
-        end, copy = log_end(self._log), keep_log(self._log)
-        if not end:
+        if not (end := log_end(self._log)):
             return "; its log is empty"
+        copy = keep_log(self._log)
         return f"; its log ends: {end}" + (f" (all of it is in {copy})" if copy else "")
 
     def _hear(self, seconds: float) -> None:
@@ -279,8 +279,6 @@ class Belongings:
 FOLDER = "logs"
 """The folder of the copies, in the runtime folder."""
 
-MOST_COPIES = 50
-
 LENGTH = 1 << 20
 """Bytes from the end of a log that are kept."""
 
@@ -311,20 +309,13 @@ def read_log(log: Path) -> str:
 
 
 def keep_log(log: Path) -> Path | None:
-    """Copy *log* of a testbed that does not begin to where it stays: its folder is removed.
+    """Copy *log* of a testbed that does not begin to where it stays, over the last one: its folder is removed.
 
-    Returns None where it is empty, or if that fails, which is no error beside the one to be reported.
+    Returns None where that fails, which is no error beside the one to be reported.
     """
-    if not (text := read_log(log)):
-        return None
-    folder = log.parent.parent / FOLDER
+    copy = log.parent.parent / FOLDER / log.name
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        copy = folder / f"{log.parent.name}-{log.name}"
-        with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
-            file.write(text)
-        known = sorted(folder.iterdir(), key=lambda path: path.lstat().st_mtime)
-        for old in known[:-MOST_COPIES]:
-            old.unlink(missing_ok=True)
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        copy.write_text(read_log(log))
         return copy
     return None
