@@ -191,18 +191,3 @@ def test_a_study_is_read_with_what_it_names(tmp_path: Path, before: str, after: 
     found = check(tmp_path)
     assert found.returncode == bool(says), found.stdout + found.stderr
     assert says in found.stdout
-
-
-def test_keys_that_others_may_use_are_warnings(tmp_path: Path) -> None:
-    folder, key = tmp_path / "variables" / "testbeds", tmp_path / "key"
-    folder.mkdir(parents=True)
-    jump = "{address: 192.0.2.1, user: x, key: ../../key}"
-    router = f"{{address: 192.0.2.20, user: x, password_from: ROUTER_PASSWORD, jump: {jump}}}"
-    text = f"testbed: lab\nkind: hardware\ngenerator: {{address: 192.0.2.10, ports: [0, 1]}}\nrouter: {router}\n"
-    (folder / "lab.yaml").write_text(text, encoding="utf-8")
-    key.write_text("-----BEGIN", encoding="utf-8")
-    for mode, expected in ((0o644, [f"{folder}/lab.yaml: the private key '{key}' has the mode 0644"]), (0o600, [])):
-        key.chmod(mode)
-        found = check(tmp_path, "--json")
-        assert found.returncode == 0, found.stdout
-        assert [item.partition(",")[0] for item in json.loads(found.stdout)["warnings"]] == expected

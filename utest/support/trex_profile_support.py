@@ -57,13 +57,12 @@ class Own:
         client: str = "",
         name: str = "mine.py",
         more: str = "",
-        limit: float = 3.0,
     ) -> Catalogue:
         (self.traffic / name).write_text(text)
         entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours, {more}}}"
         (self.folder / "own.yaml").write_text(f"entries:\n  - {entry}\n")
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "TREX_HOME": ""}
-        return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client, limit, environment))
+        return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client, environment))
 
     def profile(
         self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""

@@ -70,11 +70,6 @@ def test_other_ports_and_other_generators_are_other_testbeds() -> None:
         each.close()
 
 
-def test_nothing_stays_behind(tmp_path: Path) -> None:
-    InUse.mark(testbed()).close()
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
 @pytest.mark.slow
 def test_a_run_that_was_killed_has_it_no_more() -> None:
     code = (

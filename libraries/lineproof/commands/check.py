@@ -26,8 +26,6 @@ from ..session.plan import misfits_of, replaced_files
 from ..studies.preparing import check_study
 from ..system import children
 from ..system.installed import bench_command
-from ..system.login_settings import logins_in
-from ..system.private_key import too_open
 from ..testbed.files import read_testbed, read_testbed_or_pool
 from ..units import counted
 from ..visible import shortened
@@ -75,7 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
     warnings = _warnings(project)
     # of one line the problem says enough
     warnings += [words for words in dict.fromkeys([*said, *unsure]) if not words.startswith(tuple(places))]
-    warnings += dict.fromkeys(words for path in _own(project, "testbeds") for words in _open_keys(path))
     file_count = sum(len(_own(project, kind)) for kind in KINDS)
     read = counted(suite_count, "suite") if suites else "no suite read"
     counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}"
@@ -155,14 +152,6 @@ def _warnings(project: Project) -> list[str]:
     with contextlib.suppress(ConfigError):  # a problem already
         found.extend(replaced_files(project))
     return found + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
-
-
-def _open_keys(path: Path) -> Iterator[str]:
-    """Which private keys of the testbed file *path* a login on this machine would refuse."""
-    with contextlib.suppress(LineproofError):  # a problem already
-        for login in logins_in(read_testbed_or_pool(path.parent, path.stem)):
-            if login.key is not None and (problem := too_open(login.key)):
-                yield f"{path}: {problem}"
 
 
 def _words(project: Project) -> Iterator[str]:

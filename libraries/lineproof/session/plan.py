@@ -28,7 +28,7 @@ from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
 from ..system.login import ENVIRONMENT, Secrets
-from ..testbed.files import Misfit, network_misfits, next_hop_misfits, read_testbed
+from ..testbed.files import Misfit, network_misfits, read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..units import si
 
@@ -356,10 +356,9 @@ def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
 
 
 def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
-    """The addresses of *testbed* that do not fit each other, or what is sent before anything is judged."""
+    """The addresses of *testbed* that do not fit what is sent before anything is judged."""
     profile, both = _probe(catalogue, abilities_of(testbed))
     yield from network_misfits(testbed, profile, both, testbed.pair_count)
-    yield from next_hop_misfits(testbed)
 
 
 def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:

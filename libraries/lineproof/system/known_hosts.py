@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
-import re
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from ..errors import TestbedError
 from .login import Login
@@ -24,19 +22,11 @@ _SIGNATURES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 
 @dataclass(frozen=True, slots=True)
 class KnownHost:
-    """One line: its *number*, a marker or "", patterns of host names, kind of key, the key itself."""
+    """A line about a host: its *number*, a marker or "", and the key."""
 
     number: int
     marker: str
-    patterns: tuple[str, ...]
-    kind: str
-    blob: bytes
-
-    def is_of(self, name: str) -> bool:
-        """Return whether the line is of the host *name* (:func:`host_name`)."""
-        if any(_matches(pattern[1:], name) for pattern in self.patterns if pattern.startswith("!")):
-            return False
-        return any(_matches(pattern, name) for pattern in self.patterns)
+    key: paramiko.PKey
 
 
 def host_name(host: str, port: int) -> str:
@@ -44,15 +34,14 @@ def host_name(host: str, port: int) -> str:
     return (host if port == 22 else f"[{host}]:{port}").lower()
 
 
-def fingerprint(blob: bytes) -> str:
-    """The fingerprint of a public key as ``ssh`` shows it: ``SHA256:…``."""
-    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode("ascii").rstrip("=")
+def read_known_hosts(path: Path, host: str, port: int) -> tuple[KnownHost, ...]:
+    """The lines of *path* about a host; none if it is missing. Raises TestbedError where it cannot be read.
 
-
-def read_known_hosts(path: Path) -> tuple[KnownHost, ...]:
-    """The lines of *path*; none if it is missing. Raises TestbedError naming the line that is broken."""
+    A line that is broken, or has a key of a kind that is not supported, is of no host, as for ssh(1).
+    """
+    name = host_name(host, port)
     try:
-        text = path.read_bytes().decode(errors="replace")
+        lines = path.read_bytes().decode(errors="replace").split("\n")
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -60,65 +49,33 @@ def read_known_hosts(path: Path) -> tuple[KnownHost, ...]:
             f"{path}: the known_hosts file cannot be read ({error.strerror}); fix 'known_hosts' in the testbed file"
         ) from None
     found = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(lines, 1):
         words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        try:
-            found.append(_parsed(number, words))
-        except ValueError as error:
-            raise TestbedError(
-                f"{path}:{number}: this line of the known_hosts file {error}; expected 'host ssh-ed25519 AAAA…'; fix or"
-                " remove it"
-            ) from None
+        marker = words.pop(0) if words and words[0] in (REVOKED, AUTHORITY) else ""
+        with contextlib.suppress(paramiko.SSHException, InvalidHostKey, ValueError, LookupError, AssertionError):
+            entry = HostKeyEntry.from_line(" ".join(words[:3]))
+            if entry is not None and entry.key is not None and _is_of(entry.hostnames or (), name):
+                found.append(KnownHost(number, marker, entry.key))
     return tuple(found)
 
 
 def known_fingerprints(path: Path, host: str, port: int) -> frozenset[str]:
-    """Return those of the keys that *path* holds for a host. Raises TestbedError naming a line that is broken."""
-    name = host_name(host, port)
-    return frozenset(fingerprint(line.blob) for line in read_known_hosts(path) if not line.marker and line.is_of(name))
+    """Return those of the keys that *path* holds for a host. Raises TestbedError."""
+    return frozenset(line.key.fingerprint for line in read_known_hosts(path, host, port) if not line.marker)
 
 
-def _parsed(number: int, words: list[str]) -> KnownHost:
-    """Raises ValueError with the rest of a sentence about the line."""
-    marker = words.pop(0) if words[0].startswith("@") else ""
-    if marker not in ("", REVOKED, AUTHORITY):
-        raise ValueError(f"has the unknown marker '{marker}'")
-    if len(words) < 3:
-        raise ValueError("is not complete")
-    names, kind, text = words[:3]
-    try:
-        blob = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("has no key in base64") from None
-    size = int.from_bytes(blob[:4], "big")
-    if blob[4 : 4 + size] != kind.encode() or len(blob) <= 4 + size:
-        raise ValueError(f"has a damaged key: it is not one of the kind '{kind}'")
-    patterns = tuple(names.split(","))
-    for pattern in patterns:
-        if pattern.startswith("|"):
-            _unhashed(pattern)
-    return KnownHost(number, marker, patterns, kind, blob)
-
-
-def _unhashed(pattern: str) -> tuple[bytes, bytes]:
-    """Salt and hash of ``|1|salt|hash``. Raises ValueError."""
-    parts = pattern.split("|")
-    try:
-        if len(parts) == 4 and parts[1] == "1":
-            return base64.b64decode(parts[2], validate=True), base64.b64decode(parts[3], validate=True)
-    except (binascii.Error, ValueError):
-        pass
-    raise ValueError("has a damaged hash of a host name")
+def _is_of(patterns: Sequence[str], name: str) -> bool:
+    """Return whether *patterns* of a line are those of the host *name* (:func:`host_name`)."""
+    if any(_matches(pattern[1:], name) for pattern in patterns if pattern.startswith("!")):
+        return False
+    return any(_matches(pattern, name) for pattern in patterns)
 
 
 def _matches(pattern: str, name: str) -> bool:
     if pattern.startswith("|"):
-        salt, wanted = _unhashed(pattern)
-        return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), wanted)
-    parts = (".*" if part == "*" else "." if part == "?" else re.escape(part) for part in re.split(r"([*?])", pattern))
-    return re.fullmatch("".join(parts), name, re.IGNORECASE) is not None
+        return paramiko.HostKeys.hash_host(name, pattern) == pattern
+    # brackets are those around a host with a port
+    return fnmatchcase(name, pattern.lower().replace("[", "[[]"))
 
 
 class HostKeyCheck(paramiko.MissingHostKeyPolicy):
@@ -128,29 +85,28 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
         """*machine*: the host in words. Raises TestbedError for a file that cannot be read."""
         self._path, self._name = login.known_hosts_path, host_name(login.host, login.port)
         self._machine, self._fingerprints = machine, login.host_keys
-        lines = () if login.host_keys else read_known_hosts(self._path)
-        self._lines = tuple(line for line in lines if line.is_of(self._name))
+        self._lines = () if login.host_keys else read_known_hosts(self._path, login.host, login.port)
 
     def in_order(self, kinds: Sequence[str]) -> list[str]:
         """*kinds* of signatures, those of the known keys first: a host with several keys shows one that is known."""
-        known = [line.kind for line in self._lines if not line.marker]
+        known = [line.key.get_name() for line in self._lines if not line.marker]
         first = [name for kind in known for name in _SIGNATURES.get(kind, (kind,)) if name in kinds]
         return list(dict.fromkeys([*first, *kinds]))
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         """Raise TestbedError unless *key* is known."""
-        blob, kind = key.asbytes(), key.get_name()
-        shown, new = f"{kind} {fingerprint(blob)}", f"{self._name} {kind} {key.get_base64()}"
-        if fingerprint(blob) in self._fingerprints:
+        kind = key.get_name()
+        shown, new = f"{kind} {key.fingerprint}", f"{self._name} {kind} {key.get_base64()}"
+        if key.fingerprint in self._fingerprints:
             return
         known = [line for line in self._lines if not line.marker]
         for line in self._lines:
-            if line.marker == REVOKED and line.blob == blob:
+            if line.marker == REVOKED and line.key == key:
                 raise TestbedError(
                     f"{self._machine} shows a host key that line {line.number} of '{self._path}' revokes ({shown}):"
                     " whoever has it may be somebody else; give the machine a new host key, and put that into the file"
                 )
-        if any(line.blob == blob for line in known):
+        if any(line.key == key for line in known):
             return
         name = f"ssh_host_{_short(kind)}_key.pub"
         console = f"'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of its key, at its console"
@@ -161,10 +117,11 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
                 f" {console}, and only if that shows the same write its fingerprint into 'host_key'"
             )
         if known:
-            line = next((line for line in known if line.kind == kind), known[0])
+            line = next((line for line in known if line.key.get_name() == kind), known[0])
+            held = f"{line.key.get_name()} {line.key.fingerprint}"
             raise TestbedError(
                 f"{self._machine} shows another host key than '{self._path}' holds in line {line.number}: {shown}, and"
-                f" the known one is {line.kind} {fingerprint(line.blob)}; it was exchanged or set up anew, or somebody"
+                f" the known one is {held}; it was exchanged or set up anew, or somebody"
                 f" is in the middle; compare with {console}, and only if that shows the new key replace line"
                 f" {line.number} by: {new}"
             )

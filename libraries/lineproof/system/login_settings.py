@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ..config import Config, matching
 from .children import is_handed_on
@@ -141,17 +141,3 @@ class HostSettings(Config):
     def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
         """Return these settings with the login's files made *absolute*."""
         return self if self.ssh is None else self.model_copy(update={"ssh": self.ssh.with_paths(absolute)})
-
-
-def logins_in(settings: object) -> Iterator[LoginSettings]:
-    """Every login in *settings* and what they hold, with those of jump hosts."""
-    if isinstance(settings, LoginSettings):
-        yield settings
-    if isinstance(settings, BaseModel):
-        held: Any = [getattr(settings, name) for name in type(settings).model_fields]
-    elif isinstance(settings, Mapping):
-        held = settings.values()
-    else:
-        held = settings if isinstance(settings, list | tuple) else ()
-    for each in held:
-        yield from logins_in(each)

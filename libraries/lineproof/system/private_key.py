@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import os
-import shlex
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,12 +23,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 from ..errors import TestbedError
 
-OTHERS = 0o077
-"""The mode bits that let others than its owner at a file."""
-
-LARGEST = 1 << 20
-"""Bytes of a file that may be a key."""
-
 _KINDS = (
     (Ed25519PrivateKey, paramiko.Ed25519Key),
     (EllipticCurvePrivateKey, paramiko.ECDSAKey),
@@ -39,14 +31,12 @@ _KINDS = (
 _PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 _FIX = "fix 'key' in the testbed file"
 _NAMED = "'passphrase_from' in the testbed file, the name of an environment variable that holds it"
-_IN_AGENT = "the key in ssh-agent"
 
 
 def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
     """The private key in *path*. *passphrase* is asked only for a key that has one; None: ssh-agent must hold it.
 
-    A public key: ssh-agent must hold its private half. A private one that others may read is refused
-    (:func:`too_open`). Raises TestbedError, which never contains the passphrase.
+    A public key: ssh-agent must hold its private half. Raises TestbedError, which never contains the passphrase.
     """
     data = _read(path)
     if data.startswith(_PUBLIC):
@@ -54,17 +44,9 @@ def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
     try:
         key = _parsed(str(path), data, None)
     except TypeError:
-        key = None  # it has a passphrase
-    if problem := too_open(path):
-        raise TestbedError(problem)
-    if key is None:
         if passphrase is None:
-            return _from_agent(
-                f"the key '{path}' has a passphrase",
-                _public_half(data) or _beside(path),
-                f"{_NAMED}, or {_IN_AGENT}",
-                path,
-            )
+            what = f"the key '{path}' has a passphrase"
+            return _from_agent(what, _beside(path), f"{_NAMED}, or the key in ssh-agent", path)
         key = _unlocked(str(path), data, passphrase())
     certificate = path.with_name(path.name + "-cert.pub")
     if certificate.is_file():
@@ -73,26 +55,6 @@ def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
         except (OSError, ValueError, IndexError, paramiko.SSHException):
             raise TestbedError(f"{certificate}: is not a certificate of '{path}'; fix or remove it") from None
     return key
-
-
-def too_open(path: Path) -> str:
-    """Why OpenSSH would not use the private key in *path*: a file of this user that others may read; "": it would.
-
-    A file of somebody else is not asked: its group is how he lends it. A public key, and what is no file, is fine here.
-    """
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or not found.st_mode & OTHERS:
-            return ""
-        with path.open("rb") as file:
-            if file.read(max(map(len, _PUBLIC))).startswith(_PUBLIC):
-                return ""
-    except (OSError, ValueError):  # its reader says so
-        return ""
-    return (
-        f"the private key '{path}' has the mode {stat.S_IMODE(found.st_mode):04o}, so that others than its owner may"
-        f" use it: chmod 600 {shlex.quote(str(path))} (where that changes nothing, 'key_from' in the testbed file)"
-    )
 
 
 def parse_key(text: str, name: str, passphrase: Callable[[], str] | None) -> paramiko.PKey:
@@ -113,17 +75,11 @@ def _read(path: Path) -> bytes:
     try:
         if not path.is_file() and path.exists():
             raise TestbedError(f"the key '{path}' is not a file; {_FIX}")
-        with path.open("rb") as file:
-            data = file.read(LARGEST)
+        return path.read_bytes()
     except OSError as error:
         # not shown where there is no such file: it may be the secret itself, put in the place of its path
         shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
         raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
-    if data.startswith(b"PuTTY-User-Key-File"):
-        raise TestbedError(
-            f"the key '{path}' is in PuTTY's format; expected OpenSSH's: puttygen '{path}' -O private-openssh -o …"
-        )
-    return data
 
 
 def _unlocked(name: str, data: bytes, passphrase: str) -> paramiko.PKey:
@@ -172,21 +128,6 @@ def _from_agent(what: str, public: bytes | None, expected: str, path: Path | Non
         except (OSError, ValueError, paramiko.SSHException):
             why = "which does not speak an agent's language: fix SSH_AUTH_SOCK"
     raise TestbedError(f"{what}; expected {expected} ({why})")
-
-
-def _public_half(data: bytes) -> bytes | None:
-    """The public key of a private one in OpenSSH's format: it is readable in a locked key, too."""
-    if b"BEGIN OPENSSH PRIVATE KEY" not in data:
-        return None
-    try:
-        body = b"".join(line for line in data.splitlines() if not line.startswith(b"-----"))
-        message = paramiko.Message(base64.b64decode(body).removeprefix(b"openssh-key-v1\0"))
-        for _ in ("cipher", "kdf", "kdf options"):
-            message.get_binary()
-        message.get_int()
-        return message.get_binary()
-    except ValueError:
-        return None
 
 
 def _beside(path: Path) -> bytes | None:

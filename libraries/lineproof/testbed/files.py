@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -173,46 +173,12 @@ def network_misfits(testbed: Testbed, profile: Profile, bidirectional: bool, pai
         ways += [(2 * pair, flows.source)] if bidirectional and profile.program is None else []
         for side, addresses in ways:
             if side < len(networks) and not _holds(networks[side], addresses):
-                words = _network_words(side, networks, addresses, profile.name)
+                ends = list(dict.fromkeys((addresses.first, addresses.last)))
+                words = (
+                    f"{networks[side]} does not hold {' to '.join(ends)}, where '{profile.name}' is sent through this"
+                    f" side; expected 'network: {_expected(side, addresses)}'"
+                )
                 yield Misfit(side, "network", words, testbed.prepare == "configure" and not profile.has_own_addresses)
-
-
-def next_hop_misfits(testbed: Testbed) -> Iterator[Misfit]:
-    """Each ``next_hop`` of *testbed* that its router most likely does not have: none is certain.
-
-    A router that is configured from here has ``address``, maybe beside others; one that is not has any address of that
-    network, as a virtual one of VRRP. IPv6 addresses are in no testbed's file.
-    """
-    for place, side in enumerate(testbed.cabled_sides):
-        own = ipaddress.IPv4Interface(side.address)
-        if side.next_hop is None or ":" in side.next_hop or side.next_hop == str(own.ip):
-            continue
-        asked = ipaddress.IPv4Address(side.next_hop)
-        if str(asked) == side.peer:
-            found = "it is 'peer', the generator's own port"
-        elif asked not in own.network:
-            found = f"it is not in {own.network}, the network of 'address'"
-        elif testbed.prepare == "configure":
-            found = "right only if the router has it too (VRRP, a second address)"
-        else:
-            continue
-        words = f"{asked} is no address of this side; the router has {own.ip} ('address'); {found}; else leave it out"
-        yield Misfit(place, "next_hop", words, certain=False)
-
-
-def _network_words(side: int, networks: Sequence[ipaddress.IPv4Network], addresses: AddressRange, name: str) -> str:
-    other = next((place for place, network in enumerate(networks) if _holds(network, addresses)), None)
-    if other is not None:
-        found = f"they are in 'sides.{other}.network', {networks[other]}, so that they go to another port"
-    elif _overlaps(networks[side], addresses):
-        found = "it holds some of them only"
-    else:
-        found = "they are in no side's network, so that the router gets no route to them"
-    ends = list(dict.fromkeys((addresses.first, addresses.last)))
-    return (
-        f"{networks[side]} does not hold {' to '.join(ends)}, where '{name}' is sent through this side; {found};"
-        f" expected 'network: {_expected(side, addresses)}'"
-    )
 
 
 def _expected(side: int, addresses: AddressRange) -> str:
@@ -225,8 +191,3 @@ def _expected(side: int, addresses: AddressRange) -> str:
 
 def _holds(network: ipaddress.IPv4Network, addresses: AddressRange) -> bool:
     return all(ipaddress.IPv4Address(end) in network for end in (addresses.first, addresses.last))
-
-
-def _overlaps(network: ipaddress.IPv4Network, addresses: AddressRange) -> bool:
-    first, last = (ipaddress.IPv4Address(end) for end in (addresses.first, addresses.last))
-    return network.network_address <= last and first <= network.broadcast_address

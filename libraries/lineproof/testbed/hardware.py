@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from ..errors import ConfigError
 from ..generators.site import GeneratorEndpoint
-from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .process import Belongings
 from .settings import HardwareSettings, RouterSettings, next_hops
-from .trex.server import ServerOrder
 from .trex.settings import TrexGeneratorSettings
-from .trex.wrapper import trex_arguments
+from .trex.start import start_over_ssh
 
 
 def hardware_facts(
@@ -68,38 +65,14 @@ def _endpoint(router: RouterSettings, secrets: Secrets) -> RouterEndpoint:
 def start_hardware(
     settings: HardwareSettings, platform: Platform, software: str, belongings: Belongings, secrets: Secrets
 ) -> TestbedFacts:
-    """Start the TRex server of a testbed of hardware, here or over SSH; returns the facts. Raises TestbedError."""
+    """Start the TRex server of a testbed of hardware; returns the facts. Raises TestbedError."""
     facts = replace(hardware_facts(settings, platform, software, secrets), runtime=belongings.folder)
-    generator = settings.trex
-    if generator is None:
-        raise ConfigError(f"nothing is to be started for the generator '{settings.generator_type}'")
-    server_order(generator, secrets).start(belongings)
-    local = generator.start is not None and generator.start.host == "local"
-    endpoint = facts.generator
-    if local and not endpoint.client and client_folder(Path(endpoint.home)) is not None:
-        # with the client of its installation
-        return replace(facts, generator=replace(endpoint, client=endpoint.home))
+    login, command = facts.generator.login, settings.trex and settings.trex.start
+    if login is None or not command:
+        raise ConfigError("nothing is to be started; expected 'start' and 'ssh' for the generator")
+    generator = facts.generator
+    start_over_ssh(belongings, login, generator.home, command, generator.host, generator.sync_port)
     return facts
-
-
-def server_order(generator: TrexGeneratorSettings, secrets: Secrets = ENVIRONMENT) -> ServerOrder:
-    """The server that the testbed's file asks for. Raises ConfigError."""
-    start = generator.start
-    if start is None or generator.trex_home is None:
-        raise ConfigError("nothing is to be started; expected 'start' and 'trex_home' for the generator")
-    return ServerOrder(
-        home=generator.trex_home,
-        arguments=trex_arguments(start.cores, start.extra),
-        config="",
-        linux=False,
-        address=generator.address,
-        rpc_port=generator.sync_port,
-        pub_port=generator.async_port,
-        limit=start.limit,
-        grace=start.stop,
-        sudo=start.sudo,
-        login=None if start.host == "local" else _host_login(generator, secrets),
-    )
 
 
 def _host_login(generator: TrexGeneratorSettings, secrets: Secrets) -> Login | None:

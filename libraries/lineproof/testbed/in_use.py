@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import TestbedError
 from ..files import not_written
-from ..system.file_lock import is_at, lock_within, remove_and_close
+from ..system.file_lock import lock_within
 from ..system.identity import ELSEWHERE, runtime_folder
 from ..visible import shortened
 from .lab.place import LabPlace
@@ -33,8 +33,8 @@ POLL = 0.2
 class InUse:
     """The locks of a testbed. :meth:`close` them, or end: both free it."""
 
-    def __init__(self, held: Sequence[tuple[Path, int]] = ()) -> None:
-        self._held = list(held)
+    def __init__(self) -> None:
+        self._held: list[int] = []
 
     @classmethod
     def mark(cls, testbed: HardwareSettings, say: Say = silent) -> InUse:
@@ -46,7 +46,7 @@ class InUse:
         progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
         found = cls()
         try:
-            while user := found._lock_all(_names(testbed)):
+            while user := found._lock_all(testbed.generator.claimed):
                 if progress.is_over:
                     if not limit:
                         return found
@@ -64,7 +64,7 @@ class InUse:
     def close(self) -> None:
         """Free the testbed. Harmless when repeated."""
         while self._held:
-            remove_and_close(*self._held.pop())
+            os.close(self._held.pop())
 
     def _lock_all(self, names: Sequence[str]) -> str:
         """Lock all or nothing; returns who has one of them, "" if nobody."""
@@ -78,29 +78,18 @@ class InUse:
         return ""
 
     def _lock(self, path: Path) -> str:
-        while True:
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise not_written(path, error, ELSEWHERE) from error
-            try:
-                if not lock_within(descriptor):
-                    user = os.pread(descriptor, 100, 0).decode(errors="replace")
-                    os.close(descriptor)
-                    return shortened(user) or "another run"
-                if is_at(path, descriptor):
-                    os.ftruncate(descriptor, 0)
-                    os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
-                    self._held.append((path, descriptor))
-                    return ""
-            except OSError as error:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if not lock_within(descriptor):
+                user = os.pread(descriptor, 100, 0).decode(errors="replace")
                 os.close(descriptor)
-                raise not_written(path, error, ELSEWHERE) from error
-            os.close(descriptor)
-
-
-def _names(testbed: HardwareSettings) -> list[str]:
-    return list(testbed.generator.claimed)
+                return shortened(user) or "another run"
+            self._held.append(descriptor)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
+        except OSError as error:
+            raise not_written(path, error, ELSEWHERE) from error
+        return ""
 
 
 class HeldTestbed:

@@ -7,8 +7,9 @@ configuration", and of its reader, ``src/platform_cfg.cpp`` (v3.08).
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -20,14 +21,14 @@ from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.installed import bench_command
+from ..system.network_namespace import kept_within
 from ..units import parse_link_speed
 from . import namespaces, sshd
 from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .namespaces import Topology
 from .process import Belongings, TestbedProcess
 from .settings import NetnsSettings, next_hops
-from .trex.server import ServerOrder
-from .trex.wrapper import trex_arguments
+from .trex.start import start_in_namespace
 
 HOST = "127.0.0.1"
 
@@ -86,9 +87,12 @@ def start_netns(
             server = belongings.keep(_embedded(belongings.folder, topology, sides, link_bps, local_ports))
             sender = server.facts["sender"]
         else:
-            server = _trex_order(home, belongings.folder, topology, sides, far_macs, link_bps, local_ports).start(
-                belongings
-            )
+            prefix, speed = f"lineproof-{belongings.folder.name}", round(link_bps / 1e6)
+            # the MAC addresses are known, so it starts without ARP
+            infos = [(cable.port, side.peer_mac, mac) for cable, side, mac in zip(cables, sides, far_macs, strict=True)]
+            config = config_text(infos, max(os.sched_getaffinity(0)), prefix, speed)
+            inner_ports = (RPC_PORT, PUB_PORT)
+            server = start_in_namespace(belongings, topology.generator, home, config, inner_ports, local_ports)
         # a current server takes only the client that it ships
         client = settings.client if home is None or settings.client != PYPI else str(home)
         generator = GeneratorEndpoint(
@@ -103,9 +107,9 @@ def start_netns(
     router = NO_ROUTER
     if not bypass:
         ssh = sshd.prepare(belongings.folder / "ssh", topology.router)
-        log, address = belongings.folder / "sshd.log", (ssh.host, ssh.port)
-        argv = sshd.kept_within(topology.router, ssh.argv)
-        belongings.keep(TestbedProcess("sshd", argv, log, address=address))
+        log, argv = belongings.folder / "sshd.log", kept_within(topology.router, ssh.argv)
+        listens = partial(_connect, (ssh.host, ssh.port))
+        belongings.keep(TestbedProcess("sshd", argv, log, answers=listens))
         router = RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts)
     return TestbedFacts(
         generator=generator,
@@ -146,36 +150,8 @@ def _embedded(
     return TestbedProcess("server", bench_command(), folder / "server.log", specification)
 
 
-def _trex_order(
-    home: Path,
-    folder: Path,
-    topology: Topology,
-    sides: Sequence[Side],
-    far_macs: Sequence[str],
-    link_bps: float,
-    local_ports: tuple[int, int],
-) -> ServerOrder:
-    """Return a real server on the same cables. The MAC addresses are known, so it starts without ARP."""
-    prefix = f"lineproof-{folder.name}"
-    ports = tuple(
-        PortInfo(cable.port, side.peer_mac, mac)
-        for cable, side, mac in zip(topology.cables, sides, far_macs, strict=True)
-    )
-    # the watchdog ends a server whose threads had to wait on a busy machine
-    extra = ("--software", "--no-watchdog")
-    return ServerOrder(
-        home=str(home),
-        arguments=trex_arguments(None, extra),
-        config=config_text(ports, max(os.sched_getaffinity(0)), prefix, round(link_bps / 1e6)),
-        linux=True,
-        address=HOST,
-        rpc_port=RPC_PORT,
-        pub_port=PUB_PORT,
-        grace=3,
-        prefix=prefix,
-        namespace=topology.generator,
-        local_ports=local_ports,
-    )
+def _connect(address: tuple[str, int]) -> None:
+    socket.create_connection(address, 0.2).close()
 
 
 def home_of_trex(testbed: str = "netns") -> Path:
@@ -188,7 +164,7 @@ def home_of_trex(testbed: str = "netns") -> Path:
         )
     folder = Path(named).expanduser().absolute()
     for place in (folder, folder / "scripts"):
-        if any((place / program).is_file() for program in ("t-rex-64", "_t-rex-64")):
+        if (place / "_t-rex-64").is_file():
             return place
     raise TestbedError(
         f"{HOME_VARIABLE} names '{folder}', and there is no TRex in it; expected the folder that holds t-rex-64"
@@ -206,25 +182,17 @@ with 4096 (38 MB for each port and direction) none.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PortInfo:
-    """A port: the Linux ``interface``, its MAC address, and the one that it sends to, which needs no ARP."""
+def config_text(ports: Sequence[tuple[str, str, str]], core: int, prefix: str, port_speed: int) -> str:
+    """Return the file's text. *ports*: Linux interface, its MAC address, and the one that it sends to, without ARP.
 
-    interface: str
-    src_mac: str
-    dest_mac: str
-
-
-def config_text(ports: tuple[PortInfo, ...], core: int, prefix: str, port_speed: int) -> str:
-    """Return the file's text. *core*: the one CPU that the server uses; *port_speed*: Mbit/s that every port reports.
-
-    *prefix* tells two servers on one machine apart.
+    *core*: the one CPU that the server uses; *port_speed*: Mbit/s that every port reports. *prefix* tells two servers
+    on one machine apart.
     """
     data = {
         "version": 2,
         "port_limit": len(ports),
         "interfaces": [
-            f"--vdev=net_af_packet{index},iface={port.interface},{RING_ARGUMENTS}" for index, port in enumerate(ports)
+            f"--vdev=net_af_packet{index},iface={name},{RING_ARGUMENTS}" for index, (name, _, _) in enumerate(ports)
         ],
         "zmq_rpc_port": RPC_PORT,
         "zmq_pub_port": PUB_PORT,
@@ -233,6 +201,6 @@ def config_text(ports: tuple[PortInfo, ...], core: int, prefix: str, port_speed:
         "low_end_core": core,
         "prefix": prefix,
         "port_speed": port_speed,
-        "port_info": [{"src_mac": port.src_mac, "dest_mac": port.dest_mac} for port in ports],
+        "port_info": [{"src_mac": own, "dest_mac": far} for _, own, far in ports],
     }
     return yaml.safe_dump([data], sort_keys=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +10,10 @@ from pathlib import Path
 from ..core.router_facts import RouterFacts
 from ..errors import ConfigError, TestbedError
 from ..platforms import Platform, RouterSetup
-from ..routers.base import Result
 from ..routers.host_reading import read_host
 from ..routers.shell_output import plain_text
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault
-from ..system import children
 from ..system.login import ENVIRONMENT, Login, Secrets
 from ..visible import visible
 from .facts import TestbedFacts
@@ -26,7 +23,6 @@ from .lab.place import LabPlace
 from .process import Belongings, TestbedProcess, read_log
 from .settings import HardwareSettings, SimulatedSettings, Testbed
 from .simulated import start_simulated
-from .trex.settings import TrexGeneratorSettings
 from .waiting_time import Say, silent
 
 
@@ -148,7 +144,7 @@ def open_testbed(
         host, belongings = None, None
         if isinstance(testbed, HardwareSettings):
             facts = hardware_facts(testbed, platform, software, secrets)
-            host = None if testbed.trex is None else read_generator_host(testbed.trex, facts.generator.login)
+            host = read_generator_host(facts.generator.login)
         if not isinstance(testbed, HardwareSettings) or testbed.starts_generator:
             belongings = Belongings()
             failing.callback(belongings.close)
@@ -180,11 +176,8 @@ class GeneratorHost:
     problem: str = ""
 
 
-def read_generator_host(generator: TrexGeneratorSettings, login: Login | None) -> GeneratorHost | None:
+def read_generator_host(login: Login | None) -> GeneratorHost | None:
     """Return what the generator's host shows; None where the testbed file has no way to it. Never raises."""
-    start = generator.start
-    if start is not None and start.host == "local":
-        return GeneratorHost(read_host(local_shell))
     if login is None:
         return None
     try:
@@ -193,16 +186,3 @@ def read_generator_host(generator: TrexGeneratorSettings, login: Login | None) -
             return GeneratorHost(read_host(shell))
     except TestbedError as error:
         return GeneratorHost(problem=str(error))
-
-
-def local_shell(command: str, limit: float) -> Result:
-    """A :data:`~lineproof.routers.base.Shell` on this machine. Raises TestbedError after *limit* s."""
-    began = time.monotonic()
-    try:
-        found = children.run(("/bin/sh", "-c", command), limit)
-    except children.TimeoutExpired:
-        raise TestbedError(f"'{command}' did not end within {limit:g} s on this machine") from None
-    except OSError as error:
-        raise TestbedError(f"no command runs on this machine: /bin/sh: {error.strerror}") from None
-    stdout, stderr = (visible(plain_text(text)) for text in (found.stdout, found.stderr))
-    return Result(stdout, stderr, found.returncode, time.monotonic() - began)

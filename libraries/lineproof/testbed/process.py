@@ -14,7 +14,6 @@ import os
 import re
 import select
 import shutil
-import socket
 import tempfile
 import threading
 import time
@@ -28,6 +27,7 @@ from ..files import not_written
 from ..json_text import parse_json
 from ..system import children
 from ..system.identity import ELSEWHERE, runtime_folder
+from ..system.ssh_terminal import terminal_text
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line that are read."""
@@ -58,8 +58,9 @@ class ServerEnd:
 class TestbedProcess:
     """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
 
-    *specification*: its first line; None: none, and it is ready when *address* can be connected to. *log*: the file for
-    its standard error. *more*: environment variables as they are. *limit*: s until it is ready; *grace*: s for its end.
+    *specification*: its first line, if any. *answers*: it is ready when this raises neither OSError nor TestbedError;
+    None: when it says so. *log*: the file for its standard error, and its output where it says nothing. *more*:
+    environment variables as they are. *limit*: s until it is ready; *grace*: s for its end.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class TestbedProcess:
         log: Path,
         specification: Mapping[str, Any] | None = None,
         *,
-        address: tuple[str, int] | None = None,
+        answers: Callable[[], object] | None = None,
         more: Mapping[str, str] | None = None,
         limit: float = 15.0,
         grace: float = 4.0,
@@ -85,7 +86,7 @@ class TestbedProcess:
                 self._child = children.start(
                     argv,
                     stdin=children.PIPE,
-                    stdout=children.PIPE if address is None else errors,
+                    stdout=children.PIPE if answers is None else errors,
                     stderr=errors,
                     env=children.environment(more),
                     bufsize=0,
@@ -98,7 +99,7 @@ class TestbedProcess:
                 # Linux takes the end of the thread for that of the parent: only the main thread lasts
                 lasting = threading.current_thread() is threading.main_thread()
                 children.send_line(self._child, json.dumps({**specification, "ends_with_parent": lasting}))
-            self.facts: Mapping[str, Any] = self._await_ready(address, limit)
+            self.facts: Mapping[str, Any] = self._await_ready(answers, limit)
         except BaseException:
             self.close()
             raise
@@ -113,24 +114,27 @@ class TestbedProcess:
         """Return whether it runs."""
         return self._child.poll() is None
 
-    def _await_ready(self, address: tuple[str, int] | None, limit: float) -> Mapping[str, Any]:
-        until = time.monotonic() + limit
+    def _await_ready(self, answers: Callable[[], object] | None, limit: float) -> Mapping[str, Any]:
+        until, problem = time.monotonic() + limit, ""
         while True:
             ended = self._child.poll() is not None
-            if address is None:
+            if answers is None:
                 self._hear(POLL)
                 if self._answers:
                     return self._ready_facts(self._answers.pop(0))
             else:
-                with contextlib.suppress(OSError), socket.create_connection(address, 0.2):
-                    if not ended:  # else another process has the port
+                try:
+                    answers()
+                    if not ended:  # else another process answers
                         return {}
+                except (OSError, TestbedError) as error:
+                    problem = f" ({error})"
                 time.sleep(POLL)
             if ended:
                 status = self._child.returncode
                 raise TestbedError(f"'{self.name}' ended with status {status} before it was ready{self._quoted_log()}")
             if time.monotonic() > until:
-                raise TestbedError(f"'{self.name}' was not ready within {limit:g} s{self._quoted_log()}")
+                raise TestbedError(f"'{self.name}' was not ready within {limit:g} s{problem}{self._quoted_log()}")
 
     def _ready_facts(self, answer: dict[str, Any]) -> Mapping[str, Any]:
         if "error" in answer:
@@ -140,9 +144,9 @@ class TestbedProcess:
         return answer
 
     def _quoted_log(self) -> str:
-        end, copy = log_end(self._log), keep_log(self._log)
-        if not end:
+        if not (end := log_end(self._log)):
             return "; its log is empty"
+        copy = keep_log(self._log)
         return f"; its log ends: {end}" + (f" (all of it is in {copy})" if copy else "")
 
     def _hear(self, seconds: float) -> None:
@@ -275,8 +279,6 @@ class Belongings:
 FOLDER = "logs"
 """The folder of the copies, in the runtime folder."""
 
-MOST_COPIES = 50
-
 LENGTH = 1 << 20
 """Bytes from the end of a log that are kept."""
 
@@ -292,7 +294,7 @@ _HAS_WORD = re.compile(r"[A-Za-z]{3}")
 def log_end(log: Path) -> str:
     """Return the last lines of *log* in one line; "" without any."""
     # without lines of dashes and the like
-    lines = read_log(log).splitlines()
+    lines = terminal_text(read_log(log)).splitlines()
     shown = [words for line in lines if _HAS_WORD.search(words := " ".join(line.split()))]
     quoted = "; ".join(shown[-LOG_LINES:])
     return quoted if len(quoted) <= LOG_TAIL else "…" + quoted[-LOG_TAIL:]
@@ -307,20 +309,13 @@ def read_log(log: Path) -> str:
 
 
 def keep_log(log: Path) -> Path | None:
-    """Copy *log* of a testbed that does not begin to where it stays: its folder is removed.
+    """Copy *log* of a testbed that does not begin to where it stays, over the last one: its folder is removed.
 
-    Returns None where it is empty, or if that fails, which is no error beside the one to be reported.
+    Returns None where that fails, which is no error beside the one to be reported.
     """
-    if not (text := read_log(log)):
-        return None
-    folder = log.parent.parent / FOLDER
+    copy = log.parent.parent / FOLDER / log.name
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        copy = folder / f"{log.parent.name}-{log.name}"
-        with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
-            file.write(text)
-        known = sorted(folder.iterdir(), key=lambda path: path.lstat().st_mtime)
-        for old in known[:-MOST_COPIES]:
-            old.unlink(missing_ok=True)
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        copy.write_text(read_log(log))
         return copy
     return None

@@ -25,27 +25,6 @@ HOST = "127.0.0.1"
 KEYGEN_LIMIT = 20.0
 """Seconds that making a key may take."""
 
-SCRIPT = r"""
-exec 3<&0 4<"$1"
-shift
-end() {
-  trap '' TERM HUP INT
-  kill -s KILL "$server"
-  # commands of sessions outlive the server: each is in the router's namespace
-  for process in /proc/[0-9]*; do
-    if [ "$process/ns/net" -ef /proc/self/fd/4 ]; then kill -s KILL "${process#/proc/}"; fi
-  done
-  exit 0
-}
-trap end TERM HUP INT
-setpriv --pdeathsig KILL -- "$@" </dev/null 3<&- 4<&- &
-server=$!
-( cat >/dev/null; kill -s TERM "$$" ) <&3 3<&- 4<&- &
-exec 3<&- </dev/null
-wait "$server"
-"""
-"""See :func:`kept_within`. Arguments: the namespace's path, the server's command."""
-
 PRIVILEGE_SEPARATION = "/run/sshd"
 """The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
 
@@ -95,11 +74,6 @@ def prepare(folder: Path, namespace: str) -> SshServer:
         known_hosts=folder / "known_hosts",
         folder=folder,
     )
-
-
-def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs *argv* until its input ends, and then ends all that runs in *namespace*."""
-    return ("/bin/sh", "-c", SCRIPT, "lineproof-sshd", namespace, *argv)
 
 
 def session_script(place: tuple[str, ...]) -> str:

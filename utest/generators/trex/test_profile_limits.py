@@ -20,10 +20,10 @@ from support.trex_profile_support import Own, ours
 pytestmark = pytest.mark.slow
 
 
-def refused(own: Own, body: str, limit: float = 0.5) -> str:
+def refused(own: Own, body: str) -> str:
     """The error of a profile."""
     with pytest.raises(ConfigError) as caught:
-        own.read(ours(f"import os, signal\n{body}"), limit=limit).profile(["mine"])
+        own.read(ours(f"import os, signal\n{body}")).profile(["mine"])
     return str(caught.value)
 
 
@@ -37,14 +37,13 @@ def refused(own: Own, body: str, limit: float = 0.5) -> str:
 )
 def test_a_profile_that_cannot_be_interrupted_is_killed(own: Own, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own.profile(ours("return stream(64, direction)"))  # the server's libraries are imported after it
-    monkeypatch.setattr(profile_loader, "IMPORT_LIMIT", 1.0)
-    monkeypatch.setattr(profile_loader, "GRACE", 0.5)
+    monkeypatch.setattr(profile_loader, "LIMIT", 3.0)
     began = time.monotonic()
     assert "did not end within 3 s, and its process was ended" in refused(own, body)
     assert time.monotonic() - began < 30  # without a limit it runs for ever; a busy machine takes its time
 
 
-@pytest.mark.parametrize("end", ["return stream(64, direction)", "raise ValueError", "while True: pass"])
+@pytest.mark.parametrize("end", ["return stream(64, direction)", "raise ValueError"])
 def test_what_it_started_ends_with_it(own: Own, end: str) -> None:
     began = own.folder / "began"
     start = "import os, subprocess\nif not direction: os.symlink(str(subprocess.Popen(['sleep', '60']).pid), '{}')\n"
@@ -54,19 +53,19 @@ def test_what_it_started_ends_with_it(own: Own, end: str) -> None:
 
 
 def test_its_memory_is_limited(own: Own) -> None:
-    assert "fails with MemoryError" in refused(own, "bytearray(8 << 30)", 3.0)
+    assert "fails with MemoryError" in refused(own, "bytearray(8 << 30)")
 
 
 def test_it_knows_no_secret(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x")
-    said = refused(own, "raise Exception(' '.join(sorted(os.environ)))", 3.0)
+    said = refused(own, "raise Exception(' '.join(sorted(os.environ)))")
     assert "PATH" in said and "SECRET" not in said
 
 
 STARTER = """\
 import os, pathlib, sys
 from lineproof.generators.trex.profile_loader import ask_profile
-request = {"file": sys.argv[1], "tunables": [], "named": {}, "limit": 60}
+request = {"file": sys.argv[1], "tunables": [], "named": {}}
 ask_profile(request, None, pathlib.Path("/"), os.environ)
 """
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +21,10 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Probe
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
-from lineproof.testbed.trex.wrapper import trex_arguments
-from support import robot_run
+from lineproof.system.children import environment
+from lineproof.testbed.trex.start import ARGUMENTS
+from support import leftovers, robot_run
+from support.paths import SUPPORT
 from support.real_trex import REASON, WORDS, generator
 from support.simulated_session import owed, started
 
@@ -61,8 +65,7 @@ def test_latency_of_each_size_is_counted_as_finely_as_the_server_was_started(
 ) -> None:
     if not fine:
         monkeypatch.setattr(
-            "lineproof.testbed.netns.trex_arguments",
-            lambda *given: tuple(argument for argument in trex_arguments(*given) if argument != "--hdrh"),
+            "lineproof.testbed.trex.start.ARGUMENTS", tuple(each for each in ARGUMENTS if each != "--hdrh")
         )
     with started(tmp_path, WORDS, bypass=True) as session:
         session.generator.connect(generator)
@@ -118,3 +121,25 @@ def test_after_a_server_was_killed_in_a_trial_sentences_are_inconclusive(session
     found = owed(session, "64b unidirectional ≥ 5 kpps")
     assert found.ruling is Ruling.INCONCLUSIVE
     assert "'trex' ended" in str(found.reason)
+
+
+def test_a_killed_run_leaves_nothing_of_it(runtime: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "import testbed.test_netns as t\n"
+        "settings = t.SETTINGS.model_copy(update={'generator': 'trex'})\n"
+        "found = t.open_testbed(settings, t.PLATFORM, 'linux', platform_file=t.FILE)\n"
+        "print('open', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    argv = [sys.executable, "-c", code, str(SUPPORT.parent)]
+    owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment())
+    assert owner.stdout is not None
+    with owner.stdout:
+        assert owner.stdout.readline() == "open\n"
+    processes = psutil.Process(owner.pid).children(recursive=True)
+    owner.kill()
+    owner.wait(30)
+    assert leftovers.left(runtime, processes) == []
+    assert list(Path("/var/run/dpdk").glob("lineproof-*")) == []

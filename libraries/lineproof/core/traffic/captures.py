@@ -1,6 +1,6 @@
 """Frames of a packet capture and how often each occurs.
 
-Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Every length in a file is checked before it is followed.
+Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -62,10 +62,17 @@ def first_frame(path: Path) -> bytes:
 
 def _frames(path: Path) -> Iterator[bytes]:
     """Each frame of the capture file *path*. Raises ConfigError."""
-    for frame in capture_entries(read_file(path, MAX_FILE_BYTES), path):
-        if frame.link_type != _ETHERNET:
-            raise ConfigError(f"was captured on link type {frame.link_type}; expected Ethernet (1)", path)
-        yield frame.data
+    content = read_file(path, MAX_FILE_BYTES)
+    order, is_pcapng = _PCAP_BYTE_ORDERS.get(content[:4]), content[:4] == _SECTION.to_bytes(4, "big")
+    if order is None and not is_pcapng:
+        raise ConfigError("is not a pcap or pcapng file", path)
+    try:
+        for link_type, data in _pcap_frames(content, order) if order else _pcapng_frames(content):
+            if link_type != _ETHERNET:
+                raise ConfigError(f"was captured on link type {link_type}; expected Ethernet (1)", path)
+            yield data
+    except (struct.error, LookupError):
+        raise ConfigError("is a damaged capture; capture it again", path) from None
 
 
 def _check_frame(data: bytes, number: int, path: Path) -> bytes:
@@ -109,9 +116,6 @@ def _flow(frame: bytes) -> bytes:
     return frame[:at] + frame[source] + frame[destination] + ports
 
 
-_LONGEST_FRAME = 1 << 18
-"""Bytes, as libpcap's limit."""
-
 _PCAP_BYTE_ORDERS = {
     bytes.fromhex(magic): order
     for magic, order in (("d4c3b2a1", "<"), ("4d3cb2a1", "<"), ("a1b2c3d4", ">"), ("a1b23c4d", ">"))
@@ -122,76 +126,38 @@ _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3
 _PCAPNG_BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureEntry:
-    """A frame as captured, and the type of the link (1: Ethernet)."""
-
-    link_type: int
-    data: bytes
-
-
-def capture_entries(content: bytes, path: Path) -> Iterator[CaptureEntry]:
-    """The frames of the capture file *content*; *path*: for messages. Raises ConfigError where it is damaged."""
-    order = _PCAP_BYTE_ORDERS.get(content[:4])
-    if order is not None:
-        return _pcap_frames(content, order, path)
-    if content[:4] == _SECTION.to_bytes(4, "big"):
-        return _pcapng_frames(content, path)
-    raise ConfigError("is not a pcap or pcapng file", path)
-
-
-def _pcap_frames(content: bytes, order: str, path: Path) -> Iterator[CaptureEntry]:
-    (link,) = _unpack(f"{order}20xI", content, 0, len(content), path)
+def _pcap_frames(content: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    """Each frame with the type of its link (1: Ethernet). Raises struct.error or LookupError where it is damaged."""
+    (link,) = struct.unpack_from(f"{order}20xI", content)
     at = 24
     while at < len(content):
-        captured, _ = _unpack(f"{order}8xII", content, at, len(content), path)
-        yield CaptureEntry(link & 0xFFFF, _cut(content, at + 16, captured, len(content), path))
+        captured, _ = struct.unpack_from(f"{order}8xII", content, at)
+        yield link & 0xFFFF, _cut(content, at + 16, captured)
         at += 16 + captured
 
 
-def _pcapng_frames(content: bytes, path: Path) -> Iterator[CaptureEntry]:
+def _pcapng_frames(content: bytes) -> Iterator[tuple[int, bytes]]:
     order, links, at = "<", list[int](), 0
     while at < len(content):
         if content[at : at + 4] == _SECTION.to_bytes(4, "big"):
-            found = _PCAPNG_BYTE_ORDERS.get(content[at + 8 : at + 12])
-            if found is None:
-                raise _damaged("a section without its byte order", at, path)
-            order, links = found, []
-        kind, length = _unpack(f"{order}II", content, at, len(content), path)
-        if length < 12 or length % 4 or length > len(content) - at:
-            raise _damaged(f"a block of {length} bytes", at, path)
-        end = at + length - 4
-        if _unpack(f"{order}I", content, end, at + length, path) != (length,):
-            raise _damaged("a block with two lengths", at, path)
+            order, links = _PCAPNG_BYTE_ORDERS[content[at + 8 : at + 12]], []
+        kind, length = struct.unpack_from(f"{order}II", content, at)
+        if length < 12:
+            raise LookupError
         if kind == _INTERFACE:
-            links += _unpack(f"{order}H", content, at + 8, end, path)
-        elif kind in (_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
-            number, captured, start = 0, 0, 12
-            if kind == _SIMPLE_PACKET:  # its length is that of the block, less what fills it up
-                (captured,) = _unpack(f"{order}I", content, at + 8, end, path)
-                captured = min(captured, length - 16)
-            else:
-                number, captured = _unpack(f"{order}{'I' if kind == _PACKET else 'Hxx'}8xI", content, at + 8, end, path)
-                start = 28
-            if number >= len(links):
-                raise _damaged(f"a frame of interface {number}, which it does not describe", at, path)
-            yield CaptureEntry(links[number], _cut(content, at + start, captured, end, path))
+            links += struct.unpack_from(f"{order}H", content, at + 8)
+        elif kind == _SIMPLE_PACKET:  # its length is that of the block, less what fills it up
+            (captured,) = struct.unpack_from(f"{order}I", content, at + 8)
+            yield links[0], _cut(content, at + 12, min(captured, length - 16))
+        elif kind in (_PACKET, _OLD_PACKET):
+            layout = f"{order}{'I' if kind == _PACKET else 'Hxx'}8xI"
+            number, captured = struct.unpack_from(layout, content, at + 8)
+            yield links[number], _cut(content, at + 28, captured)
         at += length
 
 
-def _unpack(layout: str, content: bytes, at: int, end: int, path: Path) -> tuple[int, ...]:
-    """The numbers from *at*, which must end before *end*."""
-    if at + struct.calcsize(layout) > end:
-        raise _damaged("a block that is cut", at, path)
-    return struct.unpack_from(layout, content, at)
-
-
-def _cut(content: bytes, at: int, length: int, end: int, path: Path) -> bytes:
-    """The *length* bytes from *at*, which must end before *end*."""
-    if length > min(_LONGEST_FRAME, end - at):
-        raise _damaged(f"a frame of {length} bytes", at, path)
+def _cut(content: bytes, at: int, length: int) -> bytes:
+    """The *length* bytes from *at*. Raises LookupError where there are fewer."""
+    if at + length > len(content):
+        raise LookupError
     return content[at : at + length]
-
-
-def _damaged(found: str, at: int, path: Path) -> ConfigError:
-    return ConfigError(f"is a damaged capture: {found} at byte {at}, which it cannot hold; capture it again", path)

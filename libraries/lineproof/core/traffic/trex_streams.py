@@ -12,7 +12,6 @@ independently) is not guessed.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ from ...units import FCS, l1_bits, l2_bits
 from ...visible import shortened
 from .ip_header import ip_header
 from .patterns import Pattern, StreamTiming, make_pattern
-from .stream_schema import check_answer, read_error
 from .trex_profile import ProfileSource, ProgramStream, TrexProfile, mean_frame_size
 
 MIN_BYTES, MAX_TREX_BYTES, MIN_TREX_BYTES = 60, 9238, 14
@@ -35,6 +33,7 @@ MAX_START_DELAY = 1000.0
 """Microseconds by which a stream may start late; with more, a trial would miss its frames."""
 
 _DUMMY_FLAG, _DESTINATION_MAC_FLAGS, _TTL_OFFSET = 8, 6, {4: 8, 6: 7}
+_BURST_FRAMES = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}
 _CONTINUOUS = "expected continuous streams (STLTXCont), whose rate follows the sentence's load"
 _FOLLOWS_LOAD = "expected streams whose rate in pps or bit/s follows the load"
 
@@ -49,7 +48,6 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
 
 def _read_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfile:
     path = source.path
-    check_answer(answer, path)
     first, second = answer["directions"]
     if source.mac_dst == "port":
         first, second = _with_port_mac(first, path), _with_port_mac(second, path)
@@ -60,9 +58,9 @@ def _read_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfi
     if path.suffix != ".py":
         reason = "a file of streams has no second direction"
     elif second.get("error"):
-        problem = read_error(second["error"], path)
-        line = f" (line {problem.line})" if problem.line else ""
-        reason = f"for the second direction, 'get_streams(direction=1)', it {problem.message}{line}"
+        problem, line = second["error"]["message"], second["error"]["line"]
+        where = f" (line {line})" if line else ""
+        reason = f"for the second direction, 'get_streams(direction=1)', it {problem}{where}"
     elif not second.get("streams"):
         reason = "it has no streams for the second direction, 'get_streams(direction=1)'"
     elif _packets(second["streams"]) == _packets(first["streams"]):
@@ -87,16 +85,11 @@ def _with_port_mac(direction: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The streams of a direction, changed so that TRex sets their destination MAC address (``flags``, bits 1 and 2)."""
     rows = []
     for number, item in enumerate(direction.get("streams", ()), 1):
-        name = _stream_name(number, item)
-        try:
-            rows.append({**item, "flags": int(item.get("flags") or 0) & ~_DESTINATION_MAC_FLAGS})
-            written = any(int(row.get("pkt_offset", 6)) < 6 for row in item["vm"].get("instructions", ()))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"{name} is not a stream that TRex accepts ({_reason(error)})", path) from None
-        if written:
+        rows.append({**item, "flags": int(item.get("flags") or 0) & ~_DESTINATION_MAC_FLAGS})
+        if any(int(row.get("pkt_offset", 6)) < 6 for row in item["vm"].get("instructions", ())):
             raise ConfigError(
-                f"{name} writes its destination MAC address by its field engine, which 'mac_dst: port'"
-                " does not change; expected a profile that leaves it alone",
+                f"{_stream_name(number, item)} writes its destination MAC address by its field engine, which"
+                " 'mac_dst: port' does not change; expected a profile that leaves it alone",
                 path,
             )
     return {**direction, "streams": rows} if "streams" in direction else dict(direction)
@@ -178,8 +171,7 @@ def _is_intermittent(item: Mapping[str, Any]) -> bool:
 
 def _has_single_frame_bursts(item: Mapping[str, Any]) -> bool:
     """Return whether each of its bursts is one frame, so that its rate does not matter (TRex's captures)."""
-    counts = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}
-    return bool(item["mode"].get(counts.get(item["mode"]["type"], "")) == 1)
+    return bool(item["mode"].get(_BURST_FRAMES.get(item["mode"]["type"], "")) == 1)
 
 
 def _stream_timings(
@@ -190,20 +182,15 @@ def _stream_timings(
     found = []
     for place in scaled:
         (name, item), pps, following = known[place], float(rows[place][3]), known[place][1].get("next")
-        try:
-            if following in (None, "", -1) or int(item.get("action_count") or 0) == 1:  # the first end is the last
-                number = None
-            elif following not in places:
-                raise ConfigError(
-                    f"{name} starts '{shortened(following)}', and no stream that is sent has that name", path
-                )
-            elif places[following] not in scaled:
-                raise ConfigError(f"{name} starts '{following}', which measures latency; {_FOLLOWS_LOAD}", path)
-            else:
-                number = scaled.index(places[following])
-            timed = _stream_timing(name, item, pps, number)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(f"{name} is not a stream that TRex accepts ({_reason(error)})", path) from None
+        if following in (None, "", -1) or int(item.get("action_count") or 0) == 1:  # the first end is the last
+            number = None
+        elif following not in places:
+            raise ConfigError(f"{name} starts '{shortened(following)}', and no stream that is sent has that name", path)
+        elif places[following] not in scaled:
+            raise ConfigError(f"{name} starts '{following}', which measures latency; {_FOLLOWS_LOAD}", path)
+        else:
+            number = scaled.index(places[following])
+        timed = _stream_timing(name, item, pps, number)
         if timed.endless:
             _check_delay(name, item, path)
         found.append(timed)
@@ -212,10 +199,9 @@ def _stream_timings(
 
 def _stream_timing(name: str, item: Mapping[str, Any], pps: float, number: int | None) -> StreamTiming:
     """The timing of a stream. Raises KeyError, TypeError, ValueError, OverflowError for impossible values."""
-    mode, kind = item["mode"], item["mode"]["type"]
-    frames = {"single_burst": lambda: int(mode["total_pkts"]), "multi_burst": lambda: int(mode["pkts_per_burst"])}
-    count = frames[kind]() if kind in frames else None
-    several = kind == "multi_burst"
+    mode = item["mode"]
+    several = mode["type"] == "multi_burst"
+    count = None if mode["type"] == "continuous" else int(mode[_BURST_FRAMES[mode["type"]]])
     timed = StreamTiming(
         name,
         math.inf if _has_single_frame_bursts(item) and mode["rate"]["type"] == "percentage" else pps,
@@ -227,9 +213,9 @@ def _stream_timing(name: str, item: Mapping[str, Any], pps: float, number: int |
         number,
     )
     if count is not None and count < 1:
-        raise ValueError("a burst of no frames")
+        raise ValueError(f"{name} has a burst of no frames")
     if not (0 <= timed.gap < math.inf and 0 <= timed.delay < math.inf and timed.bursts >= 0):
-        raise ValueError("a time or a count that is negative or no number")
+        raise ValueError(f"{name} has a time or a count that is negative or no number")
     return timed
 
 
@@ -276,10 +262,7 @@ def _check_delay(name: str, item: Mapping[str, Any], path: Path) -> None:
 
 def _frame(name: str, item: Mapping[str, Any], path: Path) -> tuple[bytes, tuple[tuple[int, float], ...]]:
     """The first frame, without FCS, and the stream's sizes with FCS."""
-    try:
-        frame = base64.b64decode(item["packet"]["binary"], validate=True)
-    except binascii.Error:
-        raise ConfigError(f"{name}: its packet is not base64", path) from None
+    frame = base64.b64decode(item["packet"]["binary"], validate=True)
     if not MIN_TREX_BYTES <= len(frame) <= MAX_TREX_BYTES:
         right = f"expected {MIN_TREX_BYTES} to {MAX_TREX_BYTES} without FCS"
         raise ConfigError(f"{name}: its frame has {len(frame)} bytes; {right}", path)

@@ -17,7 +17,6 @@ from typing import Any
 from ...config import parse_yaml
 from ...core.traffic.captures import first_frame
 from ...core.traffic.profile_schema import TrexFile
-from ...core.traffic.stream_schema import read_error
 from ...core.traffic.trex_profile import ProfileSource, TrexProfile
 from ...core.traffic.trex_streams import read_trex_profile
 from ...errors import ConfigError, TestbedError
@@ -37,18 +36,16 @@ _NEEDS_NEWER_CLIENT = re.compile(
 )
 """Errors of a profile that needs a newer client than trex-stl-lib 0.3."""
 
-DIRECTION_LIMIT = 20.0
-"""Seconds for the streams of one direction of a profile."""
+LIMIT = 60.0
+"""Seconds for a client's library, on a slow and busy machine, and the streams of both directions of a profile."""
 
 
 class TrexProfileLoader:
     """Loads each file once, and again only if it or its tunables change."""
 
-    def __init__(
-        self, client: str = "", limit: float = DIRECTION_LIMIT, environment: Mapping[str, str] | None = None
-    ) -> None:
-        """*client*: as the testbed names it. *limit*: s for each direction."""
-        self._client, self._limit = client, limit
+    def __init__(self, client: str = "", environment: Mapping[str, str] | None = None) -> None:
+        """*client*: as the testbed names it."""
+        self._client = client
         self._environment = os.environ if environment is None else environment
         self._loaded: dict[tuple[Path, str, str, str], TrexProfile] = {}
 
@@ -62,7 +59,7 @@ class TrexProfileLoader:
         key = path, digest, settings, str(folder or "")
         if key not in self._loaded:
             if path.suffix == ".py":
-                answer = run_profile(path, entry, folder, self._limit, self._environment)
+                answer = run_profile(path, entry, folder, self._environment)
             else:
                 answer = _read_data_file(path, content, entry)
             source = ProfileSource(path, digest, " ".join(entry.words), str(answer.get("client", "")), entry.mac_dst)
@@ -77,28 +74,26 @@ class TrexProfileLoader:
         return Path(home) if home and client_folder(Path(home)) is not None else latest_copy()
 
 
-def run_profile(
-    path: Path, entry: TrexFile, folder: Path | None, limit: float, environment: Mapping[str, str]
-) -> dict[str, Any]:
+def run_profile(path: Path, entry: TrexFile, folder: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:
     """The answer of :mod:`.client.profile_program` for the profile *path*. Raises as :class:`TrexProfileLoader`."""
-    request = {"file": str(path), "tunables": entry.words, "named": entry.named, "limit": limit}
+    request = {"file": str(path), "tunables": entry.words, "named": entry.named}
     try:
         answer = ask_profile(request, folder, path.parent, environment)
     except ProfileFailed as error:
         raise ConfigError(str(error), path) from None
     if "error" in answer:
-        problem = read_error(answer["error"], path)
-        if problem.kind == "install":
+        problem, line = answer["error"]["message"], answer["error"]["line"]
+        if answer["error"]["kind"] == "install":
             raise TestbedError(
-                f"'{path.name}' cannot be loaded: {problem.message}; expected trex-stl-lib 0.3 and what it"
+                f"'{path.name}' cannot be loaded: {problem}; expected trex-stl-lib 0.3 and what it"
                 " requires, which every client here needs: pip install trex-stl-lib==0.3"
             )
-        older = folder is None and _NEEDS_NEWER_CLIENT.search(problem.message)
+        older = folder is None and _NEEDS_NEWER_CLIENT.search(problem)
         hint = (
             f" (loaded with trex-stl-lib 0.3 of 2019; a newer client is used where {HOME_VARIABLE} names a TRex"
             " installation, or 'client' in the testbed file)"
         )
-        raise ConfigError(problem.message + (hint if older else ""), path, problem.line)
+        raise ConfigError(problem + (hint if older else ""), path, line)
     return answer
 
 
@@ -113,12 +108,6 @@ def _read_data_file(path: Path, content: bytes, entry: TrexFile) -> dict[str, An
 
 
 MODULE = "lineproof.generators.trex.client.profile_program"
-
-IMPORT_LIMIT = 60.0
-"""Seconds for the process to import a client's library, on a slow and busy machine."""
-
-GRACE = 5.0
-"""Seconds for each direction, after its limit, until a profile that cannot be interrupted is killed."""
 
 # their threads would take the memory that a profile may have
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
@@ -135,7 +124,6 @@ def ask_profile(
 
     The profile's process gets those variables of *environment* that hold no secret. Raises ProfileFailed.
     """
-    limit = IMPORT_LIMIT + 2 * (float(request["limit"]) + GRACE)
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as log:
         process = children.start(
             children.python(MODULE, json.dumps(request), *([] if client is None else [str(client.absolute())])),
@@ -147,9 +135,9 @@ def ask_profile(
             start_new_session=True,
         )
         try:
-            status = process.wait(limit)
+            status = process.wait(LIMIT)
         except children.TimeoutExpired:
-            raise ProfileFailed(f"did not end within {limit:g} s, and its process was ended") from None
+            raise ProfileFailed(f"did not end within {LIMIT:g} s, and its process was ended") from None
         finally:
             with contextlib.suppress(ProcessLookupError):  # what the profile started, too
                 os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The key ``generator`` of a testbed file for a TRex server, and ``start`` in it: how the server is started."""
+"""The key ``generator`` of a testbed file for a TRex server."""
 
 from __future__ import annotations
 
@@ -8,36 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ...config import Config
 from ...core.traffic.profiles import PAIRS
 from ...generators.settings import GeneratorSettings
 from ...system.login_settings import HostName, LoginSettings, TcpPort
-from .wrapper import extra_problem
-
-
-class StartSettings(Config):
-    """How a TRex server is started, with its host's own configuration.
-
-    ``host``: ``ssh`` (default), over the generator's login, or ``local``, on this machine. ``cores`` that send, per
-    pair of ports. ``extra``: more arguments of t-rex-64, such as ``--cfg`` and a file on its host. ``limit``: s until
-    its API must answer; ``stop``: s for an orderly end.
-    """
-
-    host: Literal["ssh", "local"] = "ssh"
-    sudo: bool = False
-    cores: Annotated[int, Field(ge=1, le=128)] | None = None
-    extra: tuple[str, ...] = ()
-    limit: Annotated[float, Field(ge=1, le=600)] = 90.0
-    stop: Annotated[int, Field(ge=1, le=60)] = 8
-
-    @field_validator("extra")
-    @classmethod
-    def _check_extra_arguments(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for argument in value:
-            if problem := extra_problem(argument):
-                raise ValueError(problem)
-        return value
-
 
 TrexPort = Annotated[int, Field(ge=0, le=255)]
 
@@ -53,10 +26,11 @@ class TrexGeneratorSettings(GeneratorSettings):
     ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server. Default: the PyPI
     client if the server takes it, else the server's own, copied from its host through ``ssh`` out of ``trex_home``,
     the folder of its installation there (default: that of the running server).
-    ``force``: take the ports even if another user owns them. ``start``: how this testbed starts the server out of
-    ``trex_home`` (``true``: in the default way); default: it runs already. ``core_mask``: whether every
-    core of a pair sends for both of its ports, or each port has half of them (TRex's words). ``promiscuous``: whether
-    the ports receive frames for any MAC address while they are claimed; else only those for their card's own.
+    ``force``: take the ports even if another user owns them. ``start``: the command that starts the server for this
+    testbed, run through ``ssh`` in ``trex_home``, as ``sudo -n ./t-rex-64 -c 4``; default: it runs already.
+    ``core_mask``: whether every core of a pair sends for both of its ports, or each port has half of them (TRex's
+    words). ``promiscuous``: whether the ports receive frames for any MAC address while they are claimed; else only
+    those for their card's own.
     """
 
     address: HostName
@@ -66,15 +40,10 @@ class TrexGeneratorSettings(GeneratorSettings):
     client: str = ""
     ssh: LoginSettings | None = None
     trex_home: str | None = None
-    start: StartSettings | None = None
+    start: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     force: bool = False
     promiscuous: bool = False
     core_mask: Literal["split", "pin"] = "split"
-
-    @field_validator("start", mode="before")
-    @classmethod
-    def _from_bool(cls, value: Any) -> Any:
-        return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
     @field_validator("ports")
     @classmethod
@@ -115,13 +84,9 @@ class TrexGeneratorSettings(GeneratorSettings):
 
     @model_validator(mode="after")
     def _check_start(self) -> TrexGeneratorSettings:
-        if self.start is None:
-            return self
-        if self.trex_home is None:
-            raise ValueError("'start' needs 'trex_home', the folder of the TRex installation on the generator's host")
-        if self.start.host != "local" and self.ssh is None:
+        if self.start is not None and (self.trex_home is None or self.ssh is None):
             raise ValueError(
-                "'start' needs a login on the generator's host; expected 'ssh: {user: …, key: …}', or, where that"
-                " is this machine, 'host: local' in 'start'"
+                "'start' needs 'trex_home', the folder of the TRex installation on the generator's host, and a login"
+                " there, 'ssh: {user: …, key: …}'"
             )
         return self

@@ -23,7 +23,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -42,10 +42,6 @@ MEMORY = 2 << 30
 """Bytes of address space."""
 
 _DEATH_SIGNAL = 1
-
-
-class TimeLimitPassed(BaseException):
-    """Not an Exception: a profile that catches all of these must not catch this one."""
 
 
 class ProfileError(Exception):
@@ -91,8 +87,7 @@ def run(request: Mapping[str, Any], folder: str) -> dict[str, Any]:
     directions: list[dict[str, Any]] = []
     for direction in (0, 1):
         try:
-            with _time_limit(request["limit"], path):
-                directions.append({"streams": _read_streams(path, direction, request["tunables"], request["named"])})
+            directions.append({"streams": _read_streams(path, direction, request["tunables"], request["named"])})
         except ProfileError as error:
             if not direction:
                 raise
@@ -154,24 +149,6 @@ def _allow_load_without_loader() -> None:
 # -- the profile -------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _time_limit(seconds: float, path: Path) -> Iterator[None]:
-    """Raise ProfileError with the current line of the profile if the block takes longer than *seconds*."""
-
-    def interrupt(*_: object) -> None:
-        raise TimeLimitPassed
-
-    signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
-    try:
-        yield
-    except TimeLimitPassed as error:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        raise ProfileError(f"did not end within {seconds:g} s", _line_in(error, path)) from None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
 def _read_streams(path: Path, direction: int, tunables: list[str], named: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The streams of one direction as data."""
     output = io.StringIO()
@@ -179,7 +156,7 @@ def _read_streams(path: Path, direction: int, tunables: list[str], named: Mappin
         with contextlib.redirect_stderr(output):
             found = _call_profile(path, direction, tunables, named)
             return [_stream_data(stream, number) for number, stream in enumerate(found, 1)]
-    except (ProfileError, TimeLimitPassed):
+    except ProfileError:
         raise
     except SyntaxError as error:
         where = "" if error.filename == str(path) else f" in {error.filename}, line {error.lineno}"

@@ -1,0 +1,106 @@
+"""A TRex server that a testbed starts: over SSH by the command in its file, or in a network namespace.
+
+Its output is the log ``trex.log`` in the testbed's folder. It ends with the connection, or with the namespace.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ...errors import TestbedError
+from ...generators.trex.server_facts import ask_server
+from ...system import children
+from ...system.login import Login
+from ...system.network_namespace import inside, kept_within
+from ..process import Belongings, TestbedProcess
+from .over_ssh import GRACE
+
+NAME = "trex"
+"""The name of the process, in messages."""
+
+ARGUMENTS = ("-i", "--stl", "--hdrh", "--no-scapy-server", "--no-termio", "--iom", "0")
+"""Interactive, stateless, fine latency, no program that would outlive it, quiet."""
+
+LIMIT = 90.0
+"""Seconds until its API must answer."""
+
+IN_NAMESPACE = r"""
+# a killed TRex leaves files there: they go with this mount namespace
+mkdir -p /var/run/dpdk && mount -t tmpfs tmpfs /var/run/dpdk && cd "$1" || exit
+export LD_LIBRARY_PATH="$1:$1/so/$(uname -m)"
+shift
+# not t-rex-64, which prepares cards and memory
+exec ./_t-rex-64 "$@"
+"""
+
+
+def start_over_ssh(
+    belongings: Belongings, login: Login, home: str, command: str, address: str, rpc_port: int
+) -> TestbedProcess:
+    """Run *command* in the folder *home* of the host of *login*, with :data:`ARGUMENTS` after it.
+
+    Its API must answer at *address*. Raises TestbedError.
+    """
+    with suppress(OSError):
+        socket.create_connection((address, rpc_port), 1.0).close()
+        raise TestbedError(
+            f"a server answers already at {address}:{rpc_port}, where TRex is to be started; end that server, or leave"
+            " 'start' out of the testbed file to use it"
+        )
+    whole = f"cd {shlex.quote(home)} && {command} {shlex.join(ARGUMENTS)}"
+    return belongings.keep(
+        TestbedProcess(
+            NAME,
+            children.python("lineproof.testbed.trex.over_ssh"),
+            belongings.folder / "trex.log",
+            {
+                "login": TypeAdapter(Login).dump_python(login, mode="json"),
+                "command": whole,
+                "folder": str(belongings.folder),
+            },
+            answers=partial(ask_server, address, rpc_port),
+            more=login.environment(),
+            limit=LIMIT,
+            grace=GRACE + 5.0,
+        )
+    )
+
+
+def start_in_namespace(
+    belongings: Belongings, namespace: str, home: Path, config: str, ports: tuple[int, int], local: tuple[int, int]
+) -> TestbedProcess:
+    """Start a server in software mode in *namespace*, and return the relay of its API, whose facts have its ports.
+
+    *ports*: for requests and for events; *local*: those outside of the namespace that lead there, 0: free ones.
+    Raises TestbedError.
+    """
+    relay = belongings.keep(
+        TestbedProcess(
+            "relay",
+            children.python("lineproof.testbed.trex.relay"),
+            belongings.folder / "relay.log",
+            {"namespace": namespace, "targets": ports, "ports": local},
+        )
+    )
+    path = belongings.folder / "trex_cfg.yaml"
+    path.write_text(config)
+    # the watchdog ends a server whose threads had to wait on a busy machine
+    arguments = (*ARGUMENTS, "--software", "--no-watchdog", "--cfg", str(path))
+    argv = (*inside(namespace), "/bin/sh", "-c", IN_NAMESPACE, "lineproof-trex", str(home), *arguments)
+    belongings.keep(
+        TestbedProcess(
+            NAME,
+            # alone: the namespace's holder removes the testbed's folder where its owner was killed
+            kept_within("", argv),
+            belongings.folder / "trex.log",
+            answers=partial(ask_server, "127.0.0.1", relay.facts["rpc_port"]),
+            limit=LIMIT,
+        )
+    )
+    return relay
