@@ -279,24 +279,30 @@ with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", cli
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str, number: signal.Signals) -> None:
-    folder = str(VARIABLES / "profiles")
+@contextmanager
+def sender(testbed: Testbed, client: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A program that sends for a minute as 'alice', and its client's process id. It is to be ended inside."""
     ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
-    sender = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, folder, client],
+    program = subprocess.Popen(
+        [sys.executable, "-c", SENDER, *ports, str(VARIABLES / "profiles"), client],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=ENVIRONMENT,
         start_new_session=True,
     )
-    assert sender.stdout
-    child = psutil.Process(int(sender.stdout.readline()))
-    time.sleep(0.3)  # the trial runs
-    os.killpg(sender.pid, number)
-    sender.wait(30)
-    sender.stdout.close()
+    assert program.stdout
+    yield program, int(program.stdout.readline())
+    program.wait(30)
+    program.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str, number: signal.Signals) -> None:
+    with sender(testbed, client) as (program, pid):
+        child = psutil.Process(pid)
+        time.sleep(0.3)  # the trial runs
+        os.killpg(program.pid, number)
     wait_until(lambda: not runs(child), "the client's process did not end", 30)
     # the ports are free without force, and no traffic is running
     with testbed.user("bob") as generator:
@@ -305,16 +311,10 @@ def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str
 
 
 def test_ports_of_a_killed_run_are_released_without_force(another: Callable[..., Testbed], client: str) -> None:
-    testbed, folder = another(), str(VARIABLES / "profiles")
-    ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
-    sender = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, folder, client], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-    )
-    assert sender.stdout
-    os.kill(int(sender.stdout.readline()), signal.SIGKILL)
-    sender.kill()
-    sender.wait(30)
-    sender.stdout.close()
+    testbed = another()
+    with sender(testbed, client) as (program, pid):
+        os.kill(pid, signal.SIGKILL)
+        program.kill()
     with testbed.user("alice") as generator:
         assert "by 'alice' given back for a run that was killed: process " in generator.versions["leftover"]
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
