@@ -308,19 +308,6 @@ def test_every_row_outside_is_explained_in_its_study_and_no_other() -> None:
             assert [row.name for row in table.rows if row.inside == bool(row.explained)] == []
 
 
-def test_the_rows_of_the_freebsd_servers_are_those_of_five_runs() -> None:
-    studies = [study for study in published.published_studies(PROJECT) if study.study.startswith("freebsd_")]
-    figures = [
-        figure
-        for study in studies
-        if study.published
-        for row in study.published.rows.values()
-        for figure in row.values()
-    ]
-    assert len(studies) == 8
-    assert sum(isinstance(figure, tuple) and len(figure) >= 4 for figure in figures) >= 520
-
-
 def numbers(data: Any) -> list[float]:
     if isinstance(data, dict):
         return [number for value in data.values() for number in numbers(value)]

@@ -14,7 +14,6 @@ from lineproof_bench.model.forwarding import (
     Forwarding,
     StreamLoad,
     StreamPart,
-    cost_per_frame,
     forward,
     placement,
     vector_size,
@@ -39,14 +38,6 @@ def test_a_kernel_places_queue_n_of_every_port_on_cpu_n() -> None:
     assert placement(model("linux"), 2) == tuple(((0, n), (1, n)) for n in range(4))
 
 
-def test_one_saturated_worker_forwards_its_clock_over_the_cycles_of_a_full_vector() -> None:
-    router = model()
-    result = forward(router, [StreamLoad(0, 14e6, 64, (StreamPart(0, 1, 1.0),))])
-    assert result.workers[0].pps == pytest.approx(router.clock_hz / cost_per_frame(router, 64, 256))
-    assert result.workers[0].busy == pytest.approx(1)
-    assert result.workers[0].vector == 256
-
-
 def test_vectors_grow_with_load() -> None:
     router = model()
     sizes = [vector_size(router, pps, 420) for pps in (1e3, 1e6, 3e6, 5e6)]
@@ -69,13 +60,6 @@ def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:
     fates = forward(model(), loads).fates
     assert sum(fate.forwarded for fate in fates) * 800e3 * 8 * 1538 == pytest.approx(10e9)
     assert all(fate.tx_dropped > 0.4 for fate in fates)
-
-
-def test_unrouted_frames_cost_the_worker_and_leave_by_no_port() -> None:
-    result = forward(model(), [StreamLoad(0, 1e6, 64, (StreamPart(0, None, 0.25), StreamPart(0, 1, 0.75)))])
-    assert result.fates[0].no_route == pytest.approx(0.25)
-    assert result.fates[0].forwarded == pytest.approx(0.75)
-    assert result.workers[0].pps == pytest.approx(1e6)
 
 
 RATES = st.floats(0, 15e6)
@@ -116,14 +100,6 @@ def test_more_offered_load_never_forwards_less(pps: float, more: float, software
     assert total(pps * more) >= total(pps) * (1 - 1e-6)
 
 
-def test_vpp_with_each_number_of_queues_is_a_software_of_its_own() -> None:
-    found = [
-        router_model(read_platform(PROJECT.platforms, "netgate6100"), name) for name in ("vpp-1q", "vpp-2q", "vpp")
-    ]
-    assert [one.rx_queues for one in found] == [1, 2, 3]
-    assert len({one.software for one in found}) == 1
-
-
 CASES = [model(), model("linux"), model("cx5_dpdk", None, "gowin_n305"), model("igb_generic", None, "freebsd_apu2")]
 
 
@@ -155,10 +131,3 @@ def test_latency_rises_with_the_load_and_most_near_capacity(router: RouterModel)
         assert delay.least <= mean <= delay.most
     # a full ring before a server: nothing waits less
     assert means[-1] == pytest.approx(rows[-1][1].most)
-
-
-def test_streams_of_busier_cores_have_more_latency() -> None:
-    router = model("linux")
-    loads = [StreamLoad(0, 500e3, 64, (StreamPart(0, 1, 1.0),)), StreamLoad(0, 50e3, 64, (StreamPart(1, 1, 1.0),))]
-    found = forward(router, loads)
-    assert delay_of(router, found, loads, 0, {}).wait > delay_of(router, found, loads, 1, {}).wait

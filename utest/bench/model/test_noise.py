@@ -74,13 +74,6 @@ def test_bursts_have_the_given_rate_and_size() -> None:
     assert all(abs(loss / 500 - round(loss / 500)) < 0.02 * max(1, loss / 500) for loss in losses)
 
 
-def test_time_without_traffic_brings_no_burst() -> None:
-    backend, clock = configured_model("vpp", noise=Noise(bursts=LossBursts(packets=500, every=50)), seed=11)
-    clock.time = 1e6
-    backend.counters(0)
-    assert trial(backend, clock, 1e6, 0.1)[1] == 0
-
-
 def test_a_cold_router_is_slower_until_it_is_warm() -> None:
     noise = Noise(warm_up=WarmUp(dip=0.1, seconds=5))
     backend, clock = configured_model("vpp", noise=noise)
@@ -106,12 +99,6 @@ def test_counts_do_not_depend_on_how_often_they_are_read(seed: int, looks: int, 
         found.append(trial(backend, clock, 4.9e6, 10.0, times))
     assert found[0][0] == found[1][0]
     assert found[0][1] == pytest.approx(found[1][1], abs=30)
-
-
-def test_another_seed_gives_other_noise() -> None:
-    noise = Noise(capacity=0.01, bursts=LossBursts(packets=500, every=5))
-    first, again, other = (trial(*configured_model("vpp", noise=noise, seed=seed), 6e6, 20.0)[1] for seed in (1, 1, 2))
-    assert first == again != other
 
 
 def noisy(tmp_path: Path, noise: str) -> SimulatedSettings:
@@ -177,22 +164,6 @@ def test_what_is_switched_on_is_never_faster_but_pinning_and_a_local_socket(name
         assert slower or feature in ("pinned", "local", "vlan_without_lock"), (feature, on)
 
 
-def test_queues_that_divide_the_table_are_better_unless_the_driver_sends_by_the_table() -> None:
-    def curve(software: str) -> list[float]:
-        return [rate("freebsd_dell_r630", {}, count, software) for count in (3, 4, 5, 7, 8, 9)]
-
-    by_hash, by_table = curve("cxgbe_tuned"), curve("mlx5en_tuned")
-    assert by_hash[1] > by_hash[2] and by_hash[4] > by_hash[5]
-    assert sorted(by_table) == by_table
-
-
-def test_pf_gets_slower_with_more_cores_and_ipfw_without_states_does_not() -> None:
-    pf, ipfw = ({"firewall": name, "stateful": False} for name in ("pf", "ipfw"))
-    few, many = (rate("freebsd_dell_r630", pf, count, "cxgbe_tuned") for count in (8, 16))
-    assert many < few
-    assert rate("freebsd_dell_r630", ipfw, 16, "cxgbe_tuned") > rate("freebsd_dell_r630", ipfw, 8, "cxgbe_tuned")
-
-
 def test_a_chain_of_states_costs_more_once_it_is_outside_the_cache() -> None:
     table = StateTable(buckets=256, hit=25, miss=75, cached=200_000)
     assert table.cycles(0) == 0
@@ -213,10 +184,3 @@ def test_what_the_model_does_not_know_is_refused(configured: Mapping[str, Scalar
     with pytest.raises(ConfigError) as caught:
         router_model(box("freebsd_apu2"), "igb_tuned", configured=configured)
     assert says in str(caught.value)
-
-
-def test_five_trials_spread_as_the_platform_says_and_as_its_seed_says() -> None:
-    model = router_model(box("freebsd_dell_r630"), "cxgbe_tuned", configured={"firewall": "pf"})
-    assert model.spread == 0.08
-    assert router_model(box("freebsd_dell_r630"), "cxgbe_tuned").spread == 0.004
-    assert router_model(read_platform(PROJECT.platforms, "netgate6100"), "vpp").spread == 0
