@@ -20,7 +20,7 @@ from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
 from support import faults, robot_run
-from support.made_testbeds import verdict_on
+from support.made_testbeds import router, verdict_on
 
 HELLO = ForeignFrames({0: 2, 1: 2}, 4.0)
 
@@ -30,12 +30,11 @@ def judged(
 ) -> Verdict:
     """The verdict where each trial loses *lost* frames and gets *stray* ones, *counted* of them by the card."""
 
+    shown = {"card.1.rx_multicast_packets": float(counted)} if counted else {}
+    testbed = router(forwarded=lambda frames: frames - lost + stray, readings={**shown, f"{EXAMINED}1": 1000.0})
+
     def measure(load: Load, duration: float) -> Outcome:
-        frames = round(load.pps * duration)
-        count = DirectionCount(0, 1, frames, frames, frames - lost + stray)
-        shown = {"card.1.rx_multicast_packets": float(counted)} if counted else {}
-        shown[f"{EXAMINED}1"] = 1000.0
-        return foreign.with_budgets(Outcome(load, duration, duration, 0.0, (count,), readings=shown))
+        return foreign.with_budgets(testbed(load, duration))
 
     return verdict_on(f"64b unidirectional ≥ {pps:.0f} pps", measure, goal)
 

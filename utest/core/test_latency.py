@@ -47,11 +47,6 @@ def test_unknown_statistic_is_refused(word: str):
         Statistic.read(word)
 
 
-def test_the_least_delay_variation_is_no_statistic():
-    with pytest.raises(SentenceError, match=r"is no statistic here; expected p50, .*, mean or max"):
-        Statistic.read("min", ("mean", "max"), variation=True)
-
-
 @pytest.mark.parametrize(
     ("word", "frames"), [("p50", 100), ("p90", 100), ("p99", 1000), ("p99.9", 10_000), ("max", 100), ("mean", 100)]
 )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
-from support import robot_run
 
 SENT = [1000, 1250, 1500, 1750]
 DIRECTIONS = [(0, 1), (1, 0), (2, 3), (3, 2)]
@@ -71,38 +67,3 @@ def test_traffic_with_its_own_addresses_must_be_forwarded(received: list[int], s
     check_own_addresses("mine", outcome(SENT))
     with pytest.raises(TestbedError, match=says):
         check_own_addresses("mine", outcome(received))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("networks", [("16", "49", "17", "48"), ("48", "16", "17", "49")], ids=["pairs", "sides"])
-def test_crossed_cables_end_the_suite_before_any_sentence(tmp_path: Path, networks: tuple[str, ...]):
-    variables = robot_run.project(tmp_path) / "variables"
-    box = yaml.safe_load((variables / "platforms" / "netgate6100.yaml").read_text())
-    box["platform"] = "fourport"
-    box["software"] = {"vpp": {**box["software"]["vpp"], "interfaces": ["a0", "a1", "a2", "a3"]}}
-    (variables / "platforms" / "fourport.yaml").write_text(yaml.safe_dump(box))
-    sides = [
-        {"address": f"100.65.{n}.1/24", "peer": f"100.65.{n}.2", "network": f"{behind}.0.0.0/8"}
-        for n, behind in enumerate(networks, 1)
-    ]
-    testbed = variables / "testbeds" / "simulated.yaml"
-    testbed.write_text(testbed.read_text() + yaml.safe_dump({"pairs": 2, "sides": sides}))
-    suite = robot_run.write_suite(tmp_path, "64b unidirectional ≥ 1 Mpps", setup="Open Testbed For    fourport")
-    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
-    assert "were to arrive there" in found.message and "check which cable leads where" in found.message
-    assert "FAIL:" not in found.message
-
-
-@pytest.mark.slow
-def test_traffic_that_the_router_does_not_forward_is_inconclusive(tmp_path: Path):
-    variables = robot_run.project(tmp_path) / "variables"
-    profile = "from trex_stl_lib.api import *\n\nclass Ours:\n    def get_streams(self, direction=0, **kwargs):\n"
-    packet = "Ether() / IP(src='16.0.0.1', dst='10.0.0.2') / UDP() / ('x' * 18)"
-    profile += f"        return [STLStream(packet=STLPktBuilder(pkt={packet}), mode=STLTXCont(pps=1))]\n\n"
-    (tmp_path / "nowhere.py").write_text(profile + "def register():\n    return Ours()\n")
-    entry = f"{{kind: trex, name: nowhere, file: {tmp_path / 'nowhere.py'}, about: a test}}"
-    (variables / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
-    suite = robot_run.write_suite(tmp_path, "nowhere unidirectional ≥ 1 Mpps")
-    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}", "-v", "GOAL:quick")
-    assert found.message.startswith("INCONCLUSIVE: "), found.message
-    assert "0 came back at port 1, where other traffic arrives" in found.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -102,20 +103,11 @@ def test_every_method_that_a_generator_may_lack_has_its_keyword(tmp_path: Path) 
 # -- which words on Robot's command line are checked before any traffic, and which a run keeps as its command
 
 
-def test_they_are_those_of_the_resources():
-    texts = [(ROOT / "resources" / f"{name}.resource").read_text() for name in ("testbed", "methodology", "study")]
-    lines = [line for line in "".join(texts).splitlines() if line.startswith("${")]
-    assert {line.split("}")[0][2:] for line in lines} == set(NAMES) and all("    " in line for line in lines)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
         ("CHARACTERISE", "xx", "'-v CHARACTERISE:xx': expected never, on failure or always"),
         ("GOAL", "", "'-v GOAL:' is empty; expected a value"),
-        ("TESTBED", " ", "'-v TESTBED:' is empty"),
-        ("SEARCH_DEADLINE", "", "'-v SEARCH_DEADLINE:' is empty"),
-        ("TELEMETRY", "often", "'-v TELEMETRY:often': expected never, on failure or always"),
         ("SEARCH_DEADLINE", "soon", "expected a time"),
         ("SEARCH_DEADLINE", "nan", "expected a time"),
         ("SEARCH_DEADLINE", "9" * 5000, "expected a time"),
@@ -129,7 +121,6 @@ def test_they_are_those_of_the_resources():
         ("CALIBRATIONS", "/etc/passwd", "(-v CALIBRATIONS:) is not a folder"),
         ("CALIBRATIONS", "a\0b", "(-v CALIBRATIONS:) does not exist"),
         ("CALIBRATIONS", "x" * 5000, "(-v CALIBRATIONS:) does not exist"),
-        ("RESULTS", "/etc/passwd", "/etc/passwd: is not a folder"),
         ("RESULTS", "/etc/passwd/runs", "/etc/passwd: is not a folder"),
     ],
 )
@@ -150,9 +141,10 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
 ROBOTS = {"${EMPTY}": "", "${NONE}": "None"}
 
 
-def test_the_defaults_are_those_of_the_resources() -> None:
+def test_names_and_defaults_are_those_of_the_resources() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "resources").glob("*.resource"))
     found = dict(re.findall(r"^\$\{([A-Z_]+)\} {2,}(\S.*)$", text, re.MULTILINE))
+    assert found.keys() == set(NAMES)
     assert {name: ROBOTS.get(found[name], found[name]) for name in DEFAULTS} == DEFAULTS
     # what names the run itself, and the folder of results, is given by itself
     assert set(NAMES) - set(DEFAULTS) == {"RESUME", "RESULTS"}
@@ -160,20 +152,8 @@ def test_the_defaults_are_those_of_the_resources() -> None:
 
 @pytest.mark.parametrize("program", ["/usr/bin/robot", "robot/__main__.py"])
 def test_the_selection_is_kept_and_no_variable_of_somebody_else(program: str) -> None:
-    words = [
-        program,
-        "-v",
-        "GOAL:quick",
-        "--variable=TOKEN:abc",
-        "-vKEY:x",
-        "-v",
-        "A=b",
-        "--test",
-        "A B",
-        "-i",
-        "fast",
-        "tests",
-    ]
+    given = "-v GOAL:quick --variable=TOKEN:abc -vKEY:x -v A=b --test 'A B' -i fast tests"
+    words = [program, *shlex.split(given)]
     assert list(_of_user(words)) == ["-t", "A B", "-i", "fast", "-v", "TOKEN:…", "-v", "KEY:…"]
     assert list(options(words, ("-d", "--outputdir"))) == []
 

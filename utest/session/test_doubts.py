@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.routers.base import Result, Shell, Side
-from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.afterwards import (
     damaged_frames,
     damaged_since,
@@ -242,19 +239,6 @@ def test_only_missing_frames_of_the_trials_can_be_lost_after_the_router(
 # -- what a packet costs: cycles and CPU time through the whole chain, and which trials say something of it
 
 
-@pytest.mark.slow
-def test_the_sentence_finds_what_the_model_spends(session: Session) -> None:
-    kept: list[object] = []
-    sentence = "64b 1-flow unidirectional costs ≤ 450 cycles/packet at 10 Mpps"
-    verdict = judged(session, sentence, kept.append)
-    assert verdict.ruling is Ruling.PASS, verdict.message
-    assert verdict.figures["cycles_per_packet"] == pytest.approx(440, rel=0.02)
-    # one flow keeps one worker busy: the others are no part of the mean
-    assert verdict.figures["cycles_per_packet_vpp_wk_0"] == verdict.figures["cycles_per_packet"]
-    assert "cycles_per_packet_vpp_wk_1" not in verdict.figures
-    assert sum(getattr(event, "moment", "") == "under load" for event in kept) == len(verdict.trials)
-
-
 class FailingShell:
     """*shell*, in which the *number*-th command with *word* in it fails, and the first 'clear runtime' takes long."""
 
@@ -296,29 +280,6 @@ def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word
         assert session.traffic.reconnection.note == ""
     finally:
         router.connect(shell)
-
-
-@pytest.mark.slow
-def test_a_login_and_twenty_commands_during_a_trial_change_no_count(session: Session) -> None:
-    """One process serves generator and router."""
-    asked: list[str] = []
-    session.traffic.put_for(session.plan.requirement("64b bidirectional ≥ 78% line rate in total"))
-
-    def ask() -> None:
-        with closing(SshShell(session.testbed.facts.router)) as shell:
-            shell.open()
-            asked.extend(shell("vppctl show runtime", 10.0).stdout for _ in range(20))
-
-    def counts() -> list[tuple[int, int]]:
-        outcome = session.traffic.measure(Load(5e6), 60.0)
-        return [(row.offered, row.forwarded) for row in outcome.directions]
-
-    alone = counts()
-    asking = threading.Thread(target=ask)
-    asking.start()
-    assert counts() == alone
-    asking.join()
-    assert len(asked) == 20 and len(set(asked)) > 1, "it was asked while frames were counted"
 
 
 READ = [CpuReading(0, 0.0, 0.0)]

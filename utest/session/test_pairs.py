@@ -12,8 +12,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.quantity import Requirement, Scope
-from lineproof.core.sentence import parse
 from lineproof.core.traffic.profiles import PAIRS
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction, directions_of
@@ -23,42 +21,6 @@ from lineproof.session.plan import Plan
 from lineproof.testbed.settings import default_side
 from support import robot_run
 from support.catalogue import CATALOGUE
-
-TEN_GIG = 10e9
-
-
-def read(sentence: str) -> Requirement:
-    return parse(sentence, CATALOGUE)
-
-
-# -- sentences
-
-
-@pytest.mark.parametrize(
-    ("sentence", "pairs", "scope", "each_port"),
-    [
-        ("64b unidirectional on 2 pairs ≥ 10 Mpps each way", 2, Scope.EACH_WAY, 10e6),
-        ("64b unidirectional on 2 pairs ≥ 10 Mpps in total", 2, Scope.IN_TOTAL, 5e6),
-        ("64b bidirectional on 2 port pairs ≥ 10 Mpps in total", 2, Scope.IN_TOTAL, 2.5e6),
-        ("on 3 pairs 64b bidirectional ≥ 60% line rate in total", 3, Scope.IN_TOTAL, 1_488_095.2),
-        ("64b bidirectional on 1 pair ≥ 10 Mpps in total", 1, Scope.IN_TOTAL, 5e6),
-        ("1-flow 64b on 4 pairs ≥ 1 Mpps each way", 4, Scope.EACH_WAY, 1e6),
-    ],
-)
-def test_a_sentence_names_its_number_of_pairs(sentence: str, pairs: int, scope: Scope, each_port: float):
-    found = read(sentence)
-    assert (found.pairs, found.scope) == (pairs, scope)
-    assert found.threshold_load(TEN_GIG).pps == pytest.approx(each_port)
-    assert read(f"{found.traffic} ≥ 1 kpps in total").pairs == pairs
-
-
-def test_the_highest_total_rate_counts_the_ports_of_all_pairs():
-    read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
-    with pytest.raises(SentenceError, match=r"at most 400% line rate in total \(59.52 Mpps\)"):
-        read("64b bidirectional on 2 pairs ≥ 401% line rate in total").check(TEN_GIG)
-    with pytest.raises(SentenceError, match="at most 100% line rate each way"):
-        read("64b unidirectional on 2 pairs ≥ 101% line rate each way").check(TEN_GIG)
-
 
 # -- addresses
 

@@ -10,24 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.deciding import Asked, Decision, Standing, TrialConditions, decide
-from lineproof.core.doubts import OwnPart
-from lineproof.core.goal import Goal, read_goal
-from lineproof.core.quantity import Promise
+from lineproof.core.deciding import Asked, Standing, TrialConditions
+from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Trial, read_trial
+from lineproof.core.trial import Load, Measure, Trial, read_trial
 from lineproof.methods.budget import Budget, sum_of_budgets
 from lineproof.power.meter import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.bench import EndedTrial
 from lineproof.session.plan import Plan
 from lineproof.session.progress import Progress
-from support.catalogue import CATALOGUE
-from support.paths import ROOT, VARIABLES
+from support.made_testbeds import decided, goal_named, promised, router
+from support.paths import ROOT
 from support.power_bench import PowerBench
 
-GOALS = [read_goal(VARIABLES / "goals", name) for name in ("quick", "standard", "rfc2544")]
+GOALS = [goal_named(name) for name in ("quick", "standard", "rfc2544")]
+RATE = "64b unidirectional ≥ 5 Mpps"
 
 
 class Terminal(io.StringIO):
@@ -43,27 +41,15 @@ class Clock:
         return self.moment
 
 
-def outcome(lost: int) -> Measure:
-    def measure(load: Load, duration: float) -> Outcome:
-        frames = round(load.pps * duration)
-        return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, frames, frames, frames - lost),))
-
-    return measure
-
-
-def promised(goal: Goal, words: str = "64b unidirectional ≥ 5 Mpps") -> Promise:
-    """The sentence in numbers, with a generator that was watched clean."""
-    return parse(words, CATALOGUE).promise(goal, Load(5e6), 10e9, OwnPart(trials=10_000))
-
-
-def judged(promise: Promise, measure: Measure) -> Decision:
-    return decide(promise, measure, TrialConditions(), 14.88e6)
+def losing(frames: int) -> Measure:
+    """Return a testbed that loses so many frames of 5 million."""
+    return router(frames / 5e6)
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.goal)
 def test_a_budget_is_the_time_of_the_verdicts(goal: Goal):
-    budget = Budget.of(promised(goal), 0.0)
-    passed = judged(promised(goal), outcome(0))
+    budget = Budget.of(promised(RATE, goal), 0.0)
+    passed = decided(promised(RATE, goal), losing(0))
     assert passed.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in passed.trials) == pytest.approx(budget.until_pass)
     assert len(passed.trials) == budget.trials
@@ -72,8 +58,8 @@ def test_a_budget_is_the_time_of_the_verdicts(goal: Goal):
 @given(st.lists(st.booleans(), min_size=200, max_size=200), st.sampled_from(GOALS))
 def test_no_verdict_takes_longer_than_the_budgets_maximum(good: list[bool], goal: Goal):
     rows = iter(good)
-    found = judged(promised(goal), lambda load, duration: outcome(0 if next(rows) else 1)(load, duration))
-    assert sum(trial.outcome.duration for trial in found.trials) <= Budget.of(promised(goal), 0.0).at_most + 1e-9
+    found = decided(promised(RATE, goal), lambda load, duration: losing(0 if next(rows) else 1)(load, duration))
+    assert sum(trial.outcome.duration for trial in found.trials) <= Budget.of(promised(RATE, goal), 0.0).at_most + 1e-9
 
 
 def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
@@ -82,9 +68,9 @@ def test_the_budget_of_a_power_meter_is_the_time_of_the_trials_with_it():
     assert powered.settings is not None
     least, idle = powered.settings.trial_seconds(1.0), powered.settings.idle_seconds()
     assert least > goal.final_trial_duration
-    promise = promised(goal, "64b 1-flow unidirectional costs ≤ 20 µJ/packet at 5 Mpps")
+    promise = promised("64b 1-flow unidirectional costs ≤ 20 µJ/packet at 5 Mpps", goal)
     budget, began = Budget.of(promise, 0.0, least, idle), bench.now
-    found = judged(promise, powered.of_sentence())
+    found = decided(promise, powered.of_sentence())
     assert found.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in found.trials) == pytest.approx(budget.until_pass)
     assert bench.now - began == pytest.approx(budget.until_pass + budget.beside)
@@ -107,25 +93,25 @@ def test_a_suites_budget_knows_the_power_meter_of_its_testbed():
 
 
 def test_budgets_add_up():
-    one = Budget.of(promised(GOALS[1]), 2.0)
+    one = Budget.of(promised(RATE, GOALS[1]), 2.0)
     assert sum_of_budgets([one, one, one]).until_pass == pytest.approx(3 * one.until_pass)
     assert one.wall_seconds(50.0) < one.wall_seconds(1.0)
 
 
 def one_trial(lost: int = 0) -> Trial:
-    return read_trial(1, outcome(lost)(Load(5e6), 1.0), TrialConditions().tolerance)
+    return read_trial(1, losing(lost)(Load(5e6), 1.0), TrialConditions().tolerance)
 
 
-def standings(*lost: int, words: str = "64b unidirectional ≥ 5 Mpps") -> Iterator[Standing]:
+def standings(*lost: int, words: str = RATE) -> Iterator[Standing]:
     """How the trials stand after each of them, in which so many frames were lost, under goal 'standard'."""
-    asked = Asked(promised(GOALS[1], words))
+    asked = Asked(promised(words, GOALS[1]))
     yield from (asked.add(one_trial(count)) for count in lost)
 
 
 def test_a_terminal_shows_one_line_that_is_removed_at_the_end():
     stream = Terminal()
     progress = Progress(stream)
-    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
+    progress.begin(RATE, 5e6)
     *_, standing = standings(0, 0, 0, 7)
     progress.hear(EndedTrial(one_trial(lost=7), standing))
     shown = stream.getvalue()
@@ -138,8 +124,8 @@ def test_a_terminal_shows_one_line_that_is_removed_at_the_end():
 def test_a_log_gets_a_plain_line_every_30_seconds():
     stream, now = io.StringIO(), Clock()
     progress = Progress(stream, now=now)
-    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
-    for second, standing in enumerate(standings(*[0] * 65, words="64b unidirectional ≥ 5 Mpps for 2 min")):
+    progress.begin(RATE, 5e6)
+    for second, standing in enumerate(standings(*[0] * 65, words=f"{RATE} for 2 min")):
         now.moment = float(second)
         progress.hear(EndedTrial(one_trial(), standing))
     progress.end()
@@ -154,7 +140,7 @@ def test_a_closed_stream_is_not_used_again():
     stream = Terminal()
     progress = Progress(stream)
     stream.close()
-    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6)
+    progress.begin(RATE, 5e6)
     progress.hear(EndedTrial(one_trial(), next(standings(0))))
     progress.end()
 

@@ -9,19 +9,16 @@ import pytest
 
 from lineproof.commands.main import main
 from lineproof.core.deciding import TrialConditions, decide
-from lineproof.core.doubts import OwnPart
-from lineproof.core.goal import read_goal
 from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.trial import Trial
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.resume import UNREAD
 from lineproof.project import Project
 from lineproof.session.judging import judge
 from lineproof.session.plan import PROBE_SHARE, Plan
 from lineproof.session.session import Session
-from support.catalogue import CATALOGUE
-from support.paths import ROOT, VARIABLES
+from support.made_testbeds import LINE_PPS, down, promised, router, then
+from support.paths import ROOT
 from support.simulated_session import opened
 
 
@@ -103,17 +100,9 @@ def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
 def test_a_soak_that_can_no_longer_pass_goes_on_only_where_the_whole_is_asked_for(
     whole: bool, fewest: int, most: int
 ) -> None:
-    def down_at_first(load: Load, seconds: float) -> Outcome:
-        frames, lost = round(load.pps * seconds), 100_000 * (not numbers)
-        problems = () if numbers else (Problem(Fault.LINK_DOWN, "port 0"),)
-        numbers.append(len(numbers))
-        row = DirectionCount(0, 1, frames, frames, frames - lost)
-        return Outcome(load, seconds, seconds, 0.0, (row,), problems=problems)
-
-    numbers: list[int] = []
-    goal = read_goal(VARIABLES / "goals", "quick")
-    promise = parse("64b unidirectional ≥ 1 Mpps for 2 min", CATALOGUE).promise(goal, Load(1e6), 10e9, OwnPart(10_000))
-    decision = decide(promise, down_at_first, TrialConditions(whole_soak=whole), 14.88e6)
+    testbed = then((1, router(0.1, problems=(down(),))), (1, router()))
+    promise = promised("64b unidirectional ≥ 1 Mpps for 2 min", "quick")
+    decision = decide(promise, testbed, TrialConditions(whole_soak=whole), LINE_PPS)
     assert decision.ruling in (None, Ruling.INCONCLUSIVE) and fewest <= len(decision.trials) <= most
 
 

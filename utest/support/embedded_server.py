@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import psutil
 
-from support.paths import LIBRARIES, VARIABLES
+from support.paths import LIBRARIES, SUPPORT, VARIABLES
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,20 @@ class EmbeddedServer:
 
 @contextmanager
 def bench_process(
-    specification: dict[str, Any], errors: IO[bytes] | None = None
+    specification: dict[str, Any],
+    errors: IO[bytes] | None = None,
+    program: tuple[str, ...] = ("-P", "-m", "lineproof_bench"),
 ) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
-    """A process of the bench and its first line, until the context ends; *errors*: its standard error."""
+    """A process of the bench and its first line, until the context ends; *errors*: its standard error.
+
+    *program*: words for Python, of another server that is told its specification in the same way.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lineproof_bench"],
+        [sys.executable, *program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
+        env=os.environ | {"PYTHONPATH": f"{LIBRARIES}:{SUPPORT.parent}"},
     )
     assert process.stdin is not None and process.stdout is not None
     try:

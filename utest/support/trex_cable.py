@@ -1,6 +1,6 @@
 """A process for tests: the embedded TRex server with a cable between its two ports.
 
-Specification: ``flap`` a port whose link is down in the middle half of a trial; ``clock_speed``.
+Specification: ``flap`` a port whose link is down in the middle half of a trial.
 """
 
 import sys
@@ -19,7 +19,7 @@ class Cable(FakeBackend):
     """Counts the octets of its streams, and keeps their frames."""
 
     def __init__(self, specification: Mapping[str, Any]) -> None:
-        super().__init__(float(specification.get("clock_speed", 1)))
+        super().__init__()
         self.flap = specification.get("flap")
         self.streams: dict[int, tuple[StreamTraffic, ...]] = {}
         self.octets = [0.0, 0.0]

@@ -42,13 +42,6 @@ def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:
     assert all(fate.tx_dropped > 0.4 for fate in fates)
 
 
-def test_unrouted_frames_cost_the_worker_and_leave_by_no_port() -> None:
-    result = forward(model(), [StreamLoad(0, 1e6, 64, (StreamPart(0, None, 0.25), StreamPart(0, 1, 0.75)))])
-    assert result.fates[0].no_route == pytest.approx(0.25)
-    assert result.fates[0].forwarded == pytest.approx(0.75)
-    assert result.workers[0].pps == pytest.approx(1e6)
-
-
 RATES = st.floats(0, 15e6)
 SIZES = st.sampled_from([64, 128, 594, 1518])
 

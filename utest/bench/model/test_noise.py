@@ -53,13 +53,6 @@ def test_bursts_have_the_given_rate_and_size() -> None:
     assert all(abs(loss / 500 - round(loss / 500)) < 0.02 * max(1, loss / 500) for loss in losses)
 
 
-def test_time_without_traffic_brings_no_burst() -> None:
-    backend, clock = configured_model("vpp", noise=Noise(bursts=LossBursts(packets=500, every=50)), seed=11)
-    clock.time = 1e6
-    backend.counters(0)
-    assert trial(backend, clock, 1e6, 0.1)[1] == 0
-
-
 def test_a_cold_router_is_slower_until_it_is_warm() -> None:
     noise = Noise(warm_up=WarmUp(dip=0.1, seconds=5))
     backend, clock = configured_model("vpp", noise=noise)

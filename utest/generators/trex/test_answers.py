@@ -1,6 +1,9 @@
-"""Reading recorded answers of a TRex server v3.08 to its own client."""
+"""Reading recorded answers of a TRex server v3.08 to its own client, what refusals lack, and the clients' clock."""
 
 import json
+import sys
+import time
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from lineproof.generators.base import GeneratorPort
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.messages import ServerEvents
 from lineproof.generators.trex.client.running_traffic import COUNTS, all_placed, counted_since, group_counts
+from lineproof.generators.trex.driver import remedy_of
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
@@ -183,3 +187,33 @@ def test_counts_of_a_trial_are_those_since_the_one_before() -> None:
     # a direction without a report; counts that fall
     assert counted_since(counted(0, frames=5), counted(0, 1, frames=7)) == []
     assert counted_since(counted(0, 1, frames=5), counted(0, 1, frames=4)) == []
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+def test_a_client_does_not_notice_that_the_clock_is_set(jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = {name: ModuleType(name) for name in ("someclient", "someclient.connection", "someclients")}
+    for name, module in clients.items():
+        vars(module)["time"] = time
+        monkeypatch.setitem(sys.modules, name, module)
+    answers.use_steady_clock("someclient")
+    real, began = time.time, time.time()
+    monkeypatch.setattr(time, "time", lambda: real() + jump)
+    for name in ("someclient", "someclient.connection"):
+        assert abs(vars(clients[name])["time"].time() - began) < 100
+        assert vars(clients[name])["time"].sleep is time.sleep
+    assert vars(clients["someclients"])["time"] is time
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("Failed parsing given packet for flow stat.  NIC does not support Q in Q", "started with '--software'"),
+        ("Failed allocating statistic counter. Probably all are used for this rule type.", "fewer streams with flow"),
+    ],
+)
+def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> None:
+    assert remedy in remedy_of(words)
+
+
+def test_other_refusals_stay_as_they_are() -> None:
+    assert remedy_of("port is already taken by 'bob'") == ""

@@ -1,7 +1,6 @@
 """The TRex driver, its client's process and trex-stl-lib against the embedded server: counts, owners, endings."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -10,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -20,6 +20,7 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from support.catalogue import CATALOGUE
+from support.embedded_server import bench_process
 from support.leftovers import runs
 from support.paths import LIBRARIES, SUPPORT, VARIABLES
 from support.patience import wait_until
@@ -40,61 +41,41 @@ def client(request: pytest.FixtureRequest) -> Iterator[str]:
     Testbed.client = "pypi"
 
 
+@dataclass(frozen=True)
 class Testbed:
     """A running server."""
 
-    client = "pypi"
-
-    def __init__(self, **specification: Any) -> None:
-        self.clock_speed = float(specification.get("clock_speed", 1))
-        self.process = subprocess.Popen(
-            [sys.executable, str(SUPPORT / "trex_cable.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=ENVIRONMENT,
-        )
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps(specification) + "\n")
-        self.process.stdin.flush()
-        self.facts = json.loads(self.process.stdout.readline())
+    process: subprocess.Popen[bytes]
+    facts: dict[str, Any]
+    client: ClassVar[str] = "pypi"
 
     def settings(self, **other: Any) -> TrexSettings:
         ports = {"sync_port": self.facts["rpc_port"], "async_port": self.facts["pub_port"], "client": self.client}
-        return TrexSettings("127.0.0.1", clock_speed=self.clock_speed, **{**ports, **other})
+        return TrexSettings("127.0.0.1", **{**ports, **other})
 
     @contextmanager
     def user(self, name: str, **other: Any) -> Iterator[TrexGenerator]:
         with contextlib.closing(TrexGenerator(self.settings(username=name, **other))) as generator:
             yield generator
 
-    def close(self) -> None:
-        assert self.process.stdin and self.process.stdout
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        self.process.wait(30)
-        self.process.stdout.close()
+
+@contextmanager
+def cabled(**specification: Any) -> Iterator[Testbed]:
+    with bench_process(specification, program=(str(SUPPORT / "trex_cable.py"),)) as (process, facts):
+        yield Testbed(process, facts)
 
 
 @pytest.fixture(scope="module")
 def testbed() -> Iterator[Testbed]:
-    found = Testbed()
-    yield found
-    found.close()
+    with cabled() as found:
+        yield found
 
 
 @pytest.fixture
 def another() -> Iterator[Callable[..., Testbed]]:
     """Starts further servers."""
-    testbeds: list[Testbed] = []
-
-    def make(**specification: Any) -> Testbed:
-        testbeds.append(Testbed(**specification))
-        return testbeds[-1]
-
-    yield make
-    for item in testbeds:
-        item.close()
+    with contextlib.ExitStack() as stack:
+        yield lambda **specification: stack.enter_context(cabled(**specification))
 
 
 def children() -> set[int]:
@@ -279,24 +260,30 @@ with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", cli
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str, number: signal.Signals) -> None:
-    folder = str(VARIABLES / "profiles")
+@contextmanager
+def sender(testbed: Testbed, client: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A program that sends for a minute as 'alice', and its client's process id. It is to be ended inside."""
     ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
-    sender = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, folder, client],
+    program = subprocess.Popen(
+        [sys.executable, "-c", SENDER, *ports, str(VARIABLES / "profiles"), client],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=ENVIRONMENT,
         start_new_session=True,
     )
-    assert sender.stdout
-    child = psutil.Process(int(sender.stdout.readline()))
-    time.sleep(0.3)  # the trial runs
-    os.killpg(sender.pid, number)
-    sender.wait(30)
-    sender.stdout.close()
+    assert program.stdout
+    yield program, int(program.stdout.readline())
+    program.wait(30)
+    program.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str, number: signal.Signals) -> None:
+    with sender(testbed, client) as (program, pid):
+        child = psutil.Process(pid)
+        time.sleep(0.3)  # the trial runs
+        os.killpg(program.pid, number)
     wait_until(lambda: not runs(child), "the client's process did not end", 30)
     # the ports are free without force, and no traffic is running
     with testbed.user("bob") as generator:
@@ -305,16 +292,10 @@ def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str
 
 
 def test_ports_of_a_killed_run_are_released_without_force(another: Callable[..., Testbed], client: str) -> None:
-    testbed, folder = another(), str(VARIABLES / "profiles")
-    ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
-    sender = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, folder, client], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-    )
-    assert sender.stdout
-    os.kill(int(sender.stdout.readline()), signal.SIGKILL)
-    sender.kill()
-    sender.wait(30)
-    sender.stdout.close()
+    testbed = another()
+    with sender(testbed, client) as (program, pid):
+        os.kill(pid, signal.SIGKILL)
+        program.kill()
     with testbed.user("alice") as generator:
         assert "by 'alice' given back for a run that was killed: process " in generator.versions["leftover"]
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))

@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 
 from lineproof.core.trial import Load
-from lineproof.errors import ConfigError
 from lineproof.generators.base import directions_of
 from lineproof.generators.trex.client.library import ALL_CORES
 from lineproof.generators.trex.client.pypi import PypiLibrary
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.testbed.files import read_testbed
 from support.catalogue import CATALOGUE
 from support.embedded_server import embedded_server
-from support.paths import VARIABLES
 
 EVEN, ODD = 0x5555555555555555, 0xAAAAAAAAAAAAAAAA
 
@@ -62,12 +59,3 @@ def test_a_server_with_few_cores_takes_the_masks(tmp_path: Path, cores: int) -> 
         finally:
             generator.close()
     assert [count.offered for count in outcome.directions] == [1000, 1000]
-
-
-def test_the_key_of_the_testbed_file(tmp_path: Path) -> None:
-    text = (VARIABLES / "testbeds" / "lab-example.yaml").read_text().replace("testbed: lab-example", "testbed: lab")
-    (tmp_path / "lab.yaml").write_text(text.replace("  force: false", "  core_mask: pin\n  force: false"))
-    assert read_testbed(tmp_path, "lab").trex.core_mask == "pin"
-    (tmp_path / "lab.yaml").write_text(text.replace("  force: false", "  core_mask: pinned\n  force: false"))
-    with pytest.raises(ConfigError, match="core_mask"):
-        read_testbed(tmp_path, "lab")

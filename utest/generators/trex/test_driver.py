@@ -60,6 +60,12 @@ def replies(
         context.term()
 
 
+def old_server(request: dict[str, Any]) -> str:
+    """Return the answer of a server of core API 4.1, which trex-stl-lib 0.3 speaks."""
+    result = {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]} if request["method"] == "api_sync" else {}
+    return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
 @pytest.mark.slow
 def test_a_missing_server_is_reported_with_its_address_and_a_fix() -> None:
     port = free_port()
@@ -107,7 +113,7 @@ def test_a_server_of_the_pypi_api_is_accepted() -> None:
 
     def make(request: dict[str, Any]) -> str:
         seen.append(request)
-        return json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]}})
+        return old_server(request)
 
     with replies(make) as (rpc, _):
         server = ask_server("127.0.0.1", rpc)
@@ -124,13 +130,9 @@ def test_another_program_at_the_port_is_not_a_server() -> None:
 @pytest.mark.slow
 def test_a_message_that_crashes_the_library_does_not_kill_the_parent() -> None:
     # its thread would send SIGTERM to this process's group
-    def make(request: dict[str, Any]) -> str:
-        result = {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]} if request["method"] == "api_sync" else {}
-        return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
-
     # without barriers: one before the message that crashes the thread would keep the connection
     with (
-        replies(make, barriers=False) as (rpc, events),
+        replies(old_server, barriers=False) as (rpc, events),
         pytest.raises(TestbedError, match=rf"understands at port {events}.*async_port"),
     ):
         TrexGenerator(TrexSettings("127.0.0.1", rpc, events))
@@ -141,8 +143,7 @@ def test_a_barrier_of_another_client_does_not_crash_the_library() -> None:
     def make(request: dict[str, Any]) -> str:
         if request["method"] == "get_version":
             return json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "so far, so good"}})
-        result = {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]} if request["method"] == "api_sync" else {}
-        return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        return old_server(request)
 
     barrier = json.dumps({"name": "trex-barrier", "type": 1, "data": {}})
     with replies(make, barrier) as ports, pytest.raises(TestbedError, match="so far, so good"):

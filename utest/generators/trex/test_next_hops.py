@@ -16,7 +16,7 @@ from lineproof.generators.streams import Stream
 from lineproof.generators.trex.client.addresses import find_next_hops
 from lineproof.generators.trex.client.service import Refusal
 from lineproof.generators.trex.client.stream_objects import program_data
-from lineproof.generators.trex.next_hops import TRIES, Question, search_limit
+from lineproof.generators.trex.next_hops import Question
 
 OWN, ROUTER, OTHER = "02:00:00:00:00:01", "02:00:00:00:01:01", "02:00:00:00:01:02"
 ARP = Question(0, OWN, "100.65.1.2", "100.65.1.1")
@@ -94,10 +94,6 @@ def test_two_machines_with_one_address_are_refused() -> None:
 
     with pytest.raises(Refusal, match=f"{ROUTER} and {OTHER} both answer for 100.65.1.1"):
         find_next_hops(ask, 1, [ARP], lambda: None)
-
-
-def test_the_limit_follows_from_tries_and_ports() -> None:
-    assert search_limit(8) > search_limit(2) > TRIES
 
 
 def test_streams_of_a_users_file_carry_the_destination_of_their_direction() -> None:

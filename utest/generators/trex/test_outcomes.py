@@ -14,6 +14,7 @@ from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.messages import is_error
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
 from lineproof.generators.trex.outcomes import Snapshot, make_outcome, sending_bounds
+from support.made_testbeds import probe_group
 
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 FIRST = 5000.0
@@ -99,29 +100,6 @@ def test_elapsed_has_an_uncertainty(
     assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty, abs=2.1e-3)
 
 
-@pytest.mark.parametrize(
-    ("received", "missed", "certain"),
-    [
-        ((900, 999), (100, 0), 0.001),  # the generator may have missed all loss of one direction, not of the other
-        ((900, 500), (100, 0), 0.5),
-        ((900, 1000), (99, 0), 0.001),
-        ((900, 1000), (0, 100), 0.1),  # missed where nothing is lost
-        ((1000, 1000), (1, 0), 0.0),
-    ],
-)
-def test_frames_missed_by_the_generator_are_not_the_routers_loss(
-    received: tuple[int, int], missed: tuple[int, int], certain: float
-) -> None:
-    after = {
-        "0": {"opackets": 1005, "ipackets": 7 + received[1], "ierrors": missed[1]},
-        "1": {"opackets": 1005, "ipackets": 7 + received[0], "ierrors": missed[0]},
-    }
-    found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
-    assert certain_loss_ratio(found) == pytest.approx(certain)
-    explained = any(count and frames < 1000 for count, frames in zip(missed, received, strict=True))
-    assert [item.fault for item in found.problems] == [Fault.GENERATOR] * explained
-
-
 def test_elapsed_is_on_the_testbeds_clock() -> None:
     found = make_outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
     assert found.elapsed == 20.0 and found.readings["drain"] == pytest.approx(0.4)
@@ -188,6 +166,7 @@ def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.
 
 
 ALL = {"0": {"opackets": 1005, "ipackets": 1007}, "1": {"opackets": 1005, "ipackets": 1007}}
+PROBES = probe_group({}, sent=9, received=9, tx_port=1, rx_port=0)
 
 
 def test_no_rate_between_readings_is_taken_for_that_of_the_whole() -> None:
@@ -280,18 +259,16 @@ def test_without_a_reading_near_the_end_nothing_is_known_to_be_under_way(shares:
 def test_frames_under_way_are_those_of_every_reading(
     under: int, lost: int, took: float, shares: tuple[float, ...], expected: int | None
 ) -> None:
-    probes = {"tx_port": 1, "rx_port": 0, "sent": 9, "received": 9, "mean": 0.0, "maximum": 0.0, "histogram": {}}
     after = {**ALL, "0": {"opackets": 1005, "ipackets": 1007 - lost}}
     readings = sent_in(1.0, *shares, under_way=under, took=took)
-    found = make_outcome(answer(after, snapshots=readings, latency=[probes]), Load(1000), 1.0, BOTH)
+    found = make_outcome(answer(after, snapshots=readings, latency=[PROBES]), Load(1000), 1.0, BOTH)
     # port 0 received fewer: those from port 1
     assert found.readings.get(f"{UNDER_WAY}1") == expected and f"{UNDER_WAY}0" not in found.readings
 
 
 def test_a_card_that_counts_once_a_second_shows_nothing_under_way() -> None:
     stale = [reading(moment, (round(1000 * moment),) * 2, (700, 700)) for moment in (0.8, 0.85, 0.9, 0.95)]
-    probes = {"tx_port": 1, "rx_port": 0, "sent": 9, "received": 9, "mean": 0.0, "maximum": 0.0, "histogram": {}}
-    found = make_outcome(answer(ALL, snapshots=stale, latency=[probes]), Load(1000), 1.0, BOTH)
+    found = make_outcome(answer(ALL, snapshots=stale, latency=[PROBES]), Load(1000), 1.0, BOTH)
     assert f"{UNDER_WAY}1" not in found.readings
 
 
@@ -306,13 +283,6 @@ def test_a_load_that_is_not_known_is_no_load_of_zero(cpu: float | None, queue_fu
     assert whole.problems == () and "cpu_util" not in whole.readings
     idle = make_outcome(answer(FULL, cpu_util=0.0), Load(1000), 1.0, BOTH)
     assert idle.problems == () and idle.readings["cpu_util"] == 0
-
-
-def test_receive_errors_name_the_cards_own_counters() -> None:
-    after = {**FULL, "1": {**FULL["1"]}, "0": {**FULL["0"], "ierrors": 15}}
-    found = make_outcome(answer(after, extended={"0": {"rx_missed_errors": 15}}), Load(1000), 1.0, BOTH)
-    (problem,) = found.problems
-    assert problem.frames == 15 and "rx_missed_errors 15)" in problem.detail
 
 
 @pytest.mark.parametrize(
@@ -371,13 +341,14 @@ def test_errors_without_loss_are_readings_with_the_cards_own_counters() -> None:
     )
     found = make_outcome(noisy, Load(1000), 1.0, BOTH[:1])
     assert found.problems == () and found.readings["ierrors"] == 4 and found.readings["card.1.rx_crc_errors"] == 4
+    lossy = answer(FULL | {"0": {**FULL["0"], "ierrors": 15}}, extended={"0": {"rx_missed_errors": 15}})
+    (problem,) = make_outcome(lossy, Load(1000), 1.0, BOTH).problems
+    assert problem.frames == 15 and "rx_missed_errors 15)" in problem.detail
 
 
 @pytest.mark.parametrize(("errors", "named"), [(100, True), (99, False)])
 def test_probe_frames_that_a_card_counts_as_errors_name_themselves(errors: int, named: bool) -> None:
-    probes = {
-        "tx_port": 0, "rx_port": 1, "sent": 100, "received": 0, "mean": 0.0, "maximum": 0.0, "histogram": {},
-    }  # fmt: skip
-    miscounted = answer({"0": {"opackets": 1005}, "1": {"ipackets": 907, "ierrors": errors}}, latency=[probes])
+    told = {"0": {"opackets": 1005}, "1": {"ipackets": 907, "ierrors": errors}}
+    miscounted = answer(told, latency=[probe_group({}, sent=100, received=0)])
     (problem,) = make_outcome(miscounted, Load(1000), 1.0, BOTH[:1]).problems
     assert ("trex-core, issue 1222" in problem.detail) == named

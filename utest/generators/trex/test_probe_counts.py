@@ -152,13 +152,8 @@ EXACT = [
     (Generator(1000).count([8.0] * 300 + [50.0] * 700), "max", Bounds(50, 60)),
     (Generator(1000).count([8.0] * 300 + [50.0] * 700), "p50", Bounds(50, 60)),
     (Generator(1000).count([8.0] * 300 + [50.0] * 700), "p10", Bounds(0, 10)),
-    # frames missing in the histogram prove nothing alone
-    (counted({10: 990}, 1000, 1000, 8.0), "max", Bounds(10, math.inf)),
-    (counted({10: 990}, 1000, 1000, 8.0), "p98", Bounds(10, 20)),
     # the maximum is of an earlier trial
     (counted({50: 1000}, 1000, 1000, 3e6), "max", Bounds(50, 60)),
-    # more frames in the histogram than were received are a contradiction
-    (counted({50: 1001}, 1000, 1000), "p50", None),
     (Generator(1000, hdrh=True).count(SOME_LATE), "max", Bounds(1_499_136, 1_500_160)),
 ]
 
