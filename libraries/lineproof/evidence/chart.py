@@ -19,8 +19,8 @@ from .svg import Hatch, SvgPicture, fitted, text_width
 TEXT_COLOUR, FAINT_COLOUR, GRID_COLOUR = "#2b3540", "#8a95a0", "#dde3e8"
 LOST_COLOUR, LIMIT_COLOUR, SIMULATED_COLOUR = "#d1382c", "#0d7a4f", "#9a3a06"
 
-_WIDTH, _SMALL, _LEFT, _HEIGHT, _ROW = 900.0, 440.0, 72.0, 270.0, 26.0
-"""Pixels: of a picture and of a small one, beside and along the upright axis, and of a bar that lies."""
+_WIDTH, _LEFT, _HEIGHT, _ROW = 900.0, 72.0, 270.0, 26.0
+"""Pixels: of a picture, beside and along the upright axis, and of a bar that lies."""
 
 _TITLE_SIZE, _WORD_SIZE, _TICK_SIZE, _LABEL_SIZE = 16.0, 14.0, 13.0, 12.0
 _MOST_NAMES, _MOST_LABELS, _MOST_COLUMNS, _MOST_MARKS = 20, 18, 120, 6
@@ -249,7 +249,6 @@ def range_chart(
     below: str,
     *,
     limit: LimitLine,
-    is_small: bool = False,
     simulated: bool = False,
 ) -> str:
     """Return figures beside a limit: of each column those of each series by its name; None: it is set aside.
@@ -272,7 +271,7 @@ def range_chart(
     low, high = (chosen([limit.value, *filter(math.isfinite, ends)]) for chosen in (min, max))
     room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
     value = scaled(name, unit, high + room, low - room if low < 0 else max(0.0, low - room))
-    frame = _Frame(title, simulated, is_small=is_small)
+    frame = _Frame(title, simulated)
     edge = value.share(limit.value), 0.0 if limit.at_least else 1.0
     frame.area(frame.box(0, 1, *edge), WORSE, "breaks the promise")
     frame.columns(shown, value, below, limit)
@@ -309,21 +308,20 @@ class _Frame:
         simulated: bool,
         *,
         above: _Frame | None = None,
-        is_small: bool = False,
         rows: Sequence[str] = (),
     ) -> None:
         self.simulated, self.rows = simulated, rows
-        self.picture: SvgPicture = above.picture if above else SvgPicture(_SMALL if is_small else _WIDTH, 0, title)
+        self.picture: SvgPicture = above.picture if above else SvgPicture(_WIDTH, 0, title)
         self.legend: dict[str, Callable[[float, float], None]] = above.legend if above else {}
         start: float = above.bottom + 46 if above else 0.0
         if above:
             above.mark_simulated()
-        width, self.margin = self.picture.width, 16.0 if rows or is_small else _LEFT
+        width, self.margin = self.picture.width, 16.0 if rows else _LEFT
         names = max((text_width(name, _TICK_SIZE) for name in rows), default=0.0)
         self.left, self.right = max(_LEFT, 24 + min(names, 0.3 * width)), width - (70 if rows else 24)
         lines = textwrap.wrap(title, int((width - self.margin) / text_width("x", _TITLE_SIZE))) or [""]
         self.top = start + 34 + 1.25 * _TITLE_SIZE * len(lines)
-        self.height = _ROW * len(rows) if rows else _HEIGHT / (2 if is_small else 1)
+        self.height = _ROW * len(rows) if rows else _HEIGHT
         self.bottom: float = self.top + self.height
         self.picture.titles(self.margin, start + 42, lines, _TITLE_SIZE, TEXT_COLOUR)
         if simulated:

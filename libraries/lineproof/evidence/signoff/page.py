@@ -32,7 +32,7 @@ from ..document import (
     verdict_cell,
 )
 from ..forms import known_rows
-from ..pictures import sheet_plot
+from ..pictures import sentence_plot
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..sentence_rows import SentenceRow
@@ -257,11 +257,12 @@ def _signatures(sheet: Sheet) -> Section:
 
 
 def _plots(sheet: Sheet) -> Section:
-    shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
-    parts: list[Part] = [Figure(sheet_plot(row, sheet.number(row)), row.record.sentence) for row in shown]
-    if others := [str(sheet.number(row)) for row in sheet.rows if row not in shown]:
-        parts.append(Note(f"No trial says something of promise {', '.join(others)}."))
-    return Section("Appendix A: every trial", parts)
+    plots = []
+    for number, row in enumerate(sheet.rows, 1):
+        record, title = row.record, f"{number}. {row.record.sentence}: {row.record.verdict}"
+        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
+        plots.append(Figure(sentence_plot(record, trials, title, record.simulated), record.sentence))
+    return Section("Appendix A: every trial", plots)
 
 
 def _versions(sheet: Sheet) -> Iterator[Section]:
@@ -380,7 +381,7 @@ body .lineproof td:first-child, body .lineproof thead ~ tbody td:last-child {{ o
 body .lineproof pre {{ white-space: pre-wrap; overflow-wrap: anywhere; font: 8pt "DejaVu Sans Mono", monospace; }}
 .lineproof tr, .lineproof svg, .lineproof pre {{ break-inside: avoid; }}
 .lineproof h2 {{ break-after: avoid; }}
-.lineproof > svg {{ max-width: 49%; height: auto; }}
+.lineproof > svg {{ max-width: 100%; height: auto; }}
 """
 """CSS for paper, in black and white."""
 
