@@ -121,10 +121,6 @@ def _parties(sheet: Sheet) -> Section:
     for part, party in sheet.parties.items():
         who = ", ".join(words for name, words in party.items() if name != "signatory")
         rows.append((part.capitalize(), who or BLANK, ANSWERS[part]))
-    waived: dict[str, list[str]] = {}
-    for row, waiver in sheet.used_waivers:
-        waived.setdefault(waiver.author, []).append(str(sheet.number(row)))
-    rows += [("Who waives", name, f"the waiver of promise {', '.join(numbers)}") for name, numbers in waived.items()]
     return Section("Who answers for what", [_table(("party", "who", "answers for"), rows)])
 
 
@@ -154,16 +150,15 @@ def _reasons(sheet: Sheet) -> Iterator[Section]:
     unkept = [row for row in sheet.rows if row.record.verdict != KEPT]
     if unkept:
         yield Section("Why", [part for row in unkept for part in _why(sheet.number(row), row.record.message)])
-    if sheet.used_waivers:
+    waivers = [
+        (str(sheet.number(row)), row.record.sentence, waiver.author, waiver.reason, str(waiver.expires))
+        for row in unkept
+        if (waiver := sheet.waiver(row))
+    ]
+    if waivers:
         words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
-        waivers = [
-            (str(sheet.number(row)), row.record.sentence, waiver.author, waiver.reason, str(waiver.expires))
-            for row, waiver in sheet.used_waivers
-        ]
         heads = ("no.", "promise", "author", "reason", "valid until")
         yield Section("Waivers", [Note(words), _table(heads, waivers)])
-    if others := [str(sheet.number(row)) for row in unkept if sheet.waiver(row) is None]:
-        yield Section("", [Note(f"Not kept and not waived: promise {', '.join(others)}.", strong=True)])
     # what other runs had judged before on the same router, in the same folder of results
     tries = [
         (str(sheet.number(row)), item.run, moment(item.ended), item.verdict, odds_text(item.odds))
