@@ -1,4 +1,4 @@
-"""Each of the five kinds of picture says what it shows, tells series apart without colours, and draws any figures."""
+"""Each of the four kinds of picture says what it shows, tells series apart without colours, and draws any figures."""
 
 from __future__ import annotations
 
@@ -41,21 +41,13 @@ def range_chart(name: str = "worker", simulated: bool = False) -> str:
     return chart.range_chart(name, columns, name, "Mpps", name, limit=LIMIT, simulated=simulated)
 
 
-def panel(name: str, simulated: bool) -> Panel:
+def line(name: str = "vpp", simulated: bool = False) -> str:
     curves = [Curve(f"{name} {shape}", [(1.0, 2.0), (2.0, 4.0)], SIGNS[shape]) for shape in (0, 1)]
     curves += [LIMIT.curve(), chart.upright(1.5, name, chart.LOST_COLOUR, "2 3", name)]
-    return Panel(name, linear(name, 3.0), linear(f"{name} [Mpps]", 6.0), curves, name, simulated)
+    return chart.line(Panel(name, linear(name, 3.0), linear(f"{name} [Mpps]", 6.0), curves, simulated))
 
 
-def line(name: str = "vpp", simulated: bool = False) -> str:
-    return chart.line(panel(name, simulated))
-
-
-def trend(name: str = "vpp", simulated: bool = False) -> str:
-    return chart.trend([panel(name, simulated), panel(f"other {name}", False)])
-
-
-every = pytest.mark.parametrize("kind", [bars, histogram, range_chart, line, trend])
+every = pytest.mark.parametrize("kind", [bars, histogram, range_chart, line])
 
 
 @every
@@ -91,18 +83,6 @@ def test_bars_that_lie_have_their_names_beside_them() -> None:
 def test_a_range_shows_open_ends_and_the_side_that_breaks_the_promise() -> None:
     shown = words(range_chart())
     assert all(said in shown for said in ("no end seen", "breaks the promise", "set aside")), shown
-
-
-def test_of_very_many_columns_several_are_one() -> None:
-    columns = [(str(number), {"x": Bounds(number, number)}) for number in range(1000)]
-    svg = chart.range_chart("t", columns, "x", "µs", "trial", limit=LIMIT)
-    assert svg.count("<polygon") == 113, "1000 figures in groups of nine, and the legend"
-
-
-def test_panels_share_a_legend_and_each_is_marked_by_itself() -> None:
-    shown = words(chart.trend([panel("a", True), panel("a", False), panel("a", True)]))
-    assert shown.count("≥ the promise") == 1 and shown.count("not a measurement") == 2
-    assert chart.trend([]) == ""
 
 
 def luminance(colour: str) -> float:

@@ -30,7 +30,7 @@ SMALL = NamedTraffic("64b", 64.0)
 
 
 def test_rates_of_a_late_trial_are_over_the_elapsed_time():
-    (row,) = direction_rows([trial(pps=1e6, duration=1.0, elapsed=4.0)], SMALL, LINK)
+    (row,) = direction_rows([trial(pps=1e6, duration=1.0, elapsed=4.0)], SMALL.mean_size, LINK)
     assert row.offered.pps == pytest.approx(250_000)
     assert row.intended.pps == pytest.approx(1e6)
 

@@ -21,12 +21,11 @@ from lineproof.evidence import pictures
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms
-from support.evidence_builders import LINK, NamedTraffic, requirement_record, trial
+from support.evidence_builders import requirement_record, trial
 from support.made_trials import SENTENCES, Made, Way
 from support.pictures import words
 from support.pure_router import LINE, PureRouter
 
-SMALL = NamedTraffic("64b", 64.0)
 FLAP, STRANGE = (Problem(Fault.LINK_DOWN, "port 1"),), (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
 SECOND = Bounds(1.0, 1.0)
 HATCHED = 'fill="url(#'
@@ -34,7 +33,7 @@ BOX = re.compile(r'height="([\d.]+)" fill="([^"]+)"')
 
 
 def picture(sentence: str, *trials: Trial, **more: Any) -> str:
-    return sentence_plot(requirement_record(sentence=sentence), trials, SMALL, LINK, sentence, **more)
+    return sentence_plot(requirement_record(sentence=sentence), trials, sentence, **more)
 
 
 def measured(number: int, problems: tuple[Problem, ...] = (), lost: int = 0, late: int = 0, **readings: float) -> Trial:

@@ -262,10 +262,11 @@ def test_a_verdict_that_was_changed_and_sealed_again_is_not_signed_off(copy: Pat
     def forge(records: list[dict[str, Any]]) -> None:
         records[MISSED]["verdict"] = "PASS"
 
-    assert "is FAIL from the records" not in " ".join(make_sheet(copy, datetime.now(UTC), draft=True).reasons)
+    forged = "its records of '64b 1-flow unidirectional ≥ 6 Mpps' come to another verdict"
+    assert forged not in " ".join(make_sheet(copy, datetime.now(UTC), draft=True).reasons)
     change_records(copy / "requirements.jsonl", forge)
     sheet = make_sheet(copy, datetime.now(UTC), draft=True)
-    assert "'64b 1-flow unidirectional ≥ 6 Mpps' is FAIL from the records, which say PASS" in sheet.reasons
+    assert forged in " ".join(sheet.reasons)
     assert sheet.again.startswith("5 of 6 promises come to the same verdict")
 
 

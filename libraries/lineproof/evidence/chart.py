@@ -1,4 +1,4 @@
-"""Five kinds of picture from plain data: bars, histogram, range, line and trend. The same data give the same SVG text.
+"""Four kinds of picture from plain data: bars, histogram, range and line. The same data give the same SVG text.
 
 Each has a title, axes with units, a legend, and a mark where it is simulated. Nothing differs by its colour alone.
 A figure beyond an axis is drawn at its end, so that none is too large for a picture.
@@ -19,12 +19,12 @@ from .svg import Hatch, SvgPicture, fitted, text_width
 TEXT_COLOUR, FAINT_COLOUR, GRID_COLOUR = "#2b3540", "#8a95a0", "#dde3e8"
 LOST_COLOUR, LIMIT_COLOUR, SIMULATED_COLOUR = "#d1382c", "#0d7a4f", "#9a3a06"
 
-_WIDTH, _SMALL, _LEFT, _HEIGHT, _ROW = 900.0, 440.0, 72.0, 270.0, 26.0
-"""Pixels: of a picture and of a small one, beside and along the upright axis, and of a bar that lies."""
+_WIDTH, _LEFT, _HEIGHT, _ROW = 900.0, 72.0, 270.0, 26.0
+"""Pixels: of a picture, beside and along the upright axis, and of a bar that lies."""
 
 _TITLE_SIZE, _WORD_SIZE, _TICK_SIZE, _LABEL_SIZE = 16.0, 14.0, 13.0, 12.0
-_MOST_NAMES, _MOST_LABELS, _MOST_COLUMNS, _MOST_MARKS = 20, 18, 120, 6
-"""Below the axis, beyond bars, of a range, and of a curve."""
+_MOST_NAMES, _MOST_LABELS, _MOST_MARKS = 20, 18, 6
+"""Below the axis, beyond bars, and of a curve."""
 
 Point = tuple[float, float]
 Area = tuple[float, float, float, float]
@@ -137,13 +137,12 @@ class Curve:
 
 
 class Panel(NamedTuple):
-    """One pair of axes and all that is drawn on it. ``note``: in the middle, where there is nothing to draw."""
+    """One pair of axes and all that is drawn on it."""
 
     title: str
     across: Axis
     up: Axis
     curves: Sequence[Curve]
-    note: str = ""
     simulated: bool = False
 
 
@@ -188,7 +187,7 @@ def ticks(end: float, start: float = 0.0) -> Iterator[tuple[float, str]]:
         yield number * step, f"{number * step:.{digits}f}"
 
 
-# -- the five kinds ----------------------------------------------------------------------------------------------------
+# -- the four kinds ----------------------------------------------------------------------------------------------------
 
 
 def bars(
@@ -249,30 +248,24 @@ def range_chart(
     below: str,
     *,
     limit: LimitLine,
-    is_small: bool = False,
     simulated: bool = False,
 ) -> str:
-    """Return figures beside a limit: of each column those of each series by its name; None: it is set aside.
-
-    Of very many columns several are one, with lines from the least to the greatest.
-    """
-    together = math.ceil(len(columns) / _MOST_COLUMNS) or 1
-    series = list(dict.fromkeys(name for _, figures in columns for name in figures or ()))
+    """Return figures beside a limit: of each column those of each series by its name; None: it is set aside."""
+    series = dict.fromkeys(name for _, figures in columns for name in figures or ())
+    signs = {name: SIGNS[number % len(SIGNS)] for number, name in enumerate(series)}
     shown = []
-    for at in range(0, len(columns), together):
-        group = [figures for _, figures in columns[at : at + together]]
-        bars = []
-        for number, one in enumerate(series):
-            known = [figures[one] for figures in group if figures and one in figures]
-            low, high = (min(item.low for item in known), max(item.high for item in known)) if known else (0.0, 0.0)
-            bars.append(Bar(whiskers=[Whisker(one, low, high, SIGNS[number % len(SIGNS)])] if known else []))
-        shown.append(BarGroup(columns[at][0], bars, is_aside=None in group))
-    drawn = [one for column in shown for bar in column.bars for one in bar.whiskers]
-    ends = [end for one in drawn for end in (one.low, one.high)]
+    for column, figures in columns:
+        known = figures or {}
+        bars = [
+            Bar(whiskers=[Whisker(one, known[one].low, known[one].high, sign)] if one in known else [])
+            for one, sign in signs.items()
+        ]
+        shown.append(BarGroup(column, bars, is_aside=figures is None))
+    ends = [end for _, figures in columns for one in (figures or {}).values() for end in (one.low, one.high)]
     low, high = (chosen([limit.value, *filter(math.isfinite, ends)]) for chosen in (min, max))
     room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
     value = scaled(name, unit, high + room, low - room if low < 0 else max(0.0, low - room))
-    frame = _Frame(title, simulated, is_small=is_small)
+    frame = _Frame(title, simulated)
     edge = value.share(limit.value), 0.0 if limit.at_least else 1.0
     frame.area(frame.box(0, 1, *edge), WORSE, "breaks the promise")
     frame.columns(shown, value, below, limit)
@@ -281,16 +274,9 @@ def range_chart(
 
 def line(panel: Panel) -> str:
     """Return curves over one pair of axes."""
-    return trend([panel])
-
-
-def trend(panels: Sequence[Panel]) -> str:
-    """Return panels below each other, with one legend; "" without any."""
-    frame: _Frame | None = None
-    for panel in panels:
-        frame = _Frame(panel.title, panel.simulated, above=frame)
-        frame.panel(panel)
-    return frame.finished() if frame else ""
+    frame = _Frame(panel.title, panel.simulated)
+    frame.panel(panel)
+    return frame.finished()
 
 
 # -- the frame ---------------------------------------------------------------------------------------------------------
@@ -299,46 +285,30 @@ def trend(panels: Sequence[Panel]) -> str:
 class _Frame:
     """Title, axes and legend of a picture. Its places are shares of the axes, from 0 to 1: across, and up.
 
-    *above*: the frame of the same picture below which this one is. *rows*: names of bars that lie: then across runs
-    down, and up to the right.
+    *rows*: names of bars that lie: then across runs down, and up to the right.
     """
 
-    def __init__(
-        self,
-        title: str,
-        simulated: bool,
-        *,
-        above: _Frame | None = None,
-        is_small: bool = False,
-        rows: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, title: str, simulated: bool, rows: Sequence[str] = ()) -> None:
         self.simulated, self.rows = simulated, rows
-        self.picture: SvgPicture = above.picture if above else SvgPicture(_SMALL if is_small else _WIDTH, 0, title)
-        self.legend: dict[str, Callable[[float, float], None]] = above.legend if above else {}
-        start: float = above.bottom + 46 if above else 0.0
-        if above:
-            above.mark_simulated()
-        width, self.margin = self.picture.width, 16.0 if rows or is_small else _LEFT
+        self.picture = SvgPicture(_WIDTH, 0, title)
+        self.legend: dict[str, Callable[[float, float], None]] = {}
+        width, self.margin = self.picture.width, 16.0 if rows else _LEFT
         names = max((text_width(name, _TICK_SIZE) for name in rows), default=0.0)
         self.left, self.right = max(_LEFT, 24 + min(names, 0.3 * width)), width - (70 if rows else 24)
         lines = textwrap.wrap(title, int((width - self.margin) / text_width("x", _TITLE_SIZE))) or [""]
-        self.top = start + 34 + 1.25 * _TITLE_SIZE * len(lines)
-        self.height = _ROW * len(rows) if rows else _HEIGHT / (2 if is_small else 1)
-        self.bottom: float = self.top + self.height
-        self.picture.titles(self.margin, start + 42, lines, _TITLE_SIZE, TEXT_COLOUR)
+        self.top = 34 + 1.25 * _TITLE_SIZE * len(lines)
+        self.height = _ROW * len(rows) if rows else _HEIGHT
+        self.bottom = self.top + self.height
+        self.picture.titles(self.margin, 42, lines, _TITLE_SIZE, TEXT_COLOUR)
         if simulated:
-            self.picture.text(width - 5, start + 17, SIMULATED, _LABEL_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
+            self.picture.text(width - 5, 17, SIMULATED, _LABEL_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
 
-    def mark_simulated(self) -> None:
-        """Write over all that was drawn that it is no measurement, if that is so."""
+    def finished(self) -> str:
+        """Return the picture with its legend, as SVG."""
         if self.simulated and not self.rows:
             x, y = self.at(0.5, 0.5)
             style = {"turned": -18.0, "opacity": 0.16}
             self.picture.text(x, y + 25, "SIMULATED", 82, FAINT_COLOUR, anchor="middle", bold=True, **style)
-
-    def finished(self) -> str:
-        """Return the picture with its legend, as SVG."""
-        self.mark_simulated()
         x, y = self.margin, self.bottom + 62
         for label, sign in self.legend.items():
             width = 31 + text_width(label, _LABEL_SIZE)
@@ -378,10 +348,6 @@ class _Frame:
         self.picture.text(18, middle, upright, _WORD_SIZE, TEXT_COLOUR, anchor="middle", turned=-90)
         centre = (self.left + self.right) / 2
         self.picture.text(centre, self.bottom + 38, level, _WORD_SIZE, TEXT_COLOUR, anchor="middle")
-
-    def note(self, words: str) -> None:
-        """Write *words* in the middle of the axes."""
-        self.picture.text(*self.at(0.5, 0.5), words, _WORD_SIZE, TEXT_COLOUR, anchor="middle")
 
     # -- what is drawn, and its sign in the legend ---------------------------------------------------------------------
 
@@ -435,7 +401,7 @@ class _Frame:
                     x, y, anchor = (x + 9, y + 4.5, "start") if self.rows else (x, y - 5, "middle")
                     self.picture.text(x, y, bar.label, _LABEL_SIZE, TEXT_COLOUR, anchor=anchor)
         if not any(bar.parts or bar.whiskers for column in columns for bar in column.bars):
-            self.note("nothing was measured")
+            self.picture.text(*self.at(0.5, 0.5), "nothing was measured", _WORD_SIZE, TEXT_COLOUR, anchor="middle")
         if limit is not None:
             self.curve(limit.curve(), lambda across, figure: self.at(across, value.share(figure)))
 
@@ -468,7 +434,6 @@ class _Frame:
             self.picture.text(x, y + 18, words, _TICK_SIZE, TEXT_COLOUR, anchor="middle")
         for curve in panel.curves:
             self.curve(curve, lambda x, y: self.at(across.share(x), up.share(y)))
-        self.note(panel.note)
 
     def curve(self, curve: Curve, at: Callable[[float, float], Point]) -> None:
         """Draw a curve; *at*: the place of two figures."""

@@ -38,7 +38,7 @@ def trials_document(
         f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
         " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
-    table = table_of(direction_rows(trials, traffic, link_bps), _TRIALS, _trial_mark)
+    table = table_of(direction_rows(trials, traffic.mean_size, link_bps), _TRIALS, _trial_mark)
     return Document(title, [Section("", [Note(caption), table])], simulated)
 
 

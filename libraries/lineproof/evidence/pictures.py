@@ -16,17 +16,16 @@ from ..core.bounds import Bounds
 from ..core.latency import LOST as LOST_PROBE
 from ..core.quantity import Promise, Requirement
 from ..core.trial import Trial
-from ..core.units import RATE_UNITS, Unit
+from ..core.units import RATE_UNITS
 from ..methods.ramp import RampResult
 from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import SearchResult
-from ..units import counted, l1_bits, line_rate_pps, si
+from ..units import l1_bits, line_rate_pps, si
 from . import chart
 from .chart import SIGNS, Axis, Bar, BarGroup, Curve, LimitLine, Panel, Part, linear, scaled
-from .rates import DirectionRow, TrafficFigures, direction_rows, is_set_aside, percent, trial_name
+from .rates import DirectionRow, direction_rows, is_set_aside, percent, trial_name
 from .records import RequirementRecord
-from .sentence_rows import SentenceRow
 
 
 def plot_name(requirement: Requirement) -> str:
@@ -39,22 +38,15 @@ def plot_name(requirement: Requirement) -> str:
     return f"{quantity.title or quantity.name} of each trial"
 
 
-def sentence_plot(
-    record: RequirementRecord,
-    trials: Sequence[Trial],
-    traffic: TrafficFigures,
-    link_bps: float,
-    title: str,
-    simulated: bool = False,
-) -> str:
-    """Return the picture of the sentence of *record* as SVG. *link_bps*: link speed of one direction in L1 bit/s."""
+def sentence_plot(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
+    """Return the picture of the sentence of *record* as SVG."""
     demanded, promise = record.requirement, record.promise
     limit = LimitLine(demanded.threshold.number, f"{demanded.relation} {demanded.text()}", demanded.at_least)
     quantity, judged = promise.quantity, [trial for trial in trials if trial.number]
     if quantity.chart == "rates" or not judged:
         is_rate = demanded.threshold.unit in RATE_UNITS
         rate = limit._replace(value=demanded.threshold_pps(record.link_bps)) if is_rate else None
-        return _rates(promise, rate, judged, traffic, link_bps, title, simulated)
+        return _rates(record, rate, judged, title, simulated)
     if quantity.chart == "histogram":
         return _latencies(promise, limit, judged, title, simulated)
     columns = [(trial_name(one), None if is_set_aside(one) else quantity.charted(promise, one)) for one in judged]
@@ -66,20 +58,15 @@ def sentence_plot(
 
 
 def _rates(
-    promise: Promise,
-    limit: LimitLine | None,
-    trials: Sequence[Trial],
-    traffic: TrafficFigures,
-    link_bps: float,
-    title: str,
-    simulated: bool,
+    record: RequirementRecord, limit: LimitLine | None, trials: Sequence[Trial], title: str, simulated: bool
 ) -> str:
     """Return the rates of each trial: forwarded, then lost, then unsent frames; their end is the load.
 
     There is one bar for all directions if the promise counts them in total. A quantity that does not judge loss allows
     what is lost beyond its *limit* in frames/s.
     """
-    rows = [direction_rows([trial], traffic, link_bps) for trial in trials]
+    promise = record.promise
+    rows = [direction_rows([trial], record.mean_size, record.link_bps) for trial in trials]
     directions = list(dict.fromkeys(row.direction for own in rows for row in own))
     promised = limit.value if limit else 0.0
     needed = math.inf if promise.quantity.judges_loss else promised
@@ -89,7 +76,7 @@ def _rates(
         groups = [] if is_aside else [own] if promise.in_total else [[row] for row in own]
         shown = [_rate_bar(group, directions, needed) for group in groups if group]
         columns.append(BarGroup(trial_name(trial), shown, is_aside))
-    line_rate = line_rate_pps(link_bps, traffic.mean_size)
+    line_rate = line_rate_pps(record.link_bps, record.mean_size)
     up = scaled("rate", "pps", 1.12 * max([promised, *(bar.end for one in columns for bar in one.bars)]) or line_rate)
     below = f"trial (line rate of one direction: {si(line_rate, 'pps')})"
     return chart.bars(title, columns, up, below, limit=limit, simulated=simulated)
@@ -146,30 +133,6 @@ def _edges(least: float, most: float, limit: float) -> list[float]:
     while found[-1] < most:
         found.append(found[-1] + 10.0 ** (len(str(int(found[-1]))) - 1))
     return sorted({*found, limit})
-
-
-# -- the sheet of a sign-off -------------------------------------------------------------------------------------------
-
-
-def sheet_plot(row: SentenceRow, number: int) -> str:
-    """Return a small picture of what each trial measured beside the promise: of a load that is carried, the loss."""
-    record, demanded, promise = row.record, row.record.requirement, row.record.promise
-    quantity, is_lossy = promise.quantity, promise.quantity.threshold_is_load
-    losses = [100 * loss for loss in row.losses]
-    figures = dict(zip(row.figures, losses, strict=True)) if is_lossy else row.figures
-    known = {place: value for place, value in figures.items() if value is not None}
-    series = f"each of {counted(len(known), 'trial')}" if known else "no trial counts"
-    places = enumerate(sorted({*known, *row.aside}), 1)
-    columns = [(str(at), {series: Bounds(known[one], known[one])} if one in known else None) for at, one in places]
-    # the name of most quantities is longer than the axis
-    name, unit = (quantity.title, "%") if promise.unit is Unit.PERCENT else ("", promise.unit.value)
-    limit = LimitLine(demanded.threshold.number, f"promised {demanded.demand}", demanded.at_least)
-    if is_lossy:
-        name, unit, most = "frames lost", "%", promise.limit.value
-        limit = LimitLine(100 * most, f"a trial may lose {percent(most)}", at_least=False)
-    title = f"{number}. {record.sentence}: {record.verdict}"
-    below = f"trial ({counted(row.set_aside, 'trial')} set aside)" if row.aside else "trial"
-    return chart.range_chart(title, columns, name, unit, below, limit=limit, is_small=True)
 
 
 # -- searches, ramps, scaling ------------------------------------------------------------------------------------------

@@ -40,11 +40,14 @@ class DirectionRow:
         return f"{self.count.tx_port} → {self.count.rx_port}"
 
 
-def direction_rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float) -> tuple[DirectionRow, ...]:
-    """Every direction of every trial, in order. *link_bps*: link speed of one direction in L1 bit/s."""
+def direction_rows(trials: Sequence[Trial], mean_size: float, link_bps: float) -> tuple[DirectionRow, ...]:
+    """Return every direction of every trial, in order.
+
+    *mean_size*: of frames, in bytes with FCS; *link_bps*: link speed of one direction in L1 bit/s.
+    """
 
     def rate(frames: int, seconds: float) -> Rate:
-        return Rate(frames / seconds if seconds > 0 else 0.0, traffic.mean_size, link_bps)
+        return Rate(frames / seconds if seconds > 0 else 0.0, mean_size, link_bps)
 
     return tuple(
         DirectionRow(

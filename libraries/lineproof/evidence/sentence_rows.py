@@ -7,8 +7,8 @@ made of any run's folder, also of one that was never closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..core.trial import Trial
@@ -28,24 +28,15 @@ class SentenceRow:
     ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none.
-    ``figures``: of each trial that counts, by its place in the run's trials; None: it says nothing of the quantity.
-    ``aside``: the places of the other trials. ``losses``: of each trial that counts, the loss ratio.
-    ``method``: of the interval.
+    ``set_aside``: how many trials do not count. ``method``: of the interval.
     """
 
     record: RequirementRecord
     sample: tuple[float, ...]
     lost: float | None
-    aside: tuple[int, ...] = ()
+    set_aside: int = 0
     search: MarginRecord | None = None
-    figures: Mapping[int, float | None] = field(default_factory=dict)
     method: IntervalOf = interval
-    losses: tuple[float, ...] = ()
-
-    @property
-    def set_aside(self) -> int:
-        """How many trials do not count."""
-        return len(self.aside)
 
     @property
     def confidence(self) -> float:
@@ -90,12 +81,9 @@ class SentenceRow:
 
 def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[SentenceRow, ...]:
     """Return the rows of *run*, in the order of its sentences."""
-    trials: dict[int, list[tuple[int, TrialRecord]]] = {}
-    for place, record in enumerate(run.trials):
-        trials.setdefault(record.requirement, []).append((place, record))
     searches = {item.requirement: item for item in run.margins.values()}
     return tuple(
-        sentence_row(record, trials.get(record.number, []), searches.get(record.number), method)
+        _sentence_row(record, run.trials_by_number.get(record.number, ()), searches.get(record.number), method)
         for record in run.requirements
     )
 
@@ -122,26 +110,20 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     return found
 
 
-def sentence_row(
-    record: RequirementRecord,
-    trials: Sequence[tuple[int, TrialRecord]],
-    search: MarginRecord | None = None,
-    method: IntervalOf = interval,
+def _sentence_row(
+    record: RequirementRecord, trials: Sequence[TrialRecord], search: MarginRecord | None, method: IntervalOf
 ) -> SentenceRow:
-    """The row of *record*. *trials*: its own, with their places in the run's trials."""
-    promise, in_total = record.promise, record.requirement.in_total
-    judged = {place: item.trial for place, item in trials if item.trial.number}
-    counted = {place: trial for place, trial in judged.items() if not is_set_aside(trial)}
-    figures = {place: measured(promise, trial) for place, trial in counted.items()}
+    """Return the row of *record*. *trials*: its own."""
+    judged = [each.trial for each in trials if each.trial.number]
+    counted = [trial for trial in judged if not is_set_aside(trial)]
+    figures = (measured(record.promise, trial) for trial in counted)
     return SentenceRow(
         record,
-        tuple(value for value in figures.values() if value is not None),
-        _loss_ratio(list(counted.values()), in_total) if counted else None,
-        tuple(place for place in judged if place not in counted),
+        tuple(figure for figure in figures if figure is not None),
+        _loss_ratio(counted, record.requirement.in_total) if counted else None,
+        len(judged) - len(counted),
         search,
-        figures,
         method,
-        tuple(trial.loss_ratio(in_total) for trial in counted.values()),
     )
 
 

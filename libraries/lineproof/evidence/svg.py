@@ -26,10 +26,6 @@ _SHAPES = (
 )
 
 
-OUTLINED = len(_SHAPES)
-"""Added to the number of a mark that is filled, the same as an outline."""
-
-
 class Hatch(Enum):
     """How the lines of a hatched area run; the value: degrees clockwise. ``CROSSED``: two sets of lines."""
 
@@ -88,15 +84,9 @@ class SvgPicture:
         )
 
     def mark(self, x: float, y: float, shape: int, colour: str) -> None:
-        """A mark about 11 pixels wide with its middle at *x*, *y*: *shape* 0, 1, 2 … a square, diamond, triangle …
-
-        After the filled ones come the same as outlines (:data:`OUTLINED`).
-        """
-        points = _SHAPES[shape % len(_SHAPES)]
-        places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in points)
-        filled = shape // len(_SHAPES) % 2 == 0
+        """A mark about 11 pixels wide with its middle at *x*, *y*; *shape* 0 to 5: a square, diamond, triangle …"""
+        places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in _SHAPES[shape])
         style = f'fill={_quoted(colour)} stroke="white" stroke-width="0.8"'
-        style = style if filled else f'fill="white" stroke={_quoted(colour)} stroke-width="1.8"'
         self._shapes.append(f'<polygon points="{places}" {style}/>')
 
     def line(

@@ -254,7 +254,7 @@ class AcceptanceKeywords(Component):
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             show_document("Trials", trials_document(*shown))
             name = plot_name(requirement)
-            _show_plot(name, lambda: sentence_plot(record, *shown))
+            _show_plot(name, lambda: sentence_plot(record, verdict.trials, title, session.simulated))
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document("Where frames went", ledgers_document(verdict.ledgers, title, session.simulated))

@@ -32,7 +32,7 @@ from ..document import (
     verdict_cell,
 )
 from ..forms import known_rows
-from ..pictures import sheet_plot
+from ..pictures import sentence_plot
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..sentence_rows import SentenceRow
@@ -121,10 +121,6 @@ def _parties(sheet: Sheet) -> Section:
     for part, party in sheet.parties.items():
         who = ", ".join(words for name, words in party.items() if name != "signatory")
         rows.append((part.capitalize(), who or BLANK, ANSWERS[part]))
-    waived: dict[str, list[str]] = {}
-    for row, waiver in sheet.used_waivers:
-        waived.setdefault(waiver.author, []).append(str(sheet.number(row)))
-    rows += [("Who waives", name, f"the waiver of promise {', '.join(numbers)}") for name, numbers in waived.items()]
     return Section("Who answers for what", [_table(("party", "who", "answers for"), rows)])
 
 
@@ -154,16 +150,15 @@ def _reasons(sheet: Sheet) -> Iterator[Section]:
     unkept = [row for row in sheet.rows if row.record.verdict != KEPT]
     if unkept:
         yield Section("Why", [part for row in unkept for part in _why(sheet.number(row), row.record.message)])
-    if sheet.used_waivers:
+    waivers = [
+        (str(sheet.number(row)), row.record.sentence, waiver.author, waiver.reason, str(waiver.expires))
+        for row in unkept
+        if (waiver := sheet.waiver(row))
+    ]
+    if waivers:
         words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
-        waivers = [
-            (str(sheet.number(row)), row.record.sentence, waiver.author, waiver.reason, str(waiver.expires))
-            for row, waiver in sheet.used_waivers
-        ]
         heads = ("no.", "promise", "author", "reason", "valid until")
         yield Section("Waivers", [Note(words), _table(heads, waivers)])
-    if others := [str(sheet.number(row)) for row in unkept if sheet.waiver(row) is None]:
-        yield Section("", [Note(f"Not kept and not waived: promise {', '.join(others)}.", strong=True)])
     # what other runs had judged before on the same router, in the same folder of results
     tries = [
         (str(sheet.number(row)), item.run, moment(item.ended), item.verdict, odds_text(item.odds))
@@ -257,11 +252,12 @@ def _signatures(sheet: Sheet) -> Section:
 
 
 def _plots(sheet: Sheet) -> Section:
-    shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
-    parts: list[Part] = [Figure(sheet_plot(row, sheet.number(row)), row.record.sentence) for row in shown]
-    if others := [str(sheet.number(row)) for row in sheet.rows if row not in shown]:
-        parts.append(Note(f"No trial says something of promise {', '.join(others)}."))
-    return Section("Appendix A: every trial", parts)
+    plots = []
+    for number, row in enumerate(sheet.rows, 1):
+        record, title = row.record, f"{number}. {row.record.sentence}: {row.record.verdict}"
+        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
+        plots.append(Figure(sentence_plot(record, trials, title, record.simulated), record.sentence))
+    return Section("Appendix A: every trial", plots)
 
 
 def _versions(sheet: Sheet) -> Iterator[Section]:
@@ -380,7 +376,7 @@ body .lineproof td:first-child, body .lineproof thead ~ tbody td:last-child {{ o
 body .lineproof pre {{ white-space: pre-wrap; overflow-wrap: anywhere; font: 8pt "DejaVu Sans Mono", monospace; }}
 .lineproof tr, .lineproof svg, .lineproof pre {{ break-inside: avoid; }}
 .lineproof h2 {{ break-after: avoid; }}
-.lineproof > svg {{ max-width: 49%; height: auto; }}
+.lineproof > svg {{ max-width: 100%; height: auto; }}
 """
 """CSS for paper, in black and white."""
 

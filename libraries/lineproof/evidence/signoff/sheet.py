@@ -75,11 +75,6 @@ class Sheet:
         return None if row.record.verdict == KEPT else self.waivers.get(row.record.number)
 
     @property
-    def used_waivers(self) -> tuple[tuple[SentenceRow, Waiver], ...]:
-        """Return those that a sentence needs."""
-        return tuple((row, waiver) for row in self.rows if (waiver := self.waiver(row)) is not None)
-
-    @property
     def parties(self) -> Mapping[str, Mapping[str, str]]:
         """Return who signs, by its part in it: without a witness, if none is named."""
         named = dict(self.about.parties)
