@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
 from lineproof.robot.characterisation import _deadline
-from lineproof.robot.execution import DEFAULTS, _of_user, options
 from lineproof.robot.run_variables import NAMES, check_values
 from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
@@ -152,38 +150,3 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
-
-
-ROBOTS = {"${EMPTY}": "", "${NONE}": "None"}
-
-
-def test_the_defaults_are_those_of_the_resources() -> None:
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "resources").glob("*.resource"))
-    found = dict(re.findall(r"^\$\{([A-Z_]+)\} {2,}(\S.*)$", text, re.MULTILINE))
-    assert {name: ROBOTS.get(found[name], found[name]) for name in DEFAULTS} == DEFAULTS
-    # what names the run itself, and the folder of results, is given by itself
-    assert set(NAMES) - set(DEFAULTS) == {"RESUME", "RESULTS"}
-
-
-@pytest.mark.parametrize("program", ["/usr/bin/robot", "robot/__main__.py"])
-def test_the_selection_is_kept_and_no_variable_of_somebody_else(program: str) -> None:
-    words = [
-        program,
-        "-v",
-        "GOAL:quick",
-        "--variable=TOKEN:abc",
-        "-vKEY:x",
-        "-v",
-        "A=b",
-        "--test",
-        "A B",
-        "-i",
-        "fast",
-        "tests",
-    ]
-    assert list(_of_user(words)) == ["-t", "A B", "-i", "fast", "-v", "TOKEN:…", "-v", "KEY:…"]
-    assert list(options(words, ("-d", "--outputdir"))) == []
-
-
-def test_another_programs_options_are_not_robots() -> None:
-    assert list(_of_user([str(Path("bin") / "pytest"), "-e", "x"])) == []

@@ -80,7 +80,6 @@ def _size(study: Study) -> str:
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..evidence.baselines import find_one_run
-    from ..evidence.started_as import StartedAs
     from ..studies.carrying import Carried, OtherTestbed
     from ..studies.history import read_results, repeats_of_run
     from ..studies.preparing import prepare_study
@@ -92,10 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
     repeats = arguments.repeats or (repeats_of_run(resumed) if resumed else None)
     prepared = prepare_study(project, arguments.name, arguments.testbed, arguments.goal, repeats)
     carried = Carried.of(resumed, prepared) if resumed else None
-    words = ["lineproof", "study", "run", arguments.name, "--goal", arguments.goal]
-    words += ["--testbed", arguments.testbed] if arguments.testbed else []
-    started = StartedAs(tuple(words), Path.cwd(), "--results" if arguments.results else "")
-    study_run = StudyRun(prepared, results, carried, _say, started=started)
+    study_run = StudyRun(prepared, results, carried, _say)
     if arguments.plan:
         for line in study_run.foreword():
             _say(line)
@@ -107,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except BaseException:
         if study_run.folder is not None and study_run.measured:
             folder = study_run.folder
-            _say(f"what was measured is in {folder}; go on with: {started.going_on(folder)}")
+            _say(f"what was measured is in {folder}; go on with --resume {folder.name}")
         raise
     return _show(read_results(folder))
 

@@ -23,7 +23,6 @@ from ..studies.results import Compared, StudyCell, StudyResults
 from ..studies.runner import StudyRun
 from ..units import counted
 from ..visible import shortened
-from .execution import started_as
 from .run_variables import check_run_variables, secrets_of_variables
 from .shared import Component, Shared
 
@@ -60,8 +59,7 @@ class StudyKeywords(Component):
         repeats = repeats or (repeats_of_run(resumed) if resumed else None)
         prepared = prepare_study(self.shared.project, name, testbed, goal, repeats, secrets_of_variables())
         carried = Carried.of(resumed, prepared) if resumed else None
-        started = started_as(self.shared.suite)
-        run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name, started)
+        run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name)
         self._found = found = read_results(run.run())
         shown = write_page(found)
         allure.attach(found.study.title, page(found), "HTML")

@@ -18,7 +18,6 @@ from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
 from ..evidence.run_files import CHAINED
-from ..evidence.started_as import STARTED_AS, StartedAs
 from ..evidence.summary import DESCRIPTION, STUDY
 from ..files import read_file
 from ..methods.budget import duration_text
@@ -52,8 +51,6 @@ class StudyRun:
     carried: Carried | None = None
     say: Say = lambda words: None
     run_id: str = ""
-    started: StartedAs | None = None
-    """With which command."""
     _session: Session | None = field(default=None, repr=False)
     _key: tuple[object, ...] = ()
     _applied: str = ""
@@ -117,7 +114,6 @@ class StudyRun:
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,
                 FINGERPRINTS: prepared.fingerprints(),
-                **({STARTED_AS: self.started.record()} if self.started else {}),
                 **self._history,
             },
         )
