@@ -73,7 +73,7 @@ def test_doctor_for_a_program(tmp_path: Path) -> None:
     document = json.loads(found.stdout)
     assert found.returncode == 0
     assert (document["testbed"], document["platform"]) == ("simulated", "netgate6100")
-    assert [item["check"] for item in document["checks"]][:4] == ["files", "testbed", "generator", "distance"]
+    assert [item["check"] for item in document["checks"]][:4] == ["files", "testbed", "generator", "port 0"]
     assert {item["state"] for item in document["checks"]} == {"ok", "warning"}
     assert all(set(item) == {"check", "state", "finding", "details"} and item["finding"] for item in document["checks"])
 
