@@ -210,25 +210,6 @@ def test_the_page_of_goal_files_has_every_key_with_its_default():
             assert float(documented[key]) == field.default, key
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("usr: x\n", r"unknown key 'usr'; did you mean 'user'\?$"),
-        ("usr: x\nport: y\n", r"unknown key 'usr'; did you mean 'user'\? \(1 more after this one\)$"),
-        ("zzz: x\n", r"\(1 more after this one\)$"),
-    ],
-)
-def test_a_missing_key_that_was_misspelt_is_no_second_problem(tmp_path: Path, text: str, says: str) -> None:
-    class Login(Config):
-        user: str
-        port: int = 22
-
-    path = tmp_path / "x.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=says):
-        load_config(path, Login)
-
-
 def models() -> list[type[BaseModel]]:
     for package in (lineproof, lineproof_bench):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

@@ -288,17 +288,7 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
     except ValidationError as error:
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        explained = _explain_error(first, _key(lines, first), model)
-        others = [found for found in error.errors() if found != first and not _is_meant(first, found)]
-        more = f" ({len(others)} more after this one)" if others else ""
-        raise ConfigError(explained + more, path, _line(lines, first)) from None
-
-
-def _is_meant(unknown: Any, missing: Any) -> bool:
-    """Return whether the key that is *missing* is what the *unknown* one beside it stands for."""
-    (*folder, name), (*other, key) = unknown["loc"] or ("",), missing["loc"] or ("",)
-    kinds = (unknown["type"], missing["type"])
-    return kinds == ("extra_forbidden", "missing") and folder == other and bool(did_you_mean(str(name), [str(key)]))
+        raise ConfigError(_explain_error(first, _key(lines, first), model), path, _line(lines, first)) from None
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:

@@ -207,7 +207,7 @@ def test_the_exit_status_says_what_is_proven(
     assert found == status and said.startswith(proven)
 
 
-WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan"), "allow": ("-1", "0", "1,5", "nan", "100", "٣")}
+WRONG = {"confidence": ("0,95", "95 %", "1.0", "nan"), "allow": ("-1", "0", "1,5", "nan", "100")}
 
 
 @pytest.mark.parametrize(("option", "text"), [(option, text) for option, texts in WRONG.items() for text in texts])

@@ -31,7 +31,7 @@ from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si
 from ..visible import shortened
-from .arguments import add_json, add_plan_arguments, complete_names, print_lines, say
+from .arguments import add_json, add_plan_arguments, complete_names, number, print_lines, say
 from .calibrate import GOAL, folder
 
 SMALLEST_ON_WIRE = 84
@@ -112,19 +112,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--listen",
-        type=_seconds,
+        type=number(0, 3600),
         default=LISTEN_SECONDS,
         metavar="SECONDS",
         help=f"how long to listen for frames while nothing is sent ({LISTEN_SECONDS:g}; 0: not at all)",
     )
     add_json(parser)
-
-
-def _seconds(text: str) -> float:
-    found = float(text)
-    if not 0 <= found <= 3600:
-        raise argparse.ArgumentTypeError(f"is {text}; expected 0 to 3600 seconds")
-    return found
 
 
 def run(arguments: argparse.Namespace) -> int:
