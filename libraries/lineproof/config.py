@@ -288,17 +288,7 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
     except ValidationError as error:
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        explained = _explain_error(first, _key(lines, first), model)
-        others = [found for found in error.errors() if found != first and not _is_meant(first, found)]
-        more = f" ({len(others)} more after this one)" if others else ""
-        raise ConfigError(explained + more, path, _line(lines, first)) from None
-
-
-def _is_meant(unknown: Any, missing: Any) -> bool:
-    """Return whether the key that is *missing* is what the *unknown* one beside it stands for."""
-    (*folder, name), (*other, key) = unknown["loc"] or ("",), missing["loc"] or ("",)
-    kinds = (unknown["type"], missing["type"])
-    return kinds == ("extra_forbidden", "missing") and folder == other and bool(did_you_mean(str(name), [str(key)]))
+        raise ConfigError(_explain_error(first, _key(lines, first), model), path, _line(lines, first)) from None
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
@@ -373,7 +363,7 @@ def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
 
 
 def value_problem(error: Any, hidden: bool = False) -> str:
-    """Return what is wrong with the value of *error*, in this project's words. *hidden*: it must not be shown."""
+    """Return what is wrong with the value of *error*, as ``should be at least 1``. *hidden*: it must not be shown."""
     kind, value = error["type"], error["input"]
     if value is None and kind not in ("value_error", "assertion_error"):
         return "is empty; expected a value"
@@ -386,11 +376,10 @@ def value_problem(error: Any, hidden: bool = False) -> str:
         return f"expected a list, as [{'…, …' if hidden else shortened(value)}]"
     if kind == "string_type" and isinstance(value, int | float):
         return "expected text; put it in quotes"
-    if kind.endswith(("_type", "_parsing", "_from_float")):
-        known_words = EXPECTED_TYPES.get(kind.partition("_")[0])
-        if known_words is not None:
-            return known_words
-    return value_words(error) or shortened(error["msg"].removeprefix("Value error, "), 600)
+    if kind in ("model_type", "dict_type", "mapping_type"):
+        return "expected keys below it, as 'name: value'"
+    # pydantic's: 'Input should be greater than 0', 'Value error, …'
+    return shortened(re.sub(r"^(Value error, |\w+ (?=should |is ))", "", error["msg"]), 600)
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
@@ -429,64 +418,3 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]
-
-
-EXPECTED_TYPES = {
-    "float": "expected a number with a decimal point and no unit",
-    "int": "expected a whole number without a unit",
-    "bool": "expected true or false",
-    "string": "expected text",
-    "model": "expected keys below it, as 'name: value'",
-    "dict": "expected keys below it, as 'name: value'",
-    "mapping": "expected keys below it, as 'name: value'",
-}
-"""By the first word of pydantic's type of an error."""
-
-_PLURALS = {"value": "values", "key": "keys", "character": "characters"}
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number} {unit if number == 1 else _PLURALS[unit]}"
-
-
-def _unit(about: Mapping[str, Any]) -> str:
-    return "key" if about.get("field_type") == "Dictionary" else "value"
-
-
-def _few(about: Mapping[str, Any]) -> str:
-    least, there = int(about["min_length"]), int(about["actual_length"])
-    return (
-        f"expected at least {_count(least, _unit(about))}, and there {'is' if there == 1 else 'are'} {there or 'none'}"
-    )
-
-
-def _short(about: Mapping[str, Any]) -> str:
-    return f"expected at least {_count(int(about['min_length']), 'character')}"
-
-
-_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "greater_than": lambda about: f"expected more than {about['gt']:.12g}",
-    "greater_than_equal": lambda about: f"expected at least {about['ge']:.12g}",
-    "less_than": lambda about: f"expected less than {about['lt']:.12g}",
-    "less_than_equal": lambda about: f"expected at most {about['le']:.12g}",
-    "finite_number": lambda about: "expected a number, and no infinite one",
-    "too_short": _few,
-    "too_long": lambda about: f"expected at most {_count(int(about['max_length']), _unit(about))}",
-    "string_too_short": _short,
-    "string_too_long": lambda about: f"expected at most {_count(int(about['max_length']), 'character')}",
-    "string_pattern_mismatch": lambda about: f"expected text of the form {shortened(about['pattern'], 200)}",
-    "literal_error": lambda about: f"expected {about['expected']}",
-    "date_type": lambda about: "expected a date, as 2026-11-23",
-    "date_parsing": lambda about: "expected a date, as 2026-11-23",
-    "date_from_datetime_parsing": lambda about: "expected a date, as 2026-11-23",
-    "date_from_datetime_inexact": lambda about: "expected a date without a time, as 2026-11-23",
-    "path_type": lambda about: "expected the path of a file, as text",
-    "int_parsing_size": lambda about: "expected a smaller number",
-}
-"""By pydantic's type of an error, what is expected, of its context."""
-
-
-def value_words(error: Mapping[str, Any]) -> str:
-    """Return what *error* of pydantic expects of the value; "": it is of a kind without words here."""
-    words = _WORDS.get(error["type"])
-    return "" if words is None else words(error.get("ctx", {}))

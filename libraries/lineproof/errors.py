@@ -84,8 +84,6 @@ def system_words(error: OSError, path: Path | str | None = None, instead: str = 
     """
     names = [str(path)] if path is not None else [os.fsdecode(name) for name in _names(error)]
     reason = error.strerror or (str(error) if error.errno is None else os.strerror(error.errno))
-    if not names and error.errno == errno.ENOENT and not _has_current_folder():
-        names, reason, instead = ["the current folder"], "it was removed", "change to a folder that exists"
     room = f" ({_free(names[0])})" if error.errno in _FULL and names else ""
     fixes = [fix for fix in (_FIXES.get(error.errno or 0, ""), instead) if fix]
     return f"{' to '.join(names)}{': ' if names else ''}{reason}{room}{'; ' if fixes else ''}{', or '.join(fixes)}"
@@ -93,14 +91,6 @@ def system_words(error: OSError, path: Path | str | None = None, instead: str = 
 
 def _names(error: OSError) -> list[str | bytes]:
     return [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
-
-
-def _has_current_folder() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return False
-    return True
 
 
 def _free(path: str) -> str:

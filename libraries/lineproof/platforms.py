@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -74,17 +74,6 @@ class Software(Config):
     rx_queues: Annotated[int, Field(ge=1)] | None = None
     about: str = ""
     tuning: Tuning = Tuning()
-
-    @field_validator("shell", mode="before")
-    @classmethod
-    def _check_shell(cls, value: object) -> object:
-        known = get_args(Shell)
-        if not isinstance(value, str) or value in known:
-            return value
-        raise ValueError(
-            f"unknown shell '{shortened(value)}'; {did_you_mean(value, known)}known: {', '.join(known)}; a router that"
-            f" a file of variables/shells describes has 'shell: generic' and the file's name as 'commands'"
-        )
 
     @model_validator(mode="after")
     def _check_tuning(self) -> Software:

@@ -46,7 +46,11 @@ limits:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("pps_per_card: 12000000", "pps_per_card: 0", r"box\.yaml:5: 'limits\.0\.pps_per_card': expected more than 0"),
+        (
+            "pps_per_card: 12000000",
+            "pps_per_card: 0",
+            r"box\.yaml:5: 'limits\.0\.pps_per_card': should be greater than 0",
+        ),
         ("    frames_below: 160", "    pps_per_port: 160", r"box\.yaml:6: .*exactly one of pps_per_port"),
         ("https://example.org/page", "a book", r"box\.yaml:9: .*expected https://"),
         ('"2026-11-21"', "yesterday", r"box\.yaml:11: .*is not a day"),

@@ -106,7 +106,7 @@ def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool
         generator=SimpleNamespace(connected=True),
         router=SimpleNamespace(planned_changes=lambda: ((change,), "")),
     )
-    (check,) = _planned_changes(session, True)
+    (check,) = _planned_changes(session)
     first, *lines = check.finding.splitlines()
     assert first.startswith("a run makes 1 change, undone at its end")
     expected = ["copy running-config flash:before    (before them, so that they can be undone)"] if saved else []

@@ -90,7 +90,7 @@ def every_part(words: str) -> Document:
 
 
 def a_summary(words: str) -> Document:
-    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,), resume=words)
+    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,))
     study = replace(run, rows=(), tables=words, instead=words)
     return summary(ExecutionSummary((run, study), (words,), words))
 

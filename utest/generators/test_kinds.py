@@ -90,7 +90,7 @@ def test_a_programs_file_of_the_project_lies_over_ours(tmp_path: Path) -> None:
     ("keys", "line", "words"),
     [
         ("  type: anotherbox\n  slot: 3\n", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
-        ("  type: anotherbox\n  slots: many\n", 5, "'generator.slots': expected a whole number"),
+        ("  type: anotherbox\n  slots: many\n", 5, "'generator.slots': should be a valid integer"),
         ("  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
         ("  type: anothrbox\n", 4, "no generator of type 'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
         ("  type: [x]\n", 4, "'type' is the name of a kind of generator"),

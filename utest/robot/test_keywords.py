@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -22,7 +20,6 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
-from lineproof.robot.execution import DEFAULTS, _of_user, options
 from lineproof.robot.run_variables import NAMES, check_values
 from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
@@ -136,27 +133,3 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
     check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
-
-
-ROBOTS = {"${EMPTY}": "", "${NONE}": "None"}
-
-
-def test_names_and_defaults_are_those_of_the_resources() -> None:
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "resources").glob("*.resource"))
-    found = dict(re.findall(r"^\$\{([A-Z_]+)\} {2,}(\S.*)$", text, re.MULTILINE))
-    assert found.keys() == set(NAMES)
-    assert {name: ROBOTS.get(found[name], found[name]) for name in DEFAULTS} == DEFAULTS
-    # what names the run itself, and the folder of results, is given by itself
-    assert set(NAMES) - set(DEFAULTS) == {"RESUME", "RESULTS"}
-
-
-@pytest.mark.parametrize("program", ["/usr/bin/robot", "robot/__main__.py"])
-def test_the_selection_is_kept_and_no_variable_of_somebody_else(program: str) -> None:
-    given = "-v GOAL:quick --variable=TOKEN:abc -vKEY:x -v A=b --test 'A B' -i fast tests"
-    words = [program, *shlex.split(given)]
-    assert list(_of_user(words)) == ["-t", "A B", "-i", "fast", "-v", "TOKEN:…", "-v", "KEY:…"]
-    assert list(options(words, ("-d", "--outputdir"))) == []
-
-
-def test_another_programs_options_are_not_robots() -> None:
-    assert list(_of_user([str(Path("bin") / "pytest"), "-e", "x"])) == []

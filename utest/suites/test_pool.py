@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,11 @@ from support.lab_rig import bench_project
 pytestmark = pytest.mark.slow
 
 
-def written(folder: Path, ends: list[str]) -> Path:
+def written(folder: Path, count: int) -> None:
     tests = folder / "tests"
     tests.mkdir()
-    for number, end in enumerate(ends):
-        robot_run.write_tests(tests, f"Kept\n    64b 1-flow ≥ 1 Mpps{end}\n", name=f"suite{number}")
-    return tests
+    for number in range(count):
+        robot_run.write_tests(tests, "Kept\n    64b 1-flow ≥ 1 Mpps\n", name=f"suite{number}")
 
 
 def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -34,46 +32,25 @@ def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_who_waits_gets_the_testbed_of_a_suite_that_was_killed(tmp_path: Path) -> None:
-    home = bench_project(tmp_path, ["bench1", "bench2"])
-    (tmp_path / "pool.ini").write_text("[one]\ntestbed=bench1\n[two]\ntestbed=bench2\n", encoding="utf-8")
+def test_suites_have_the_only_testbed_of_a_pool_one_after_the_other(tmp_path: Path) -> None:
+    home = bench_project(tmp_path, ["bench1"])
+    (tmp_path / "pool.ini").write_text("[one]\ntestbed=bench1\n", encoding="utf-8")
+    written(tmp_path, 2)
+    done = pabot(tmp_path, "--processes", "2", "-v", f"PROJECT:{home}", "-v", "TESTBED:pool")
+    assert done.returncode == 0, done.stdout
+    runs = [read_run(path.parent) for path in tmp_path.glob("out/*/environment.json")]
+    assert [run.environment.testbed for run in runs if run.environment and run.environment.ended] == ["bench1"] * 2
+    assert [record.verdict for run in runs for record in run.requirements] == ["PASS"] * 2
     waits = "waiting for a testbed of pool 'pool', at most 2 h: other suites have all that pabot lends"
-    # two have a testbed each until the third one waits, and die with their testbeds
-    said = f"pathlib.Path({str(tmp_path / 'out')!r}).rglob('*stdout*')"
-    killed = (
-        f"\n    Wait Until Keyword Succeeds    60 s    0.1 s    Evaluate"
-        f"    1 / any({waits!r} in path.read_text(errors='replace') for path in {said})    modules=pathlib"
-        "\n    Evaluate    os.kill(os.getpid(), signal.SIGKILL)    modules=os, signal"
-    )
-    written(tmp_path, [killed, killed, ""])
-    third = tmp_path / "tests" / "suite2.robot"
-    opened = "len([*pathlib.Path({!r}).glob('*/environment.json')])".format(str(tmp_path / "out"))
-    third.write_text(
-        third.read_text(encoding="utf-8").replace(
-            "Suite Setup    Open Testbed For",
-            "Suite Setup    Run Keywords    Wait Until Keyword Succeeds    60 s    0.1 s"
-            f"    Evaluate    1 / ({opened} == 2)    modules=pathlib    AND    Open Testbed For",
-        ),
-        encoding="utf-8",
-    )
-    done = pabot(tmp_path, "--processes", "3", "-v", f"PROJECT:{home}", "-v", "TESTBED:pool")
-    assert done.returncode != 0, done.stdout
-    runs = [read_run(path.parent) for path in sorted(tmp_path.glob("out/*/environment.json"))]
-    (last,) = [run for run in runs if run.environment and run.environment.ended]
-    assert [record.verdict for record in last.requirements] == ["PASS"]
-    assert Counter(run.environment.testbed for run in runs if run.environment and run is not last) == {
-        "bench1": 1,
-        "bench2": 1,
-    }
-    assert robot_run.processes_of(tmp_path) == []
+    assert any(waits in path.read_text(errors="replace") for path in (tmp_path / "out").rglob("*stdout*"))
     assert (tmp_path / "out" / "log.html").exists()
-    # one summary over all, with what the killed ones left
+    # one summary over all
     (first,) = tmp_path.rglob("allure")
-    assert (first.parent / "summary.html").read_text(encoding="utf-8").count("Evidence: ") == 3
+    assert (first.parent / "summary.html").read_text(encoding="utf-8").count("Evidence: ") == 2
     # pabot shows nothing of what its processes print
     assert "Evidence: " not in done.stdout
     shown = lineproof(tmp_path, "summary", "out")
-    assert shown.returncode == 0 and shown.stdout.count("Evidence: ") == 3
+    assert shown.returncode == 0 and shown.stdout.count("Evidence: ") == 2
 
 
 WRONG_SETS = """\

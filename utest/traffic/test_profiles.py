@@ -198,10 +198,10 @@ def test_a_genome_may_have_custom_sizes(own: Project) -> None:
         ("kind: genome, letters: {a: 64}, longest: 9", "a second 'kind: genome'"),
         ("kind: headers, name: ours", "changes nothing"),
         ("kind: headers, name: ours, labels: [16]", "as many 'labels_back' as 'labels'"),
-        ("kind: headers, name: ours, labels: [3], labels_back: [16]", "expected at least 16"),
-        ("kind: headers, name: ours, tags: [{protocol: 802.1Q, vlan: 4095}]", "expected at most 4094"),
+        ("kind: headers, name: ours, labels: [3], labels_back: [16]", "should be greater than or equal to 16"),
+        ("kind: headers, name: ours, tags: [{protocol: 802.1Q, vlan: 4095}]", "should be less than or equal to 4094"),
         ("kind: headers, name: ours, prefix: '2001:db8::1'", "expected zeros there"),
-        ("kind: headers, name: 'two words', transport: tcp", "expected text of the form"),
+        ("kind: headers, name: 'two words', transport: tcp", "should match pattern"),
         (
             "kind: flows, name: ours, source: {first: 1.0.0.1, last: 1.0.0.4, step: 2},"
             " destination: {first: 1.0.0.1, last: 1.0.0.1}",

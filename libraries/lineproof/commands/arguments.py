@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import LineproofError
@@ -71,9 +70,6 @@ def say(words: str) -> None:
     print(f"lineproof: {words}", file=sys.stderr, flush=True)
 
 
-_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?) ?%?")
-
-
 def add_forms(parser: argparse.ArgumentParser) -> None:
     """``--markdown`` and ``--json``."""
     forms = parser.add_mutually_exclusive_group()
@@ -84,27 +80,24 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
 def add_rule(parser: argparse.ArgumentParser) -> None:
     """``--allow`` and ``--confidence``: when something is proven worse."""
     words = f"by how much something may be worse, in per cent of the earlier run ({100 * ALLOWED:g})"
-    parser.add_argument("--allow", type=_allowed, default=ALLOWED, metavar="PERCENT", help=words)
+    parser.add_argument("--allow", type=percent, default=ALLOWED, metavar="PERCENT", help=words)
     words = "of all sentences together, between 0 and 1 (0.95)"
-    parser.add_argument("--confidence", type=_confidence, default=0.95, help=words)
+    parser.add_argument("--confidence", type=number(0.01, 0.9999), default=0.95, help=words)
 
 
-def _allowed(text: str) -> float:
-    found = _PERCENT.fullmatch(text)
-    if found is None or not 0.1 <= float(found[1]) < 100:
-        raise argparse.ArgumentTypeError(
-            f"'{shortened(text)}' is not what may be allowed; expected per cent from 0.1 to less than 100, as '1%'"
-        )
-    return float(found[1]) / 100
+def percent(text: str) -> float:
+    """Return the ratio that *text* in per cent is."""
+    return number(0.1, 99.9)(text.removesuffix("%")) / 100
 
 
-def _confidence(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(
-            f"'{shortened(text)}' is no confidence; expected a number between 0 and 1 with a decimal point, as 0.95"
-        )
-    return value
+def number(low: float, high: float) -> Callable[[str], float]:
+    """Return the type of an argument that is a number from *low* to *high*."""
+
+    def read(text: str) -> float:
+        value = float(text)  # ValueError: argparse says so
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{shortened(text)} is not between {low:g} and {high:g}")
+        return value
+
+    read.__name__ = "number"
+    return read

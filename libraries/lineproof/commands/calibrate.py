@@ -29,8 +29,7 @@ from ..session.traffic import PROBE_PPS
 from ..system.cpu_clock import cpu_times, steal_percent, steal_text
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si
-from ..visible import shortened
-from .arguments import add_plan_arguments, say
+from .arguments import add_plan_arguments, number, say
 
 TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
 """Measured by default: the smallest frames, the largest, a mix, and a single flow."""
@@ -63,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
     )
-    parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (1)")
+    parser.add_argument("--duration", type=number(0.1, 600), default=1.0, help="seconds of each trial (1)")
     parser.add_argument(
         "--goal", default=GOAL, help=f"watch the generator's own loss for 1 / risk trials of this goal ({GOAL})"
     )
@@ -214,13 +213,3 @@ def _line(found: CeilingEntry) -> str:
         f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
         f" {steal_text(found.steal_percent)}"
     )
-
-
-def _duration(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.1 <= value <= 600:
-        raise argparse.ArgumentTypeError(f"{shortened(text)} is not between 0.1 and 600")
-    return value

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from statistics import median
 
 from ..ceilings.cards import CardQuirk
 from ..core.foreign import ForeignFrames, origins
@@ -23,7 +22,6 @@ from ..generators.kinds import DEFAULT
 from ..generators.trex.driver import TrexGenerator
 from ..methods.budget import duration_text
 from ..project import Project
-from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState
 from ..session.links import dropped_by_card, wrong_destination
@@ -33,11 +31,8 @@ from ..session.session import Session
 from ..testbed.settings import HardwareSettings
 from ..units import counted, si
 from ..visible import shortened
-from .arguments import add_json, add_plan_arguments, complete_names, print_lines, say
+from .arguments import add_json, add_plan_arguments, complete_names, number, print_lines, say
 from .calibrate import GOAL, folder
-
-TRIAL_REQUESTS, FAR = 25, 0.005
-"""Requests of a trial beside the sending that wait for their answers; s of an answer that are worth a warning."""
 
 SMALLEST_ON_WIRE = 84
 """Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
@@ -88,13 +83,12 @@ def wrong(name: str, finding: object) -> Check:
     return Check(name, State.WRONG, str(finding))
 
 
-def or_wrong(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
-    """*checks*; a TestbedError of theirs is one that is wrong."""
+def or_wrong(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """*checks*, up to a TestbedError of theirs, which is one that is wrong."""
     try:
-        found = checks()
+        yield from checks
     except TestbedError as error:
-        found = [wrong(name, error)]
-    yield from found
+        yield wrong(name, error)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,19 +112,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--listen",
-        type=_seconds,
+        type=number(0, 3600),
         default=LISTEN_SECONDS,
         metavar="SECONDS",
         help=f"how long to listen for frames while nothing is sent ({LISTEN_SECONDS:g}; 0: not at all)",
     )
     add_json(parser)
-
-
-def _seconds(text: str) -> float:
-    found = float(text)
-    if not 0 <= found <= 3600:
-        raise argparse.ArgumentTypeError(f"is {text}; expected 0 to 3600 seconds")
-    return found
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -227,8 +214,6 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     else:
         server = versions.get("server", kind)
     yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
-    if isinstance(driver := session.generator.driver, TrexGenerator):
-        yield _distance(median(driver.round_trips()))
     if lacking := session.plan.abilities.lacking:
         words = "; ".join(WORDS[name] for name in lacking)
         yield warning("generator", f"'{kind}' {words}; sentences that need it are refused before any traffic")
@@ -246,13 +231,6 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     yield from firmware_checks(session)
     yield from latency_check(session)
     yield from noise_checks(session, listen)
-
-
-def _distance(seconds: float) -> Check:
-    words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
-    if seconds < FAR:
-        return ok("distance", words)
-    return warning("distance", f"{words}, and trials are longer where its clock decides; a nearer machine is faster")
 
 
 def _port(session: Session, port: GeneratorPort) -> Check:
@@ -312,8 +290,8 @@ def _calibration(session: Session) -> Check:
 
 # -- the generator's host, noise and flow control ----------------------------------------------------------------------
 
-LINE, SOME = 200, 3
-"""Characters of facts on one line, and how many commands without an answer it names."""
+LINE = 200
+"""Characters of facts on one line."""
 
 
 def host_checks(session: Session) -> Iterator[Check]:
@@ -330,20 +308,15 @@ def host_checks(session: Session) -> Iterator[Check]:
 
 
 def facts_check(name: str, facts: RouterFacts, described: bool = False) -> Check:
-    """The first facts of a machine, as many as one line takes; all are in the details.
+    """The facts of a machine, as much as one line takes; all are in the details.
 
     *described*: the commands without an answer are told elsewhere.
     """
     rows = [f"{fact}: {value}" for fact, value in known_rows(facts)]
-    shown = [row for place, row in enumerate(rows) if len("; ".join(rows[: place + 1])) <= LINE]
-    words = "; ".join(shown) or ("" if rows else "none")
-    if more := len(rows) - len(shown):
-        words += f"; {counted(more, 'more fact')} in --json" if words else f"{counted(more, 'fact')} in --json"
+    words = shortened("; ".join(rows), LINE) or "none"
     unread = {} if described else facts.unread
     if unread:
-        first = ", ".join(f"'{shortened(command, 40)}'" for command in list(unread)[:SOME])
-        others = " and others" if len(unread) > SOME else ""
-        words += f"; {counted(len(unread), 'command')} gave no answer ({first}{others}), which no verdict needs"
+        words += f"; {counted(len(unread), 'command')} gave no answer, which no verdict needs"
     silent = (f"no answer to '{command}': {why}" for command, why in unread.items())
     return ok(name, words, "\n".join((*rows, *silent)))
 
@@ -466,55 +439,48 @@ COMMAND_LIMIT = 10.0
 
 def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
     """Yield those of the router, each after those it depends on; it is left as it was found."""
-    if session.router.is_black_box:
-        session.router.connect()
-        yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
-        yield from or_wrong("line rate", lambda: list(_interfaces(session, described=True)))
-        yield from or_wrong("power meter", lambda: _power(session))
-        if traffic and session.generator.connected:
-            yield from or_wrong("traffic", lambda: _traffic(session))
-        return
-    access = session.testbed.facts.router
-    yield from or_wrong("router changes", lambda: _left_changes(session))
+    described, access = session.plan.command_file is not None, session.testbed.facts.router
+    yield from or_wrong("router changes", _left_changes(session))
     try:
-        try:
-            shell = session.router.log_in()
-        except TestbedError as error:
-            yield wrong("router login", error)
-            return
-        yield ok("router login", f"{access.user} at {access.host}:{access.port}; its host key is known")
-        try:
-            found = session.router.connect(shell)
-        except TestbedError as error:
-            yield wrong("router system", error)
-            return
-        yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
-        yield from or_wrong("router terminal", lambda: _refused_first(session))
-        yield from _facts(session)
-        described = session.plan.command_file is not None
-        if not described:
-            yield from or_wrong("router rights", lambda: _rights(session, shell))
-        yield from or_wrong("router counters", lambda: _counters(session))
-        yield from or_wrong("router interfaces", lambda: list(_interfaces(session, described)))
-        yield from or_wrong("router neighbours", lambda: _neighbours(session))
-        yield from or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
-        yield from or_wrong("power meter", lambda: _power(session))
+        if session.router.is_black_box:
+            session.router.connect()
+            yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
+            yield from or_wrong("line rate", _interfaces(session, described=True))
+        else:
+            step = "router login"
+            try:
+                shell = session.router.log_in()
+                yield ok(step, f"{access.user} at {access.host}:{access.port}; its host key is known")
+                step = "router system"
+                versions = session.router.connect(shell)
+            except TestbedError as error:
+                yield wrong(step, error)
+                return
+            yield ok(step, ", ".join(versions[key] for key in ("software", "version") if key in versions))
+            yield from or_wrong("router terminal", _refused_first(session))
+            yield from _facts(session)
+            if not described:
+                yield from or_wrong("router rights", _rights(session))
+            yield from or_wrong("router counters", _counters(session))
+            yield from or_wrong("router interfaces", _interfaces(session, described))
+            yield from or_wrong("router neighbours", _neighbours(session))
+            if dry_run:
+                yield from or_wrong("router configuration", _planned_changes(session))
+        yield from or_wrong("power meter", _power(session))
         if traffic and session.generator.connected:
-            yield from or_wrong("traffic", lambda: _traffic(session))
+            yield from or_wrong("traffic", _traffic(session))
     finally:
         session.router.restore()
 
 
-def _refused_first(session: Session) -> list[Check]:
+def _refused_first(session: Session) -> Iterator[Check]:
     file = session.plan.command_file
-    return [
-        warning(
+    for line, refusal in session.router.refused_first().items():
+        yield warning(
             "router terminal",
             f"'{line}', which is typed first, is refused: '{refusal}'; fix 'terminal.first' in"
             f" variables/shells/{file.shell if file else '…'}.yaml",
         )
-        for line, refusal in session.router.refused_first().items()
-    ]
 
 
 def _facts(session: Session) -> Iterator[Check]:
@@ -533,70 +499,68 @@ def _facts(session: Session) -> Iterator[Check]:
         yield warning("router facts", f"{difference}; fix the router or the platform's file")
 
 
-def _left_changes(session: Session) -> list[Check]:
+def _left_changes(session: Session) -> Iterator[Check]:
     name, plan = session.router.journal_name, session.plan
     again = f"lineproof restore {plan.testbed.testbed} --platform {plan.platform.platform}"
-    left = []
-    for found in session.router.leftovers():
+    leftovers = session.router.leftovers()
+    for found in leftovers:
         other = f" as {found.occasion.router}" if found.occasion and found.occasion.router != name else ""
         if found.in_use:
             text = f"a run of this machine has the router configured{other}: {found.occasion}"
-            left.append(warning("router changes", text))
+            yield warning("router changes", text)
         elif found.changes:
             text = f"left by an earlier run{other}: {leftover_text(found)}; the next run undoes them, or now: {again}"
-            left.append(warning("router changes", text))
-    return left or ([ok("router changes", "none of an earlier run")] if name else [])
+            yield warning("router changes", text)
+    if name and not any(found.in_use or found.changes for found in leftovers):
+        yield ok("router changes", "none of an earlier run")
 
 
-def _planned_changes(session: Session, dry_run: bool) -> list[Check]:
+def _planned_changes(session: Session) -> Iterator[Check]:
     name = "router configuration"
-    if not dry_run:
-        return []
     if session.plan.testbed.prepare == "none":
-        return [ok(name, "a run changes nothing ('prepare: none')")]
+        yield ok(name, "a run changes nothing ('prepare: none')")
+        return
     if not session.generator.connected:
-        return [warning(name, "what a run changes depends on the generator's ports, which cannot be read")]
+        yield warning(name, "what a run changes depends on the generator's ports, which cannot be read")
+        return
     changes, lacking = session.router.planned_changes()
     file = session.plan.command_file
     first = [f"{' / '.join(file.save)}    (before them, so that they can be undone)"] if file and file.save else []
     lines = "".join(f"\n           {line}" for line in (*first, *changes))
     found = f"a run makes {counted(len(changes), 'change')}, undone at its end; none was made now{lines}"
-    return [warning(name, f"{found}\n           {lacking}") if lacking else ok(name, found)]
+    yield warning(name, f"{found}\n           {lacking}") if lacking else ok(name, found)
 
 
-def _rights(session: Session, shell: Shell) -> list[Check]:
-    access = session.testbed.facts.router
+def _rights(session: Session) -> Iterator[Check]:
+    name, access, shell = "router rights", session.testbed.facts.router, session.router.shell
     if access.sudo:
         result = shell("sudo -n true", COMMAND_LIMIT)
         if result.status:
             why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
-            return [
-                wrong(
-                    "router rights",
-                    f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in"
-                    " sudoers), or log in as root without 'sudo: true'",
-                )
-            ]
-        return [ok("router rights", f"'{access.user}' may 'sudo -n'")]
-    if "uid=0(" in shell("id", COMMAND_LIMIT).stdout:
-        return [ok("router rights", f"'{access.user}' is root")]
-    return [
-        warning(
-            "router rights",
-            f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router",
-        )
-    ]
+            yield wrong(
+                name,
+                f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in sudoers),"
+                " or log in as root without 'sudo: true'",
+            )
+        else:
+            yield ok(name, f"'{access.user}' may 'sudo -n'")
+    elif "uid=0(" in shell("id", COMMAND_LIMIT).stdout:
+        yield ok(name, f"'{access.user}' is root")
+    else:
+        words = f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router"
+        yield warning(name, words)
 
 
-def _counters(session: Session) -> list[Check]:
+def _counters(session: Session) -> Iterator[Check]:
     telemetry = session.router.watch.read()
     up = "its uptime is not read" if telemetry.uptime is None else f"it is up for {duration_text(telemetry.uptime)}"
     if unread := session.plan.uncounted:
-        return [warning("router counters", f"{unread}: no ledger; {up}")]
+        yield warning("router counters", f"{unread}: no ledger; {up}")
+        return
     names = [side.interface for side in session.testbed.facts.sides]
     read = ((name, telemetry.interfaces[name]) for name in names)
     figures = ", ".join(f"{name} rx {counts.rx_packets} tx {counts.tx_packets}" for name, counts in read)
-    return [ok("router counters", f"{figures}; {up}")]
+    yield ok("router counters", f"{figures}; {up}")
 
 
 def _interfaces(session: Session, described: bool) -> Iterator[Check]:
@@ -637,8 +601,9 @@ def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -
     return ok(name, found if state.up is None and state.carrier is None else f"{found}; up")
 
 
-def _neighbours(session: Session) -> list[Check]:
-    return [_neighbour(session, found) for found in session.router.neighbours()]
+def _neighbours(session: Session) -> Iterator[Check]:
+    for entry in session.router.neighbours():
+        yield _neighbour(session, entry)
 
 
 def _neighbour(session: Session, found: NeighbourEntry) -> Check:
@@ -654,19 +619,20 @@ def _neighbour(session: Session, found: NeighbourEntry) -> Check:
     return ok(name, f"{known}, set for good" if found.permanent else known)
 
 
-def _traffic(session: Session) -> list[Check]:
+def _traffic(session: Session) -> Iterator[Check]:
     try:
         session.router.configure()
         session.traffic.check_reachability()
     finally:
         session.router.restore()
-    return [ok("traffic", "frames sent into each side came back at the other")]
+    yield ok("traffic", "frames sent into each side came back at the other")
 
 
-def _power(session: Session) -> list[Check]:
+def _power(session: Session) -> Iterator[Check]:
     if session.plan.testbed.power is None:
-        return []
+        return
     watts, text = session.power.watts(), session.power.text
-    if not watts:
-        return [warning("power meter", f"0 W, {text}; is the router plugged into it?")]
-    return [ok("power meter", f"{watts:.4g} W, {text}")]
+    if watts:
+        yield ok("power meter", f"{watts:.4g} W, {text}")
+    else:
+        yield warning("power meter", f"0 W, {text}; is the router plugged into it?")

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple, NoReturn, Protocol, cast
+from typing import NoReturn
 
 import argcomplete
 
@@ -31,45 +31,26 @@ exit status, of every command:
 """
 
 
-class CommandModule(Protocol):
-    """The functions that a module of a command has."""
+COMMANDS = {
+    "init": "make a project in this folder that runs at once, simulated",
+    "check": "read every file and sentence, without a testbed",
+    "doctor": "is this testbed fit for a run? Step by step, without traffic",
+    "restore": "undo what an earlier run has left on a router",
+    "calibrate": "what the generator itself carries, the router bypassed",
+    "compare": "what two runs of a suite measured, and what is proven worse",
+    "summary": "each sentence of a run: promised, measured, margin, verdict; also of a killed run",
+    "gate": "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline",
+    "verify": "is a run's folder as the run left it? What was altered, added or removed",
+    "signoff": "the sheet to print and sign: promised, measured, who answers for what; signs it too",
+    "rejudge": "judge a recorded run again, from its folder alone",
+    "history": "all runs in one store, and what became better or worse over time",
+    "study": "variants of a router measured and compared, also with published figures",
+}
+"""Modules beside this one, with ``add_arguments(parser)`` and ``run(arguments)``, and their summaries.
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Describe the command and its arguments."""
+Each is imported only when it is called: they need different packages.
+"""
 
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Do it; returns the exit status 0 or 1. Raises LineproofError."""
-
-
-class Command(NamedTuple):
-    """A line of ``lineproof --help``, and the module that is imported only when the command is called."""
-
-    name: str
-    summary: str
-    module: str
-
-    def load(self) -> CommandModule:
-        """Import the module: commands need different packages."""
-        return cast(CommandModule, importlib.import_module(f".{self.module}", __package__))
-
-
-COMMANDS = (
-    Command("init", "make a project in this folder that runs at once, simulated", "init"),
-    Command("check", "read every file and sentence, without a testbed", "check"),
-    Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
-    Command("restore", "undo what an earlier run has left on a router", "restore"),
-    Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
-    Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
-    Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),
-    Command("gate", "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline", "gate"),
-    Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
-    Command(
-        "signoff", "the sheet to print and sign: promised, measured, who answers for what; signs it too", "signoff"
-    ),
-    Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
-    Command("history", "all runs in one store, and what became better or worse over time", "history"),
-    Command("study", "variants of a router measured and compared, also with published figures", "study"),
-)
 BENCH_COMMANDS = {
     "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",
 }
@@ -86,15 +67,12 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in COMMANDS:
+    for name, summary in COMMANDS.items():
         found = commands.add_parser(
-            command.name,
-            help=command.summary,
-            epilog=EXIT_STATUS,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=summary, epilog=EXIT_STATUS, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        if command.name in loaded:
-            module = command.load()
+        if name in loaded:
+            module = importlib.import_module(f".{name}", __package__)
             module.add_arguments(found)
             found.set_defaults(run=module.run)
     for name, summary in BENCH_COMMANDS.items():
@@ -118,7 +96,7 @@ def main(argv: Sequence[str]) -> int:
 def command_line() -> NoReturn:
     """The console script ``lineproof``: ends the process."""
     if "_ARGCOMPLETE" in os.environ:
-        argcomplete.autocomplete(command_parser({command.name for command in COMMANDS}))
+        argcomplete.autocomplete(command_parser(COMMANDS))
     finish(lambda: main(sys.argv[1:]))
 
 

@@ -78,7 +78,6 @@ def _size(study: Study) -> str:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..evidence.started_as import StartedAs
     from ..studies.carrying import OtherTestbed
     from ..studies.recorded import read_results
     from ..studies.runner import study_run as prepared_run
@@ -86,10 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
     project, asked = Project.find(), arguments
     results: Path = (asked.results or project.results).absolute()
     study_run = prepared_run(project, asked.name, asked.testbed, asked.goal, results, asked.repeats, asked.resume)
-    words = ["lineproof", "study", "run", asked.name, "--goal", asked.goal]
-    words += ["--testbed", asked.testbed] if asked.testbed else []
-    started = StartedAs(tuple(words), Path.cwd(), "--results" if asked.results else "")
-    study_run.say, study_run.started = _say, started
+    study_run.say = _say
     if arguments.plan:
         for line in study_run.foreword():
             _say(line)
@@ -101,7 +97,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except BaseException:
         if study_run.folder is not None and study_run.measured:
             folder = study_run.folder
-            _say(f"what was measured is in {folder}; go on with: {started.going_on(folder)}")
+            _say(f"what was measured is in {folder}; go on with --resume {folder.name}")
         raise
     return _show(read_results(folder))
 

@@ -213,7 +213,7 @@ class _Plan:
         if promise.limits_rate:
             # a rate is seconds below: what a clock leaves open of them has to be sent beyond it
             least = promise.limit.value / (len(rows) if promise.in_total else 1)
-            spare = (self._line if is_full else promise.load_pps) / least - 1
+            spare = (self._line if is_full else promise.load_pps) / least - 1 if least else math.inf
             slack, needs_more = min(slack, max(spare, FINEST)), needs_more or spare < width
         most = slack if is_exact or is_full else MOST_UNCERTAIN
         seconds = self.seconds

@@ -44,7 +44,6 @@ from .records import UNJUDGED, VERDICTS, EnvironmentRecord
 from .run import RecordedRun, methods_of, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE, partial
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
-from .started_as import StartedAs
 
 NOTHING = "–"
 NOT_READ = "not read"
@@ -65,7 +64,6 @@ class RunSummary:
 
     ``incomplete``: what the run lacks because it ended badly, in words. ``suite``: "" where nobody wrote it down.
     ``tables``: where those of a study are, and ``instead``: what the run has in place of sentences, or why it has none.
-    ``resume``: the command that goes on with it; "" where nobody wrote down how it was started.
     """
 
     folder: Path
@@ -76,7 +74,6 @@ class RunSummary:
     incomplete: tuple[str, ...] = ()
     tables: str = ""
     instead: str = ""
-    resume: str = ""
 
     @property
     def title(self) -> str:
@@ -122,9 +119,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
     elif environment and (unjudged := environment.extra.get(UNJUDGED)) and not rows and not incomplete:
         instead = f"nothing was judged: {unjudged}"
-    started = StartedAs.of(environment.extra) if environment else None
-    resume = started.going_on(folder) if started else ""
-    return RunSummary(folder, suite, run.simulated, facts, rows, tuple(incomplete), tables, instead, resume)
+    return RunSummary(folder, suite, run.simulated, facts, rows, tuple(incomplete), tables, instead)
 
 
 def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
@@ -303,8 +298,10 @@ def next_command(runs: Sequence[RunSummary]) -> str:
     """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
         if run.incomplete or any(row.record.verdict == Ruling.INCONCLUSIVE.value for row in run.rows):
+            if run.tables:
+                return f"the same study again, with --resume {run.folder.name} (a suite: -v RESUME:{run.folder.name})"
             suite = run.suite or "that it was"
-            return run.resume or f"robot -v RESUME:{run.folder.name}, the options of that run, and the suite {suite}"
+            return f"robot -v RESUME:{run.folder.name}, the options of that run, and the suite {suite}"
     return ""
 
 

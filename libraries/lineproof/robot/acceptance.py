@@ -29,7 +29,6 @@ from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
-from ..evidence.started_as import STARTED_AS
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
@@ -41,7 +40,7 @@ from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
-from .execution import beside_others, closing_words, execution_id, started_as
+from .execution import beside_others, closing_words, execution_id
 from .shared import Component, RunLabels, Shared, show_document
 
 
@@ -107,7 +106,6 @@ class AcceptanceKeywords(Component):
                 FINGERPRINTS: fingerprints(plan),
                 **({"replaced": list(plan.replaced)} if plan.replaced else {}),
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
-                STARTED_AS: started_as(self.shared.suite, plan.testbed.testbed).record(),
                 **({"resumed_from": self._earlier.environment.run} if self._earlier else {}),
                 **({LABGRID: session.testbed.lab.record()} if session.testbed.lab else {}),
             },

@@ -1,18 +1,15 @@
 """Keywords for testbeds that are lent, by pabot or labgrid, and for power that labgrid switches.
 
-``pabot --resourcefile FILE`` reads a value set for each testbed, and a server of pabot's says who has which. It knows
-nothing of the end of a process that was killed, so each process leaves its identity there, and whoever waits gives back
-for one that ended.
+``pabot --resourcefile FILE`` reads a value set for each testbed, and a server of pabot's says who has which. The set of
+a process that was killed stays with it until pabot ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from robot.api import logger
@@ -22,7 +19,6 @@ from robot.libraries.Remote import Remote
 
 from ..errors import ConfigError, TestbedError
 from ..platforms import named_file
-from ..system.identity import ProcessIdentity, identify
 from ..testbed.files import read_testbed_or_pool
 from ..testbed.lab.place import LabPlace
 from ..testbed.settings import PoolSettings
@@ -75,7 +71,6 @@ POLL = 0.5
 TESTBED = "testbed"
 """Key of a value set: its testbed."""
 
-_HOLDER = "lineproof-holder-"
 _EXAMPLE = (
     "expected a section for each testbed in the file of 'pabot --resourcefile', as '[bench1]' and 'testbed=bench1'"
 )
@@ -97,14 +92,11 @@ class ValueSet:
         while True:
             name, values = pabot.ask("acquire_value_set", pabot.caller, *tags)
             if name:
-                pabot.keep_identity()
                 found = cls(str(name), str(values.get(TESTBED, "")), pabot)
                 if not found.testbed:
                     found.close()
                     raise ConfigError(f"pabot's value set '{shortened(name)}' names no testbed; {_EXAMPLE}")
                 return found
-            if pabot.give_back_for_ended():
-                continue
             why = f"other suites have all that pabot lends{' with the tags ' * bool(tags)}{', '.join(tags)}"
             if progress.is_over:
                 raise TestbedError(
@@ -118,17 +110,14 @@ class ValueSet:
         """Give it back. Harmless when repeated, and when pabot has ended."""
         with contextlib.suppress(TestbedError, ConfigError):
             self._pabot.ask("release_value_set", self._pabot.caller)
-            self._pabot.forget_identity()
 
 
 @dataclass
 class _Pabot:
-    """The server of the pabot that runs this process, one of *slots* at a time. *caller*: what it calls the process."""
+    """The server of the pabot that runs this process. *caller*: what it calls the process."""
 
     remote: Any
     caller: str
-    slot: int
-    slots: int
 
     @classmethod
     def of_this_run(cls, pool: str) -> _Pabot:
@@ -139,9 +128,8 @@ class _Pabot:
                 f"the testbeds of pool '{pool}' are lent by pabot; expected 'pabot --resourcefile FILE -v"
                 f" TESTBED:{pool} …', or the name of one testbed"
             )
-        slot, slots = value("${PABOTEXECUTIONPOOLID}"), value("${PABOTNUMBEROFPROCESSES}")
         remote: Any = Remote  # has no types
-        return cls(remote(uri, timeout="30 s"), str(caller), int(slot or 0), min(int(slots or 1), 1000))
+        return cls(remote(uri, timeout="30 s"), str(caller))
 
     def ask(self, what: str, *arguments: object) -> Any:
         """Raises ConfigError if there is no such set, TestbedError if pabot does not answer."""
@@ -154,28 +142,3 @@ class _Pabot:
             if "already reserved" in words:
                 raise ConfigError(f"{shortened(words)}; remove the suite's own 'Acquire Value Set'") from None
             raise TestbedError(f"pabot's server does not lend testbeds: {shortened(words)}") from None
-
-    def keep_identity(self) -> None:
-        """Leave there who has the set, for when this process is killed."""
-        found = {"caller": self.caller, **asdict(identify(os.getpid()))}
-        self.ask("set_parallel_value_for_key", f"{_HOLDER}{self.slot}", json.dumps(found))
-
-    def forget_identity(self) -> None:
-        """This process has no set any more."""
-        self.ask("set_parallel_value_for_key", f"{_HOLDER}{self.slot}", "")
-
-    def give_back_for_ended(self) -> bool:
-        """Give back the sets of processes that were killed; whether there were any."""
-        any_ended = False
-        for slot in range(self.slots):
-            text = self.ask("get_parallel_value_for_key", f"{_HOLDER}{slot}")
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                data = json.loads(str(text)) if text else None
-                if data is None:
-                    continue
-                caller = str(data.pop("caller"))
-                if caller != self.caller and not ProcessIdentity(**data).alive:
-                    self.ask("release_value_set", caller)
-                    self.ask("set_parallel_value_for_key", f"{_HOLDER}{slot}", "")
-                    any_ended = True
-        return any_ended

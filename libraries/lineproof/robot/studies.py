@@ -18,7 +18,6 @@ from ..studies.recorded import read_results
 from ..studies.results import Compared, StudyCell, StudyResults
 from ..studies.runner import study_run
 from ..units import counted
-from .execution import started_as
 from .run_variables import check_run_variables, secrets_of_variables
 from .shared import Component, Shared
 
@@ -52,7 +51,7 @@ class StudyKeywords(Component):
         check_run_variables()
         folder, secrets = self._execution_folder(), secrets_of_variables()
         run = study_run(self.shared.project, name, testbed, goal, folder.parent, repeats, resume, secrets)
-        run.say, run.run_id, run.started = logger.console, folder.name, started_as(self.shared.suite)
+        run.say, run.run_id = logger.console, folder.name
         self._found = found = read_results(run.run())
         shown = write_page(found)
         allure.attach(found.study.title, page(found), "HTML")

@@ -18,7 +18,6 @@ from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
 from ..evidence.run_files import CHAINED
-from ..evidence.started_as import STARTED_AS, StartedAs
 from ..evidence.summary import DESCRIPTION, STUDY
 from ..files import read_file
 from ..project import Project
@@ -41,16 +40,14 @@ MOST_FAILURES = 3
 class StudyRun:
     """One run of *prepared* in a folder of *results*. *carried*: an earlier run that is gone on with.
 
-    ``say`` gets a line for each thing that happens. ``run_id``: of its folder ("": a new one); ``started``: with which
-    command. ``folder``: of the run; None before it has begun. ``measured``: how many values it has, with those that
-    were carried over.
+    ``say`` gets a line for each thing that happens. ``run_id``: of its folder ("": a new one). ``folder``: of the
+    run; None before it has begun. ``measured``: how many values it has, with those that were carried over.
     """
 
     def __init__(self, prepared: PreparedStudy, results: Path, carried: Carried | None = None) -> None:
         self.prepared, self.results, self.carried = prepared, results, carried
         self.say: Callable[[str], None] = lambda words: None
         self.run_id = ""
-        self.started: StartedAs | None = None
         self.folder: Path | None = None
         self.measured = 0
         done = carried.records if carried else {}
@@ -111,7 +108,6 @@ class StudyRun:
                 "suite": f"study {prepared.study.study}",
                 DESCRIPTION: prepared.study.title,
                 FINGERPRINTS: prepared.identity(),
-                **({STARTED_AS: self.started.record()} if self.started else {}),
                 **({"resumed_from": self.carried.run_id, SESSIONS: self._known} if self.carried else {}),
             },
         )

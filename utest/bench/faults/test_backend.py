@@ -85,7 +85,7 @@ def test_counters_reset_and_wrap() -> None:
     [
         ("link flop", {}, "'link flop' is no fault; expected one of link flap, router reboot"),
         ("link flap", {"share": 0.5}, "a 'link flap' has no key share; expected any of start, at, every, for"),
-        ("unsent frames", {"share": 1.5}, "share: expected at most 0.99"),
+        ("unsent frames", {"share": 1.5}, "share: should be less than or equal to 0.99"),
         ("link flap", {"atx": 1}, "atx: Extra inputs are not permitted"),
     ],
 )

@@ -63,7 +63,7 @@ class ClientCommands(RunningTraffic):
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
         known = (
-            *("connect", "acquire", "ports", "prepare", "rates", "stop", "release", "distance"),
+            *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
             *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish", "fine_latency"),
         )
         if name not in known:
@@ -127,10 +127,6 @@ class ClientCommands(RunningTraffic):
         self.ports(ports)  # raises Refusal for ports that do not exist
         self._held, library.next_hops = list(ports), next_hops or {}  # an attempt that fails may hold some of them
         return library.acquire(ports, force, former or {}, promiscuous)
-
-    def distance(self) -> list[float]:
-        """Seconds of some requests for counters and their answers."""
-        return [self._round_trip for _ in range(9) if self._counters()]
 
     def release(self) -> dict[str, Any]:
         """Stop the traffic and release the ports."""
