@@ -98,7 +98,7 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
         ({"host": {"kernel": "2.4"}}, {}, "kernel was '2.4' and is '"),
         (
             {"extra": {"goal": {"goal": "standard"}}},
-            {"goal file": "of another"},
+            {"file goals/quick.yaml": "of another"},
             "goal was 'standard' and is 'quick'; ",
         ),
         (

@@ -103,10 +103,7 @@ class PreparedStudy:
         part = self.study.model_dump_json(exclude={"title", "about", "source", "published", "parameter", "repeats"})
         found = {"study file": hashlib.sha256(part.encode()).hexdigest(), CODE: code_digest()}
         for plan in self.plans.values():
-            own = fingerprints(plan)
-            found[f"file of testbed {plan.testbed.testbed}"] = own.pop("testbed file")
-            found[f"file of platform {plan.platform.platform}"] = own.pop("platform file")
-            found |= own
+            found |= fingerprints(plan)
         return found
 
     def seconds(self, visits: Sequence[Visit]) -> tuple[float, float]:
