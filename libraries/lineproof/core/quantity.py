@@ -274,7 +274,7 @@ class TrafficWords:
     sentence: str
     profile: Profile
     bidirectional: bool
-    pairs: int = 1
+    pairs: int = field(default=1, kw_only=True)
 
     @property
     def directions(self) -> int:
@@ -283,17 +283,13 @@ class TrafficWords:
 
 
 @dataclass(frozen=True)
-class Requirement:
+class Requirement(TrafficWords):
     """A parsed sentence. ``load``: the load that it names (None: the threshold, or the maximum offered load).
 
     ``statistic``: of a latency or packet delay variation. ``duration_sum``: s that ``for`` asks for, in place of the
-    goal's (None: the goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on. ``cores``:
-    those that a threshold per core was multiplied by.
+    goal's (None: the goal's). ``cores``: those that a threshold per core was multiplied by.
     """
 
-    sentence: str
-    profile: Profile
-    bidirectional: bool
     quantity: Quantity
     at_least: bool
     threshold: Value
@@ -302,13 +298,7 @@ class Requirement:
     load_scope: Scope = Scope.ONE
     statistic: Statistic | None = None
     duration_sum: float | None = None
-    pairs: int = 1
     cores: int = 1
-
-    @property
-    def directions(self) -> int:
-        """Number of directions: one or two of each port pair."""
-        return (2 if self.bidirectional else 1) * self.pairs
 
     @property
     def traffic(self) -> str:

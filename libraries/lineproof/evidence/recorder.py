@@ -117,9 +117,7 @@ class Recorder:
         self._traffic = self._drains = 0.0
         self._step_down = None
 
-    def keep_trial(
-        self, requirement: Requirement | TrafficWords, trial: Trial, session: Session, evidence: str = ""
-    ) -> None:
+    def keep_trial(self, requirement: TrafficWords, trial: Trial, session: Session, evidence: str = "") -> None:
         """Append one trial of the current sentence or traffic (number 0: warm-up), measured on *session*.
 
         *evidence*: what the trial shows ("": it is not judged).
@@ -325,7 +323,7 @@ class Recorder:
         return self.folder.close(self.environment if first else None)
 
 
-def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
+def _traffic_key(words: TrafficWords) -> tuple[str, bool, int]:
     return words.profile.name, words.bidirectional, words.pairs
 
 

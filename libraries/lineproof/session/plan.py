@@ -297,7 +297,7 @@ class Plan:
         """Return what the testbed's generator can do."""
         return abilities_of(self.testbed)
 
-    def check_generator(self, traffic: Requirement | TrafficWords) -> None:
+    def check_generator(self, traffic: TrafficWords) -> None:
         """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
         needs = traffic.quantity.needs if isinstance(traffic, Requirement) else frozenset()
         more = [ability for need, ability in ABILITIES.items() if need in needs]
@@ -334,7 +334,7 @@ class Plan:
                 f" file{declared}"
             )
 
-    def check_pairs(self, traffic: Requirement | TrafficWords) -> None:
+    def check_pairs(self, traffic: TrafficWords) -> None:
         """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""
         count = self.testbed.pair_count
         if traffic.pairs > count:
