@@ -112,6 +112,11 @@ class Promise:
         """Return :meth:`Quantity.figures`."""
         return self.quantity.figures(self, trials, perfect)
 
+    def worst(self, trials: Sequence[Trial]) -> Bounds:
+        """Return the figure of the worst direction."""
+        figures, worst = self.figures(trials), min if self.limit.at_least else max
+        return Bounds(worst(item.low for item in figures), worst(item.high for item in figures))
+
     @property
     def needs_full_load(self) -> bool:
         """Return whether a trial must certainly have offered the load, and may be asked for a little more."""
@@ -163,6 +168,8 @@ class Quantity(ABC):
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    scale: ClassVar[float] = 1.0
+    """The figure that people read, as a multiple of its own: 100 for per cent of a ratio."""
     judges_loss: ClassVar[bool] = False
     """Return whether its figure is a loss ratio."""
 
@@ -208,10 +215,8 @@ class Quantity(ABC):
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the figure of the worst direction as people read it, in the promise's unit."""
-        figures = promise.figures(trials)
-        if promise.limit.at_least:
-            return Bounds(min(item.low for item in figures), min(item.high for item in figures))
-        return Bounds(max(item.low for item in figures), max(item.high for item in figures))
+        worst = promise.worst(trials)
+        return Bounds(self.scale * worst.low, self.scale * worst.high)
 
     def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
         """Return what a chart shows of *trial*, in the promise's unit, by the name of the series."""
