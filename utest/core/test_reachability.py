@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
+from lineproof.core.reachability import ALL_RATIO, DIRECTION_STEP, NothingArrives, check_arrival, check_reachability
 from lineproof.core.trial import DirectionCount, Load, Outcome
 from lineproof.errors import TestbedError
 
@@ -64,6 +64,6 @@ def test_a_direction_that_carries_nothing_is_named():
     ],
 )
 def test_traffic_with_its_own_addresses_must_be_forwarded(received: list[int], says: str):
-    check_own_addresses("mine", outcome(SENT))
+    check_arrival("mine", outcome(SENT), "why", ALL_RATIO)
     with pytest.raises(TestbedError, match=says):
-        check_own_addresses("mine", outcome(received))
+        check_arrival("mine", outcome(received), "why", ALL_RATIO)

@@ -130,7 +130,7 @@ unidirectional ≥ 5 Mpps -> no frame size
 64b bidirectional on 17 pairs ≥ 10 Mpps in total -> 'on 17 pairs': expected
 64b on 2 pairs bidirectional on 2 pairs ≥ 1 Mpps in total -> says the number of port pairs twice
 64b bidirectional on 2 ≥ 10 Mpps in total -> 'on' is not understood
-64b unidirectional on 2 pairs loses ≤ 1% at 1 Mpps -> must say how they count
+64b unidirectional on 2 pairs loses ≤ 1% at 1 Mpps -> must say how the directions count
 64b unidirectional on 2 pairs loses ≤ 1% -> 'at 5 Mpps each way'
 """
 NO_TRAFFIC = """\

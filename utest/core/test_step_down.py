@@ -37,7 +37,7 @@ def test_frames_lost_besides_make_no_bound_earlier_and_hide_no_loss(missing, pla
     assert later.low >= earlier.low
     assert second.undetectable_loss(0) <= first.undetectable_loss(0)
     for seconds in (0.0, 0.5, 2.0):
-        assert second.lost_after(seconds, 0)[0] >= first.lost_after(seconds, 0)[0] - 1e-6
+        assert second.lost_after(seconds, 0) >= first.lost_after(seconds, 0) - 1e-6
 
 
 @pytest.mark.parametrize("sent", [0.65, 1.0, 1.3])

@@ -21,7 +21,7 @@ from support.evidence_builders import requirement_record, trial_record
 RUN, SUITE = "20260101T000000Z-abcdef", "Some Suite"
 EXTRA: dict[str, Any] = {
     "suite": SUITE,
-    FINGERPRINTS: {"platform file": "aa", "testbed file": "bb", "goal file": "cc"},
+    FINGERPRINTS: {"file platforms/a.yaml": "aa", "file testbeds/b.yaml": "bb", "file goals/c.yaml": "cc"},
     "goal": {"goal": "quick", "budget": 30, "about": "x"},
     HOST_KEY: "SHA256:one",
     ROUTER_CONFIGURATION: {"prepare": "configure", "sides": ["a"], "notes": ["links were awaited 3 s"]},
@@ -88,7 +88,10 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
         ({"extra": {"goal": {**EXTRA["goal"], "goal": "ours"}}}, ["goal was 'quick' and is 'ours'"]),
         ({"extra": {"goal": {**EXTRA["goal"], "budget": 31}}}, ["goal budget was '30' and is '31'"]),
         ({"extra": {HOST_KEY: "SHA256:two"}}, ["host_key was 'SHA256:one' and is 'SHA256:two'"]),
-        ({"extra": {FINGERPRINTS: {**EXTRA[FINGERPRINTS], "testbed file": "x"}}}, ["testbed file was 'bb' and is 'x'"]),
+        (
+            {"extra": {FINGERPRINTS: {**EXTRA[FINGERPRINTS], "file testbeds/b.yaml": "x"}}},
+            ["file testbeds/b.yaml was 'bb' and is 'x'"],
+        ),
         (
             {"extra": {ROUTER_CONFIGURATION: {"prepare": "verify", "sides": ["a"]}}},
             ["router's prepare was 'configure' and is 'verify'"],

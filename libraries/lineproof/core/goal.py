@@ -87,11 +87,6 @@ class Goal(Config):
         return self.shares().fewest_trials
 
     @property
-    def confidence(self) -> float:
-        """The confidence, 0 to 1, of the intervals of measured figures."""
-        return 1 - self.risk
-
-    @property
     def is_strict(self) -> bool:
         """Return whether its trials are those of RFC 2544 26.1: 60 s at least, not one frame lost, one decides."""
         return self.final_trial_duration >= 60 and not self.loss_ratio and not self.forgiven and self.budget == 1

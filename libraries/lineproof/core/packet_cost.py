@@ -57,6 +57,9 @@ class PacketCost:
         return found if self.vectors_per_call is None else {**found, "vectors_per_call": self.vectors_per_call}
 
 
+_COUNTED = tuple(item.name for item in fields(PacketCost) if item.name != "thread")
+
+
 def is_input(node: NodeRuntime) -> bool:
     """Return whether *node* receives frames: it polls or waits for interrupts (graph nodes are ``active``)."""
     return node.state.startswith(("polling", "interrupt"))
@@ -99,15 +102,7 @@ def together(costs: Iterable[PacketCost]) -> PacketCost | None:
     rows = tuple(costs)
     if not rows:
         return None
-    return PacketCost(
-        "all",
-        sum(row.received for row in rows),
-        sum(row.handled for row in rows),
-        sum(row.graph for row in rows),
-        sum(row.input for row in rows),
-        sum(row.vectors for row in rows),
-        sum(row.calls for row in rows),
-    )
+    return PacketCost("all", *(sum(getattr(row, name) for row in rows) for name in _COUNTED))
 
 
 def cost_figures(readings: Sequence[Sequence[PacketCost]]) -> dict[str, float]:
@@ -128,8 +123,7 @@ _COUNTS = "runtime"
 
 def cost_readings(costs: Sequence[PacketCost]) -> dict[str, float]:
     """Return the *costs* of one reading as readings of its trial."""
-    names = [item.name for item in fields(PacketCost) if item.name != "thread"]
-    return {f"{_COUNTS}.{cost.thread}.{name}": float(getattr(cost, name)) for cost in costs for name in names}
+    return {f"{_COUNTS}.{cost.thread}.{name}": float(getattr(cost, name)) for cost in costs for name in _COUNTED}
 
 
 def read_costs(readings: Mapping[str, float]) -> tuple[PacketCost, ...]:

@@ -33,6 +33,7 @@ class ShareOfProbes(Quantity):
     has_total = False
     doubts = (*AT_THE_EXACT_LOAD, foreign_frames)
     is_of_exact_load = True
+    scale = 100.0
     happened: str
 
     @abstractmethod
@@ -82,18 +83,11 @@ class ShareOfProbes(Quantity):
         high = highest_share(min(whole, round(most)), whole, high_error) + unseen / whole
         return Bounds(low, max(low, min(1.0, high)))
 
-    def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
-        """Return the share of the worst direction in per cent."""
-        worst = super().shown(promise, trials)
-        return Bounds(100 * worst.low, 100 * worst.high)
-
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return the share, and the probe frames that show it."""
-        figures = promise.figures(trials)
-        worst = Bounds(max(item.low for item in figures), max(item.high for item in figures))
         counts = [count for trial in trials for count in trial.outcome.latency]
         seen, sent = sum(map(self.count, counts)), sum(count.sent for count in counts)
-        share = proven(worst, ruling, promise.limit, percent, percent_bounds)
+        share = proven(promise.worst(trials), ruling, promise.limit, percent, percent_bounds)
         return Reason(f"{share} {self.happened}: {seen} of {sent} probe frames")
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:

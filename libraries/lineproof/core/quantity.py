@@ -112,6 +112,11 @@ class Promise:
         """Return :meth:`Quantity.figures`."""
         return self.quantity.figures(self, trials, perfect)
 
+    def worst(self, trials: Sequence[Trial]) -> Bounds:
+        """Return the figure of the worst direction."""
+        figures, worst = self.figures(trials), min if self.limit.at_least else max
+        return Bounds(worst(item.low for item in figures), worst(item.high for item in figures))
+
     @property
     def needs_full_load(self) -> bool:
         """Return whether a trial must certainly have offered the load, and may be asked for a little more."""
@@ -163,6 +168,8 @@ class Quantity(ABC):
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    scale: ClassVar[float] = 1.0
+    """The figure that people read, as a multiple of its own: 100 for per cent of a ratio."""
     judges_loss: ClassVar[bool] = False
     """Return whether its figure is a loss ratio."""
 
@@ -208,10 +215,8 @@ class Quantity(ABC):
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the figure of the worst direction as people read it, in the promise's unit."""
-        figures = promise.figures(trials)
-        if promise.limit.at_least:
-            return Bounds(min(item.low for item in figures), min(item.high for item in figures))
-        return Bounds(max(item.low for item in figures), max(item.high for item in figures))
+        worst = promise.worst(trials)
+        return Bounds(self.scale * worst.low, self.scale * worst.high)
 
     def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
         """Return what a chart shows of *trial*, in the promise's unit, by the name of the series."""
@@ -274,7 +279,7 @@ class TrafficWords:
     sentence: str
     profile: Profile
     bidirectional: bool
-    pairs: int = 1
+    pairs: int = field(default=1, kw_only=True)
 
     @property
     def directions(self) -> int:
@@ -283,17 +288,13 @@ class TrafficWords:
 
 
 @dataclass(frozen=True)
-class Requirement:
+class Requirement(TrafficWords):
     """A parsed sentence. ``load``: the load that it names (None: the threshold, or the maximum offered load).
 
     ``statistic``: of a latency or packet delay variation. ``duration_sum``: s that ``for`` asks for, in place of the
-    goal's (None: the goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on. ``cores``:
-    those that a threshold per core was multiplied by.
+    goal's (None: the goal's). ``cores``: those that a threshold per core was multiplied by.
     """
 
-    sentence: str
-    profile: Profile
-    bidirectional: bool
     quantity: Quantity
     at_least: bool
     threshold: Value
@@ -302,13 +303,7 @@ class Requirement:
     load_scope: Scope = Scope.ONE
     statistic: Statistic | None = None
     duration_sum: float | None = None
-    pairs: int = 1
     cores: int = 1
-
-    @property
-    def directions(self) -> int:
-        """Number of directions: one or two of each port pair."""
-        return (2 if self.bidirectional else 1) * self.pairs
 
     @property
     def traffic(self) -> str:

@@ -16,6 +16,9 @@ FOREIGN_RATIO = 0.08
 NONE_RATIO = 0.02
 """So few of the frames (ratio) are none of them: a switch (spanning tree) or the router sends some of its own."""
 
+ALL_RATIO = 1 - FOREIGN_RATIO
+"""So many of the frames (ratio) are all of them."""
+
 FOREIGN_FRAMES = 20
 """Foreign frames that are always allowed."""
 
@@ -59,8 +62,8 @@ def _reason(likely: Callable[[], str]) -> str:
     return f"; most likely: {words}; else" if words else ";"
 
 
-def check_arrival(name: str, outcome: Outcome, likely: str) -> None:
-    """Raise TestbedError where (almost) no frame of *name* comes through, or some arrive at another port.
+def check_arrival(name: str, outcome: Outcome, likely: str, least: float = NONE_RATIO) -> None:
+    """Raise TestbedError where no more than *least* (ratio) of the frames of *name* come through, or to another port.
 
     *likely*: what the router probably lacks, in words. A part that arrives is no matter of set-up: trials judge it.
     """
@@ -70,29 +73,14 @@ def check_arrival(name: str, outcome: Outcome, likely: str) -> None:
                 f"the generator's port {direction.tx_port} sends no frames of '{name}'; look at the TRex server's"
                 " console, and at the MTU of that port"
             )
-        if direction.forwarded <= NONE_RATIO * direction.offered:
+        if direction.forwarded <= least * direction.offered:
             problems = "".join(f"; meanwhile: {problem}" for problem in outcome.problems)
             raise TestbedError(
                 f"of {direction.offered} frames of '{name}' sent slowly from the generator's port {direction.tx_port},"
                 f" {direction.forwarded} came back at port {direction.rx_port}{problems}; what is not set up is not"
                 f" lost: {likely}"
             )
-    _check_foreign_frames(name, outcome)
 
-
-def check_own_addresses(name: str, outcome: Outcome) -> None:
-    """Raise TestbedError where the router does not forward all frames of *name*, a profile with its own addresses."""
-    for direction in outcome.directions:
-        if direction.forwarded < direction.offered * (1 - FOREIGN_RATIO):
-            raise TestbedError(
-                f"of {direction.offered} frames of '{name}' sent slowly from the generator's port {direction.tx_port},"
-                f" {direction.forwarded} came back at port {direction.rx_port}, where other traffic arrives: the router"
-                " has no route for them, or drops them as invalid; check their addresses, checksums and lengths"
-            )
-    _check_foreign_frames(name, outcome)
-
-
-def _check_foreign_frames(name: str, outcome: Outcome) -> None:
     if found := _direction_with_foreign_frames(outcome):
         raise TestbedError(
             f"of the frames of '{name}' {found.forwarded} arrived at port {found.rx_port}, and {found.offered} were"

@@ -147,7 +147,7 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
         load_scope,
         statistic,
         duration_sum,
-        pairs,
+        pairs=pairs,
     )
 
 
@@ -189,7 +189,7 @@ def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) ->
         raise SentenceError("says no direction; expected 'unidirectional' or 'bidirectional'")
     if asked and profile.one_direction_reason:
         raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_direction_reason}")
-    return TrafficWords(sentence, profile, bool(asked), pairs)
+    return TrafficWords(sentence, profile, bool(asked), pairs=pairs)
 
 
 def _parse_left_side(
@@ -352,14 +352,10 @@ def _parse_scope(text: str | None, traffic: TrafficWords, value: Value, quantity
         # loss and times are judged on the worse direction unless the sentence says otherwise
         return scope if scope is not Scope.ONE or not quantity.has_directions else Scope.EACH_WAY
     if scope is Scope.ONE:
-        if traffic.pairs > 1:
-            raise SentenceError(
-                f"a rate on {traffic.pairs} port pairs must say how they count; expected '{value} each way' (the"
-                f" worst direction) or '{value} in total' (the sum of all)"
-            )
+        ports = f"rate on {traffic.pairs} port pairs" if traffic.pairs > 1 else "bidirectional rate"
         raise SentenceError(
-            f"a bidirectional rate must say how the directions count; expected '{value} each way' (the worse"
-            f" direction) or '{value} in total' (the sum of both)"
+            f"a {ports} must say how the directions count; expected '{value} each way' (the worst direction) or"
+            f" '{value} in total' (the sum of all)"
         )
     return scope
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean, median
 
+from .bounds import Bounds
 from .json_types import OpenEnd
 from .trial import Load, Outcome
 
@@ -38,21 +39,6 @@ RATE_TOLERANCE = 0.005
 
 SPREAD_FACTOR = 4.0
 """A difference between two samples is a change where it exceeds the usual one by this factor."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeBounds:
-    """A time in s that lies within ``low`` … ``high`` (infinite: its end was not seen)."""
-
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        if math.isinf(self.high):
-            return f"more than {self.low:.3g} s"
-        if self.low <= 0:
-            return f"at most {self.high:.3g} s"
-        return f"{self.low:.3g} to {self.high:.3g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +85,14 @@ class StepDown:
         """Frames of a direction whose loss cannot be seen: they may be under way, or counted later."""
         return self._level_bounds(direction)[0] if len(self.samples) >= MIN_SAMPLES else math.nan
 
-    def recovery(self, direction: int, tolerance: float = RATE_TOLERANCE) -> TimeBounds | None:
+    def recovery(self, direction: int) -> Bounds | None:
         """When the last frame of a direction was lost, in s since the change; None: too few samples.
 
         Missing frames (sent less received) are lost or under way; after the drain all of them are lost. ``low``: the
         last time that two consecutive samples miss clearly fewer frames than were lost in the end, so more were lost
         later. ``high``: the first time from which LEVEL_SAMPLES samples miss as many as the last ones, and no buffer
         drains any more, so no more than :meth:`undetectable_loss` were lost later. Frames that are lost besides make
-        neither bound earlier. *tolerance*: ratio (0..1) by which the rate sent may differ from the intended one.
+        neither bound earlier.
         """
         if len(self.samples) < MIN_SAMPLES:
             return None
@@ -115,33 +101,31 @@ class StepDown:
         level = median(self._tail(missing)[-MIN_SAMPLES // 2 :])
         lower = [count < lost - change_bound for count in missing]
         losing = [index + 1 for index in range(len(lower) - 1) if lower[index] and lower[index + 1]]
-        low = self._seconds_since_change(losing[-1], direction)[0] / (1 + tolerance) if losing else 0.0
+        low = self._seconds_since_change(losing[-1], direction)[0] / (1 + RATE_TOLERANCE) if losing else 0.0
         runs = [missing[index : index + LEVEL_SAMPLES] for index in range(len(missing) - LEVEL_SAMPLES + 1)]
         unsettled = [index + 1 for index, count in enumerate(missing) if count < lost - level_bound]
         unsettled += [index + 1 for index, run in enumerate(runs) if min(run) > level + level_bound]
         first = max(unsettled, default=0)
         flat = [all(abs(count - level) <= level_bound for count in run) for run in runs]
         settled = next((index for index in range(first, len(runs)) if flat[index]), None)
-        high = math.inf if settled is None else self._seconds_since_change(settled, direction)[1] / (1 - tolerance)
-        return TimeBounds(max(0.0, low), high)
+        high = math.inf if settled is None else self._seconds_since_change(settled, direction)[1] / (1 - RATE_TOLERANCE)
+        return Bounds(max(0.0, low), max(0.0, low, high))
 
-    def lost_after(self, seconds: float, direction: int, tolerance: float = 0.005) -> tuple[float, int]:
-        """Frames of a direction that were certainly lost, and those offered, later than *seconds* after the change.
+    def lost_after(self, seconds: float, direction: int) -> float:
+        """Return the frames of a direction that were certainly lost later than *seconds* after the change.
 
-        Certain: beyond what the counts leave open (:meth:`undetectable_loss`). *tolerance* as for :meth:`recovery`.
+        Certain: beyond what the counts leave open (:meth:`undetectable_loss`).
         """
-        times = [
-            self._seconds_since_change(index, direction)[0] / (1 + tolerance) for index in range(len(self.samples))
-        ]
-        first = next((index for index, time in enumerate(times) if time >= seconds), None)
+        times = (self._seconds_since_change(index, direction)[0] for index in range(len(self.samples)))
+        first = next((index for index, time in enumerate(times) if time / (1 + RATE_TOLERANCE) >= seconds), None)
         if first is None or len(self.samples) < MIN_SAMPLES:
-            return 0.0, 0
+            return 0.0
         missing, whole = self._missing(direction)[first:], self.outcome.directions[direction]
         runs = [
             max(missing[index : index + LEVEL_SAMPLES]) for index in range(max(1, len(missing) - LEVEL_SAMPLES + 1))
         ]
         lost = whole.lost - min(runs) - self.undetectable_loss(direction)
-        return max(0.0, lost), whole.offered - self.samples[first].offered[direction]
+        return max(0.0, lost)
 
     def _missing(self, direction: int) -> list[int]:
         return [sample.missing(direction) for sample in self.samples]

@@ -27,14 +27,6 @@ class Unit(Enum):
     SECONDS = "s"
 
 
-TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
-
-RUNTIME_UNITS = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, Unit.VECTORS)
-"""Units of what VPP's ``show runtime`` counts."""
-
-ENERGY_UNITS = (Unit.MICROJOULES, Unit.MICROJOULES_ABOVE_IDLE)
-"""Units of a power meter's figures."""
-
 RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.PPS_PER_CORE, Unit.BPS_L1, Unit.BPS_L2)
 
 
@@ -60,6 +52,6 @@ class Value:
     def __str__(self) -> str:
         if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
             return f"{self.number:g}{self.unit.value}"
-        if self.unit in (*RUNTIME_UNITS, *ENERGY_UNITS, *TIME_UNITS):
-            return f"{self.number:g} {self.unit.value}"
-        return si(self.number, self.unit.value, 6)
+        if self.unit in RATE_UNITS:
+            return si(self.number, self.unit.value, 6)
+        return f"{self.number:g} {self.unit.value}"

@@ -60,7 +60,8 @@ class Recorder:
         self.folder = RunFolder.create(results, run_id, files)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
-        self._number = 0
+        self.number = 0
+        """Of the current sentence within the run; 0 before the first."""
         self._passed: dict[tuple[str, bool, int], float] = {}
         self._started = self._began = 0.0
         self._test = ""
@@ -109,7 +110,7 @@ class Recorder:
 
     def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
         """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
-        self._number = self.folder.next_requirement()
+        self.number = self.folder.next_requirement()
         self._keep_telemetry()
         self._started, self._began = time.time(), time.monotonic()
         self._test, self._about = test, about
@@ -117,9 +118,7 @@ class Recorder:
         self._traffic = self._drains = 0.0
         self._step_down = None
 
-    def keep_trial(
-        self, requirement: Requirement | TrafficWords, trial: Trial, session: Session, evidence: str = ""
-    ) -> None:
+    def keep_trial(self, requirement: TrafficWords, trial: Trial, session: Session, evidence: str = "") -> None:
         """Append one trial of the current sentence or traffic (number 0: warm-up), measured on *session*.
 
         *evidence*: what the trial shows ("": it is not judged).
@@ -129,7 +128,7 @@ class Recorder:
         record = TrialRecord(
             run=self.folder.run_id,
             simulated=self.environment.simulated,
-            requirement=self._number,
+            requirement=self.number,
             test=self._test,
             sentence=requirement.sentence,
             profile=profile.name,
@@ -192,7 +191,7 @@ class Recorder:
     def keep_reading(self, reading: Reading) -> None:
         """Append what a reading of the router came to."""
         run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(ReadingRecord(run, simulated, self._number, reading))
+        self.folder.add(ReadingRecord(run, simulated, self.number, reading))
 
     def highest_passed(self, requirement: Requirement) -> float | None:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
@@ -204,7 +203,7 @@ class Recorder:
         Returns the flame graph of the stacks in it, "" without one.
         """
         run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(UnderLoadRecord(run, simulated, self._number, requirement.sentence, found))
+        self.folder.add(UnderLoadRecord(run, simulated, self.number, requirement.sentence, found))
         texts = dict(found.raw)
         graph = under_load_flame_graph(found, f"The router {name}: {requirement.sentence}", simulated)
         if graph and found.sampled:
@@ -213,17 +212,12 @@ class Recorder:
         self._telemetry.append((name, texts))
         return graph
 
-    @property
-    def number(self) -> int:
-        """The number of the current sentence within the run; 0 before the first."""
-        return self._number
-
     def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
         """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""
         record = MarginRecord(
             run=self.folder.run_id,
             simulated=self.environment.simulated,
-            number=self._number,
+            number=self.number,
             requirement=requirement,
             test=self._test,
             sentence=sentence,
@@ -248,7 +242,7 @@ class Recorder:
         record = RequirementRecord(
             run=self.folder.run_id,
             simulated=self.environment.simulated,
-            number=self._number,
+            number=self.number,
             test=self._test,
             sentence=requirement.sentence,
             verdict=verdict.ruling.value,
@@ -293,7 +287,7 @@ class Recorder:
 
     def _keep_telemetry(self) -> None:
         while self._telemetry:
-            self.folder.add_telemetry(self._number, *self._telemetry.pop(0))
+            self.folder.add_telemetry(self.number, *self._telemetry.pop(0))
 
     def _known_afterwards(self, trials: Sequence[Trial]) -> tuple[KnownAfterwards, ...]:
         """Return the problems of *trials* that are not in their records."""
@@ -305,7 +299,7 @@ class Recorder:
 
     def carry(self, record: TrialRecord) -> None:
         """Copy a trial of an earlier run, whose streams are kept here too, into the current sentence's records."""
-        copy, trial = replace(record, run=self.folder.run_id, requirement=self._number), record.trial
+        copy, trial = replace(record, run=self.folder.run_id, requirement=self.number), record.trial
         self.folder.add(copy)
         self._trials[trial.number] = len(trial.problems)
 
@@ -325,7 +319,7 @@ class Recorder:
         return self.folder.close(self.environment if first else None)
 
 
-def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
+def _traffic_key(words: TrafficWords) -> tuple[str, bool, int]:
     return words.profile.name, words.bidirectional, words.pairs
 
 

@@ -6,7 +6,6 @@ the run that measured it. Only trials of the same sentence, goal, router and gen
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,37 +15,26 @@ from ..core.deciding import OPEN
 from ..core.trial import Fault, Problem, unended
 from ..core.verdict import ENDED_EARLY, Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
-from ..files import read_file
 from ..json_text import parse_json
 from ..session.plan import Plan
+from .inputs import input_files
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord, dumps
 from .run import RecordedRun, read_run
-from .run_files import ENVIRONMENT_FILE
+from .run_files import ENVIRONMENT_FILE, sha256_of
 
 FINGERPRINTS = "fingerprints"
 """Key of :func:`fingerprints` in the environment record's extra data."""
-NO_FILE = "none"
-"""In place of the SHA-256 of a missing file: adding the file later is a change too."""
+GOAL_FILE = "file goals/"
+"""Begins the name of a goal's file, whose keys are compared one by one."""
 UNREAD = Problem(Fault.ROUTER, "the run was interrupted, and it was not read afterwards")
 
 
 def fingerprints(plan: Plan) -> dict[str, str]:
-    """SHA-256 of the files that define the test: platform, testbed, goal, profiles, calibration, generator cards."""
-    project = plan.project
-    profiles = sorted(project.profiles.glob("*.yaml"), key=lambda path: path.name)
-    named = {
-        "platform file": [project.platforms / f"{plan.platform.platform}.yaml"],
-        "testbed file": [project.testbeds / f"{plan.testbed.testbed}.yaml"],
-        "goal file": [project.goals / f"{plan.goal.goal}.yaml"],
-        "profile files": [*profiles, *plan.catalogue.files()],
-    }
-    cards = "\n".join(f"{file.path.name} {file.sha256}" for file in plan.cards).encode(errors="surrogateescape")
-    return {
-        **{name: hashlib.sha256(b"".join(map(read_file, paths))).hexdigest() for name, paths in named.items()},
-        "calibration file": plan.calibration.sha256 if plan.calibration else NO_FILE,
-        "set of generator card files": hashlib.sha256(cards).hexdigest() if cards else NO_FILE,
-    }
+    """Return the SHA-256 of each file that defines the test, by ``file KIND/NAME``, whichever folder it is in."""
+    files = {f"file {path.parent.name}/{path.name}": path for path in input_files(plan).values()}
+    files |= {f"file {path}": path for path in plan.catalogue.files()}
+    return {name: sha256_of(path) for name, path in files.items()}
 
 
 class EarlierRun:
@@ -135,13 +123,13 @@ def _identity(record: EnvironmentRecord) -> dict[str, Any]:
         known |= {
             (name if name == of else f"{of} {name}".strip()): item
             for name, item in values.items()
-            if name not in _INCIDENTAL
+            if name not in _INCIDENTAL and not name.startswith(GOAL_FILE)
         }
     return known
 
 
 _INCIDENTAL = (
-    *("about", "goal file", "notes", "routes", "unread", "differences"),
+    *("about", "notes", "routes", "unread", "differences"),
     *("generator.leftover", "generator.force", "generator.promiscuous"),
 )
 """Of goal, files, configuration, facts and versions: what says nothing of how a router forwards, or is judged."""

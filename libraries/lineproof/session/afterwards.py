@@ -64,7 +64,9 @@ def damaged_frames(
     damaged = damaged_since(before, after, interfaces.values())
     for ports in ports_of(trials):
         if (count := damaged.get(interfaces.get(ports[0], ""))) is not None:
-            yield Problem(Fault.DAMAGED, damage_text({interfaces[ports[0]]: count}), count, (ports,))
+            words = "frames that arrived damaged, by the router's own count of CRC errors"
+            words += f": {interfaces[ports[0]]} {count}; change the cable or modules"
+            yield Problem(Fault.DAMAGED, words, count, (ports,))
 
 
 def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:
@@ -103,12 +105,6 @@ def damaged_since(before: Telemetry, after: Telemetry, interfaces: Iterable[str]
             new = cause.count - old.get((cause.name, cause.interface), 0)
             found[cause.interface] = max(found[cause.interface], new)
     return {name: count for name, count in found.items() if count}
-
-
-def damage_text(damaged: Mapping[str, int]) -> str:
-    """Return what to know of *damaged*, and what to do."""
-    rows = ", ".join(f"{name} {count}" for name, count in damaged.items())
-    return f"frames that arrived damaged, by the router's own count of CRC errors: {rows}; change the cable or modules"
 
 
 MAX_LEDGERS = 8

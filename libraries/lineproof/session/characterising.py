@@ -108,7 +108,7 @@ class Characteriser:
         """
         session, link_bps = self.session, self.session.link_bps
         profile, pairs = requirement.profile, requirement.pairs
-        traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs)
+        traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
         highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
         own = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)

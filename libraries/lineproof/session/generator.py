@@ -72,7 +72,7 @@ class GeneratorConnection:
             self.await_own_links()
         else:
             # links may be down until the router's interfaces are configured; they are awaited then
-            self._check_ports(linked=False)
+            self.check_links(expected=False)
 
     def _free_generator(self, connect: Callable[[OpenTestbed], Generator]) -> Generator:
         testbed = self.plan.testbed
@@ -146,16 +146,12 @@ class GeneratorConnection:
             return testbed.starts_generator
         return isinstance(testbed, NetnsSettings) and testbed.generator == "trex"
 
-    def check_links(self) -> None:
-        """Raise TestbedError for a port without a link, or with another speed than the platform's."""
-        self._check_ports()
-
     def await_own_links(self) -> None:
         """Wait until every port has a link, ``link_wait`` s at most. Raises TestbedError."""
         until = time.monotonic() + self.plan.link_wait
         while not all(port.link_up for port in self.driver.ports) and time.monotonic() < until:
             time.sleep(POLL)
-        self._check_ports()
+        self.check_links()
 
     @property
     def simulation_signs(self) -> tuple[str, ...]:
@@ -186,14 +182,15 @@ class GeneratorConnection:
         """The sources on the generator's own ceilings: what was measured, then what is published."""
         return tuple(source for source in (self.headroom, self.known_limits) if source is not None)
 
-    def _check_ports(self, linked: bool = True) -> None:
+    def check_links(self, expected: bool = True) -> None:
+        """Raise TestbedError for a port of another speed than the platform's, or without an *expected* link."""
         ports, link_bps = self.driver.ports, self.testbed.facts.link_bps
         self._note_signs(ports)
         choice = choose_card(self.plan.cards, ports, self.plan.card)
         self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
         for port in ports:
             if not port.link_up:
-                if not linked:
+                if not expected:
                     continue
                 raise TestbedError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -297,17 +297,15 @@ class Plan:
         """Return what the testbed's generator can do."""
         return abilities_of(self.testbed)
 
-    def check_generator(self, traffic: Requirement | TrafficWords) -> None:
+    def check_generator(self, traffic: TrafficWords) -> None:
         """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
         needs = traffic.quantity.needs if isinstance(traffic, Requirement) else frozenset()
         more = [ability for need, ability in ABILITIES.items() if need in needs]
 
-        def lacks(able: Abilities) -> tuple[str, ...]:
-            return able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more)
-
-        if lacks(self.abilities):
-            words = refusal(self.testbed.generator_type, lacks, self.project.programs)
-            raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
+        self._refuse_lacking(
+            f"'{traffic.sentence}'",
+            lambda able: able.lacks(traffic.profile, traffic.bidirectional, traffic.pairs, *more),
+        )
 
     def check_method(self, method: Method) -> None:
         """Raise SentenceError if *method* needs what the testbed's generator does not have.
@@ -316,10 +314,13 @@ class Plan:
         """
         settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
         counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
-        if not counted and not getattr(self.abilities, method.ability):
-            programs, lacks = self.project.programs, lambda able: able.lacks_of(method.ability)
-            words = refusal(self.testbed.generator_type, lacks, programs)
-            raise SentenceError(f"{method.words}: {words} (testbed '{self.testbed.testbed}')")
+        if not counted:
+            self._refuse_lacking(method.words, lambda able: able.lacks_of(method.ability))
+
+    def _refuse_lacking(self, asked: str, lacks: Callable[[Abilities], tuple[str, ...]]) -> None:
+        if lacks(self.abilities):
+            words = refusal(self.testbed.generator_type, lacks, self.project.programs)
+            raise SentenceError(f"{asked}: {words} (testbed '{self.testbed.testbed}')")
 
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""
@@ -334,7 +335,7 @@ class Plan:
                 f" file{declared}"
             )
 
-    def check_pairs(self, traffic: Requirement | TrafficWords) -> None:
+    def check_pairs(self, traffic: TrafficWords) -> None:
         """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""
         count = self.testbed.pair_count
         if traffic.pairs > count:

@@ -14,7 +14,7 @@ from ..core.doubts import lost_probes
 from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..core.live_traffic import LiveTraffic
 from ..core.quantity import Requirement
-from ..core.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
+from ..core.reachability import ALL_RATIO, DIRECTION_STEP, check_arrival, check_reachability
 from ..core.step_down import StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile
@@ -301,7 +301,12 @@ class Traffic:
         if profile.has_own_addresses:
             self._prepare(profile, bidirectional, None, pairs)
             pps = PROBE_PPS + 2 * _fixed_pps(profile)
-            check_own_addresses(profile.name, self._send_slowly(len(directions), pps, CHECK_SECONDS))
+            check_arrival(
+                profile.name,
+                self._send_slowly(len(directions), pps, CHECK_SECONDS),
+                "the router has no route for them, or drops them as invalid; check their addresses, checksums, lengths",
+                ALL_RATIO,
+            )
         longest = longest_frames(profile)
         if profile.program is None and not (profile.has_own_addresses and longest is profile):
             self._prepare(longest, bidirectional, None, pairs)

@@ -119,10 +119,7 @@ class PreparedStudy:
             **{words: str(host[name]) for name, words in _HOST.items()},
         }
         for plan in self.plans.values():
-            own = fingerprints(plan)
-            known[f"file of testbed {plan.testbed.testbed}"] = own.pop("testbed file")
-            known[f"file of platform {plan.platform.platform}"] = own.pop("platform file")
-            known |= own
+            known |= fingerprints(plan)
         return known
 
     def seconds(self, steps: Sequence[Step]) -> float:

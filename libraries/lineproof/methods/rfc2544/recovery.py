@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...core.phrases import percent
-from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, StepDown, TimeBounds
+from ...core.bounds import Bounds
+from ...core.phrases import between, percent
+from ...core.step_down import MIN_SAMPLES, OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, StepDown
 from ...core.trial import Load, Outcome, Trial
 from ...units import si
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
@@ -35,26 +36,26 @@ class RecoveryResult(DeviatingResult):
     size: int
     overload: Load
     reduced: Load
-    times: tuple[TimeBounds, ...]
+    times: tuple[Bounds, ...]
     after: float
     trials: tuple[Trial, ...]
     ended: str
     deviations: tuple[Deviation, ...]
 
     @property
-    def mean(self) -> TimeBounds | None:
+    def mean(self) -> Bounds | None:
         """The reported figure; None if a repetition did not recover, or there is none."""
         if not self.times or any(math.isinf(time.high) for time in self.times):
             return None
-        return TimeBounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
+        return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
 
     @property
     def found(self) -> str:
         """Return what was found, in words, without the deviations."""
-        mean = f"{self.mean} in the mean" if self.mean is not None else "no mean"
+        mean = f"{_text(self.mean)} in the mean" if self.mean is not None else "no mean"
         found = (
             f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
-            f" each port in {mean} ({', '.join(map(str, self.times)) or 'not measured'})"
+            f" each port in {mean} ({', '.join(map(_text, self.times)) or 'not measured'})"
         )
         return f"{found}; {self.ended}" if self.ended else found
 
@@ -85,7 +86,7 @@ def recovery(
         seen.append(step_down(overload, overload_for, reduced, after, INTERVAL))
         return seen[-1].outcome
 
-    times: list[TimeBounds] = []
+    times: list[Bounds] = []
     with trials:
         while len(times) < repeats:
             trials.run_measured(
@@ -111,13 +112,17 @@ def recovery(
     return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), trials.ended, deviations)
 
 
-def _worst_recovery(found: StepDown) -> TimeBounds | None:
+def _text(time: Bounds) -> str:
+    return f"{between(time, '{:.3g}'.format)} s"
+
+
+def _worst_recovery(found: StepDown) -> Bounds | None:
     """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
     times = [found.recovery(place) for place in range(len(found.after.offered))]
     known = [time for time in times if time is not None]
     if len(known) < len(times):
         return None
-    return TimeBounds(max(time.low for time in known), max(time.high for time in known))
+    return Bounds(max(time.low for time in known), max(time.high for time in known))
 
 
 def _why_unproven(found: StepDown, overload: Load) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.doubts import GENTLE, OF_FRAMES
@@ -16,7 +17,7 @@ from ...core.phrases import between, mean_rate, median_words
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
 from ...core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Measure, Trial
-from ...core.units import ENERGY_UNITS, Unit
+from ...core.units import Unit
 from ...units import si
 
 
@@ -26,7 +27,7 @@ class Energy(Quantity):
     name = "energy"
     is_mean = True
     word = "costs"
-    units = ENERGY_UNITS
+    units: ClassVar[tuple[Unit, ...]] = (Unit.MICROJOULES, Unit.MICROJOULES_ABOVE_IDLE)
     needs = frozenset({"power"})
     has_directions = False
     doubts = OF_FRAMES

@@ -71,13 +71,12 @@ class ForwardingRate(Quantity):
 
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the rate in the promise's unit."""
-        worst = super().shown(promise, trials)
+        worst = promise.worst(trials)
         return Bounds(in_unit(worst.low, promise), in_unit(worst.high, promise))
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return the mean rate, and how far it is from the promise."""
-        figures = promise.figures(trials)
-        worst = Bounds(min(item.low for item in figures), min(item.high for item in figures))
+        worst = promise.worst(trials)
         offered = mean_rate(trials, promise, "offered")
         if ruling is Ruling.INCONCLUSIVE:
             # what was not offered might have come back, but did not
@@ -94,7 +93,7 @@ class ForwardingRate(Quantity):
         words = f"forwarded {rate} of {si(offered, 'pps')} offered{against}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         total = sum(trial.offered for trial in trials) / (sum(trial.seconds.low for trial in trials) or 1e-9)
-        if total / (1 if promise.in_total else len(figures)) < promise.limit.value:
+        if total / (1 if promise.in_total else len(trials[0].outcome.directions)) < promise.limit.value:
             details.insert(0, "the generator offered less than is to be forwarded; use a faster one")
         return Reason(words, tuple(details))
 
@@ -102,9 +101,9 @@ class ForwardingRate(Quantity):
         """Return the smallest and largest rate of a trial, and the bounds of the worst direction's, in frames/s."""
         rates = [mean_rate([trial], promise, "forwarded") for trial in trials]
         figures = {"forwarded_pps_min": min(rates), "forwarded_pps_max": max(rates)}
-        whole = promise.figures(trials)
-        ends = {"low": min(bounds.low for bounds in whole), "high": min(bounds.high for bounds in whole)}
-        return figures | {f"forwarded_pps_{end}": pps for end, pps in ends.items() if math.isfinite(pps)}
+        whole = promise.worst(trials)
+        ends = {"forwarded_pps_low": whole.low, "forwarded_pps_high": whole.high}
+        return figures | {name: pps for name, pps in ends.items() if math.isfinite(pps)}
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return what is still delivered."""

@@ -29,6 +29,7 @@ class Loss(Quantity):
     title = "Loss ratio"
     example = "loses ≤ 0.1% at 5 Mpps"
     judges_loss = True
+    scale = 100.0
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
         """Return the promised loss ratio, 0 to 1."""
@@ -45,17 +46,10 @@ class Loss(Quantity):
         """Return what all trials together may lose for a PASS: a promise without loss forgives a little in all."""
         return Limit(promise.limit.value or promise.goal.forgiven)
 
-    def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
-        """Return the loss ratio of the worst direction in per cent."""
-        figures = promise.figures(trials)
-        return Bounds(100 * max(item.low for item in figures), 100 * max(item.high for item in figures))
-
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return how much was lost of which load; of a throughput that fails also what is carried."""
         offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
-        figures = promise.figures(trials)
-        worst = Bounds(max(item.low for item in figures), max(item.high for item in figures))
-        load = rate_words(mean_rate(trials, promise, "offered"), promise)
+        worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
         counts = f"{lost} of {offered} frames{' of all directions' * (len(trials[0].outcome.directions) > 1)}"
         words = f"lost {proven(worst, ruling, promise.limit, percent, percent_bounds)} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]

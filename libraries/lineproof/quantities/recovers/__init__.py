@@ -19,10 +19,10 @@ from statistics import fmean
 from ...core.bounds import UNKNOWN, Bounds
 from ...core.doubts import GENTLE, USABLE_SHARE, foreign_frames, own_loss
 from ...core.goal import Goal
-from ...core.phrases import median_words, percent
+from ...core.phrases import between, median_words, percent
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
-from ...core.step_down import OVERLOAD_LOSS_RATIO, RATE_TOLERANCE, REDUCED_LOAD_SHARE, StepDown, TimeBounds
+from ...core.step_down import OVERLOAD_LOSS_RATIO, REDUCED_LOAD_SHARE, StepDown
 from ...core.trial import Load, Measure, Outcome, Trial
 from ...core.units import Unit
 from ...units import si
@@ -128,7 +128,7 @@ class Recovery(Quantity):
             doubts.append(f"the overload was {percent(min(sent))} to {percent(max(sent))} of the one asked for")
         if _is_near_ceiling(promise):
             doubts.append(f"{promise.own.words}; {promise.own.remedy}")
-        words = f"the last frame was lost {TimeBounds(worst.low, worst.high)} after the overload had ended"
+        words = f"the last frame was lost {between(worst, '{:.3g}'.format)} s after the overload had ended"
         words = "when the last frame was lost is not known" if worst == UNKNOWN else words + median_words(trials)
         return Reason(words, (*doubts[:2], loads))
 
@@ -153,11 +153,11 @@ def step_down_readings(found: StepDown, limit: float) -> dict[str, float]:
 
     And how many frames certainly were lost later than *limit* s after it.
     """
-    readings = {"timed": float(_is_timed(found))}
+    readings = {"timed": float(found.is_timed)}
     for place in range(len(found.after.offered)):
         readings[f"overload_loss.{place}"] = found.overload_loss_ratio(place)
-        readings[f"lost_late.{place}"] = found.lost_after(limit, place, RATE_TOLERANCE)[0]
-        if (time := found.recovery(place, RATE_TOLERANCE)) is not None:
+        readings[f"lost_late.{place}"] = found.lost_after(limit, place)
+        if (time := found.recovery(place)) is not None:
             readings[f"recovery_low_s.{place}"] = time.low
             if math.isfinite(time.high):
                 readings[f"recovery_high_s.{place}"] = time.high
@@ -169,11 +169,6 @@ def _control_readings(found: StepDown) -> dict[str, float]:
     rows = enumerate(found.outcome.directions)
     losses = {f"control_loss.{place}": 1.0 if spoilt else row.loss_ratio for place, row in rows}
     return losses | {SPOILT_CONTROL: 1.0} if spoilt else losses
-
-
-def _is_timed(found: StepDown) -> bool:
-    """Return whether the generator sent at the reduced load, so that its count of frames is a clock."""
-    return found.sent[0] / (1 + RATE_TOLERANCE) <= found.second.pps <= found.sent[1] / (1 - RATE_TOLERANCE)
 
 
 def _places(trial: Trial) -> range:
