@@ -111,7 +111,6 @@ FOUR_PORTS = (
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  sync_port: 70000", 5, "65535"),
         ("kind: hardware", "kind: hardware\nsides: []", 3, "sides"),
-        ("generator:\n  address: 192.0.2.10", "generator:\n  - address: 192.0.2.10", 3, "several TRex servers are not"),
         ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure' or 'none'"),
         ("kind: hardware", sides("10.0.2.1", "10.0.2.2", "48.0.0.0/8"), 5, "prefix length"),
         (TWO_PORTS, FOUR_PORTS, 3, "'sides' are 2, and the generator's ports are 4"),
