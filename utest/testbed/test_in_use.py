@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.in_use import InUse
+from lineproof.testbed.in_use import HeldTestbed
 from lineproof.testbed.settings import HardwareSettings
 from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress, in_units
 
@@ -35,10 +35,10 @@ testbed.__test__ = False  # type: ignore[attr-defined]
 
 
 def test_a_run_that_waits_gets_it_when_the_other_has_given_it_back() -> None:
-    first, lines = InUse.mark(testbed()), list[str]()
+    first, lines = HeldTestbed.take(testbed()), list[str]()
     threading.Timer(0.5, first.close).start()
     began = time.monotonic()
-    second = InUse.mark(testbed("10 s"), lines.append)
+    second = HeldTestbed.take(testbed("10 s"), lines.append)
     assert 0.3 < time.monotonic() - began < 8
     assert lines == [
         f"waiting for testbed 'lab', at most 10 s: port 0 of 192.0.2.1:4501 is in use by process {os.getpid()}"
@@ -48,24 +48,25 @@ def test_a_run_that_waits_gets_it_when_the_other_has_given_it_back() -> None:
 
 
 def test_the_wait_has_a_limit() -> None:
-    first = InUse.mark(testbed())
+    first = HeldTestbed.take(testbed())
     with pytest.raises(
         TestbedError, match=r"testbed 'lab' was in use for 0\.3 s: port 0 of .* by process \d+; run later"
     ):
-        InUse.mark(testbed(0.3))
+        HeldTestbed.take(testbed(0.3))
     # who waits for nobody goes on, and the generator refuses the ports
-    InUse.mark(testbed()).close()
+    HeldTestbed.take(testbed()).close()
     first.close()
 
 
 def test_other_ports_and_other_generators_are_other_testbeds() -> None:
     held = [
-        InUse.mark(testbed(0.1, ports, address)) for ports, address in (((0, 1), "a"), ((2, 3), "a"), ((0, 1), "b"))
+        HeldTestbed.take(testbed(0.1, ports, address))
+        for ports, address in (((0, 1), "a"), ((2, 3), "a"), ((0, 1), "b"))
     ]
     with pytest.raises(TestbedError, match="port 1 of a:4501"):
-        InUse.mark(testbed(0.1, (1, 4), "a"))
+        HeldTestbed.take(testbed(0.1, (1, 4), "a"))
     # nothing of the refused one stays
-    InUse.mark(testbed(0.1, (4, 5), "a")).close()
+    HeldTestbed.take(testbed(0.1, (4, 5), "a")).close()
     for each in held:
         each.close()
 
@@ -73,19 +74,19 @@ def test_other_ports_and_other_generators_are_other_testbeds() -> None:
 @pytest.mark.slow
 def test_a_run_that_was_killed_has_it_no_more() -> None:
     code = (
-        "import time\nfrom testbed.test_in_use import testbed\nfrom lineproof.testbed.in_use import InUse\n"
-        "InUse.mark(testbed())\nprint('has it', flush=True)\ntime.sleep(60)\n"
+        "import time\nfrom testbed.test_in_use import testbed\nfrom lineproof.testbed.in_use import HeldTestbed\n"
+        "HeldTestbed.take(testbed())\nprint('has it', flush=True)\ntime.sleep(60)\n"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
     ) as other:
         assert other.stdout is not None and other.stdout.readline() == b"has it\n"
-        found = InUse.mark(testbed(ports=(2, 3)))
+        found = HeldTestbed.take(testbed(ports=(2, 3)))
         other.send_signal(signal.SIGKILL)
         other.wait()
         found.close()
-        InUse.mark(testbed("10 s")).close()
+        HeldTestbed.take(testbed("10 s")).close()
 
 
 SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)

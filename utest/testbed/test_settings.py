@@ -111,7 +111,6 @@ FOUR_PORTS = (
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  sync_port: 70000", 5, "65535"),
         ("kind: hardware", "kind: hardware\nsides: []", 3, "sides"),
-        ("generator:\n  address: 192.0.2.10", "generator:\n  - address: 192.0.2.10", 3, "several TRex servers are not"),
         ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure' or 'none'"),
         ("kind: hardware", sides("10.0.2.1", "10.0.2.2", "48.0.0.0/8"), 5, "prefix length"),
         (TWO_PORTS, FOUR_PORTS, 3, "'sides' are 2, and the generator's ports are 4"),
@@ -305,19 +304,9 @@ def test_what_is_asked_of_labgrid(
     assert (lab.coordinator, lab.filters("bench"), lab.power) == (coordinator, filters, power)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("{coordinator: 'a:99999'}", "is no address"),
-        ("{coordinator: a, place: -p}", "is no name of labgrid's"),
-        ("{coordinator: a, place: x, tags: {kind: y}}", "has 'place' and 'tags'; expected one of them"),
-        ("{coordinator: a, tags: {Kind: y}}", "is no tag of labgrid's"),
-        ("{coordinator: a, tags: {kind: 'x=y'}}", "is no value of a tag"),
-    ],
-)
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=rf"bench\.yaml:3: .*({problem})"):
-        lab_of(tmp_path, text)
+def test_a_place_is_asked_for_by_name_or_by_tags(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"bench\.yaml:3: .*has 'place' and 'tags'; expected one of them"):
+        lab_of(tmp_path, "{coordinator: a, place: x, tags: {kind: y}}")
 
 
 @pytest.mark.parametrize(

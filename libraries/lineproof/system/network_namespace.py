@@ -10,8 +10,8 @@ import contextlib
 import ctypes
 import os
 import select
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -196,19 +196,10 @@ def _setns(handle: int) -> None:
 
 def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:
     """The result of *work*, called in a thread inside *netns*: its sockets belong there, the caller does not move."""
-    results: list[T] = []
-    errors: list[BaseException] = []
 
-    def run() -> None:
-        try:
-            enter_namespace(netns)
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
+    def inside_namespace() -> T:
+        enter_namespace(netns)
+        return work()
 
-    thread = threading.Thread(target=run, name=f"inside-{netns}")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(inside_namespace).result()

@@ -7,7 +7,6 @@ lends testbeds to a whole lab.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import time
@@ -30,41 +29,61 @@ POLL = 0.2
 """Seconds between two tries."""
 
 
-class InUse:
-    """The locks of a testbed. :meth:`close` them, or end: both free it."""
+class HeldTestbed:
+    """labgrid's place that a testbed is, and the locks of hardware. Made by :meth:`take`; :meth:`close` gives it back.
 
-    def __init__(self) -> None:
-        self._held: list[int] = []
+    Each session has its own, or several have one, one after another. ``lab``: None where labgrid does not lend it.
+    """
+
+    def __init__(self, lab: LabPlace | None = None) -> None:
+        self.lab = lab
+        self._locks: list[int] = []
 
     @classmethod
-    def mark(cls, testbed: HardwareSettings, say: Say = silent) -> InUse:
-        """Say that *testbed* is in use; first wait for other runs as long as it allows. Raises TestbedError.
+    def take(cls, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> HeldTestbed:
+        """Wait until *testbed* is free, and have it. *lab*: its place, where a pool has acquired it.
+
+        Raises TestbedError, with everything given back.
+        """
+        if lab is None and testbed.lab is not None:
+            lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
+        held = cls(lab)
+        try:
+            if isinstance(testbed, HardwareSettings):
+                held._await_locks(testbed, say)
+        except BaseException:
+            held.close()
+            raise
+        return held
+
+    def check(self) -> None:
+        """Raise TestbedError where it is no longer ours: nothing may be started on it."""
+        if self.lab and (problems := self.lab.problems()):
+            raise TestbedError("; ".join(problems))
+
+    def close(self) -> None:
+        """Give it back. Harmless when repeated."""
+        self._unlock()
+        if self.lab:
+            self.lab.close()
+
+    def _await_locks(self, testbed: HardwareSettings, say: Say) -> None:
+        """Lock the ports of *testbed*; first wait for other runs as long as it allows. Raises TestbedError.
 
         A testbed that waits for nobody goes on beside another run, whose ports the generator then refuses.
         """
         limit = testbed.wait_for_testbed
         progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
-        found = cls()
-        try:
-            while user := found._lock_all(testbed.generator.claimed):
-                if progress.is_over:
-                    if not limit:
-                        return found
-                    raise TestbedError(
-                        f"testbed '{testbed.testbed}' was in use for {in_units(limit)}: {user}; run later, or give"
-                        " 'wait_for_testbed' in its file more time"
-                    )
-                progress.note(user)
-                time.sleep(POLL)
-        except BaseException:
-            found.close()
-            raise
-        return found
-
-    def close(self) -> None:
-        """Free the testbed. Harmless when repeated."""
-        while self._held:
-            os.close(self._held.pop())
+        while user := self._lock_all(testbed.generator.claimed):
+            if progress.is_over:
+                if not limit:
+                    return
+                raise TestbedError(
+                    f"testbed '{testbed.testbed}' was in use for {in_units(limit)}: {user}; run later, or give"
+                    " 'wait_for_testbed' in its file more time"
+                )
+            progress.note(user)
+            time.sleep(POLL)
 
     def _lock_all(self, names: Sequence[str]) -> str:
         """Lock all or nothing; returns who has one of them, "" if nobody."""
@@ -73,7 +92,7 @@ class InUse:
             path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
             user = self._lock(path)
             if user:
-                self.close()
+                self._unlock()
                 return f"{name} is in use by {user}"
         return ""
 
@@ -84,48 +103,13 @@ class InUse:
                 user = os.pread(descriptor, 100, 0).decode(errors="replace")
                 os.close(descriptor)
                 return shortened(user) or "another run"
-            self._held.append(descriptor)
+            self._locks.append(descriptor)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
         except OSError as error:
             raise not_written(path, error, ELSEWHERE) from error
         return ""
 
-
-class HeldTestbed:
-    """labgrid's place that a testbed is, and the locks of hardware. Made by :meth:`take`; :meth:`close` gives it back.
-
-    Each session has its own, or several have one, one after another. ``lab``: None where labgrid does not lend it.
-    """
-
-    def __init__(self, lab: LabPlace | None = None, in_use: InUse | None = None) -> None:
-        self.lab = lab
-        self._in_use = in_use
-
-    @classmethod
-    def take(cls, testbed: Testbed, say: Say = silent, lab: LabPlace | None = None) -> HeldTestbed:
-        """Wait until *testbed* is free, and have it. *lab*: its place, where a pool has acquired it.
-
-        Raises TestbedError, with everything given back.
-        """
-        if lab is None and testbed.lab is not None:
-            lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
-        try:
-            return cls(lab, InUse.mark(testbed, say) if isinstance(testbed, HardwareSettings) else None)
-        except BaseException:
-            if lab is not None:
-                lab.close()
-            raise
-
-    def check(self) -> None:
-        """Raise TestbedError where it is no longer ours: nothing may be started on it."""
-        if self.lab and (problems := self.lab.problems()):
-            raise TestbedError("; ".join(problems))
-
-    def close(self) -> None:
-        """Give it back. Harmless when repeated."""
-        with contextlib.ExitStack() as stack:
-            if self.lab:
-                stack.callback(self.lab.close)
-            if self._in_use:
-                stack.callback(self._in_use.close)
+    def _unlock(self) -> None:
+        while self._locks:
+            os.close(self._locks.pop())

@@ -6,7 +6,7 @@ import dataclasses
 import ipaddress
 import itertools
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -260,16 +260,6 @@ class HardwareSettings(CommonSettings):
     generator: TrexGeneratorSettings | GeneratorSettings
     router: RouterSettings | None = None
     wait_for_testbed: Seconds = 0.0
-
-    @field_validator("generator", mode="before")
-    @classmethod
-    def _refuse_several_servers(cls, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            raise ValueError(
-                "several TRex servers are not supported; expected one server, whose 'ports' are all cabled to the"
-                " router"
-            )
-        return value
 
     @property
     def trex(self) -> TrexGeneratorSettings | None:

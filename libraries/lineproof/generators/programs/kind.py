@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ...config import MacAddress, matching
+from ...config import MacAddress
 from ...core.traffic.profiles import PAIRS
 from ...system.login_settings import HostSettings
 from ..base import Generator
@@ -20,14 +20,6 @@ from .driver import ProgramGenerator
 from .port import Place
 from .switch import Switch, SwitchSettings, read_switch
 
-Interface = Annotated[
-    str,
-    matching(
-        r"(?!-|\.\.?$)[A-Za-z0-9_.-]{1,15}",
-        "expected the name of an interface: up to 15 letters, digits and any of _ . -",
-    ),
-]
-
 
 class ProgramPort(HostSettings):
     """A port: an ``interface``, in a network ``namespace`` of its host if it is in one.
@@ -37,7 +29,7 @@ class ProgramPort(HostSettings):
     """
 
     sudo: bool = False
-    interface: Interface
+    interface: str
     namespace: str | None = None
     router_mac: MacAddress | None = None
 

@@ -110,8 +110,6 @@ class TrexGenerator:
         self._handlers: dict[str, str] = {}
         self._claim: PortClaim | None = None
         self._process: ClientProcess | None = None
-        if not settings.ports:
-            raise TestbedError("a TRex generator needs at least one port; expected for example 'ports: [0, 1]'")
         self._connect()
 
     def _connect(self) -> None:
@@ -195,11 +193,6 @@ class TrexGenerator:
 
         *probe* frames are part of the load: TRex subtracts their fixed rate before it multiplies the rest.
         """
-        used = {port for direction in directions for port in (direction.tx_port, direction.rx_port)}
-        unknown = sorted(used - set(self.settings.ports))
-        if unknown or not directions:
-            named = ", ".join(map(str, unknown)) or "none"
-            raise TestbedError(f"ports {named} are not among those held: {', '.join(map(str, self.settings.ports))}")
         self._directions = ()
         try:
             data = _streams_by_port(directions, partial(profile_streams, profile, probe=probe))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from ...config import Config, matching
+from ...config import Config
 from ...errors import TestbedError
 from ...system import children
 from ...system.installed import remedy
@@ -147,31 +147,12 @@ class LabPlace:
 DEFAULT_PORT = 20408
 """TCP port of a labgrid coordinator."""
 
-_ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?")
+
+def _with_port(address: str) -> str:
+    return address if re.search(r":[0-9]+$", address) else f"{address}:{DEFAULT_PORT}"
 
 
-def _checked_address(value: str) -> str:
-    found = _ADDRESS.fullmatch(value)
-    if found is None or not 1 <= int(found["port"] or DEFAULT_PORT) <= 65535:
-        raise ValueError(f"is no address; expected HOST or HOST:PORT, as lab.example.com:{DEFAULT_PORT}")
-    return f"{found['host']}:{found['port'] or DEFAULT_PORT}"
-
-
-Name = Annotated[
-    str,
-    matching(
-        "[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}", "is no name of labgrid's; expected letters, digits and any of _ . + -"
-    ),
-]
-
-_TagName = Annotated[
-    str, matching("[a-z][a-z0-9_]{1,99}", "is no tag of labgrid's; expected lower-case letters, digits, _")
-]
-_TagValue = Annotated[
-    str,
-    BeforeValidator(lambda value: str(value) if isinstance(value, int) else value),
-    matching("[A-Za-z0-9_.-]{1,100}", "is no value of a tag of labgrid's; expected letters, digits and any of _ . -"),
-]
+_TagValue = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
 
 class PowerCycleSettings(Config):
@@ -181,7 +162,7 @@ class PowerCycleSettings(Config):
     that the router may take until it answers over SSH again.
     """
 
-    resource: Name | None = None
+    resource: str | None = None
     off: Seconds = 2.0
     boot: Annotated[Seconds, Field(gt=0)] = 300.0
 
@@ -195,9 +176,9 @@ class LabSettings(Config):
 
     is_login: ClassVar[bool] = True
 
-    coordinator: Annotated[str, AfterValidator(_checked_address)]
-    place: Name | None = None
-    tags: Mapping[_TagName, _TagValue] = Field(default_factory=dict)
+    coordinator: Annotated[str, AfterValidator(_with_port)]
+    place: str | None = None
+    tags: Mapping[str, _TagValue] = Field(default_factory=dict)
     wait: Seconds = 0.0
     power: PowerCycleSettings | None = None
 

@@ -48,13 +48,7 @@ class ClientService:
         """Read commands until standard input ends."""
         with contextlib.suppress(OSError, ValueError):
             for line in sys.stdin:
-                try:
-                    message = json.loads(line)
-                    if not isinstance(message, dict):
-                        raise ValueError("not an object")
-                except ValueError as error:
-                    self._commands.put({"id": None, "command": "", "unreadable": str(error)})
-                    continue
+                message = json.loads(line)
                 if message.get("command") in ("stop", "quit"):
                     self.cancelled.set()
                 self._commands.put(message)
@@ -73,10 +67,8 @@ class ClientService:
             except Refusal as error:
                 answer = {"id": number, "error": {"kind": error.kind, "message": str(error)}}
             except Exception as error:  # every request gets an answer
-                is_request = isinstance(error, TypeError | KeyError | ValueError | AttributeError)
-                kind = "request" if is_request else "internal"
-                text = f"{command or 'a command'}: {type(error).__name__}: {error}"
-                answer = {"id": number, "error": {"kind": kind, "message": text}}
+                text = f"{command}: {type(error).__name__}: {error}"
+                answer = {"id": number, "error": {"kind": "internal", "message": text}}
             self._answer(answer)
 
     def _answer(self, answer: dict[str, Any]) -> None:
