@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -13,11 +12,9 @@ from unittest import mock
 from golden import net
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
-from lineproof.core.goal import Goal, read_goal
 from lineproof.core.sentence import parse
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
-from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     IDLE_POWER,
@@ -33,8 +30,8 @@ from lineproof.core.trial import (
 )
 from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.quantities import cycles
-from support.made_testbeds import probe_group
-from support.paths import VARIABLES
+from support.catalogue import CATALOGUE
+from support.made_testbeds import goal_named, probe_group
 
 SEEDS = 40_000
 
@@ -203,21 +200,11 @@ def differences(seeds: Iterable[int]) -> list[str]:
 # -- today's rule: nothing above knows it ------------------------------------------------------------------------------
 
 
-@cache
-def _catalogue() -> Catalogue:
-    return Catalogue.read(VARIABLES / "profiles")
-
-
-@cache
-def _goal(name: str) -> Goal:
-    return read_goal(VARIABLES / "goals", name)
-
-
 def _decided(kind: str, sentence: str, goal_name: str, pps: float, router: Router) -> tuple[str, int]:
     """Return ruling and number of trials."""
-    requirement = parse(sentence, _catalogue())
+    requirement = parse(sentence, CATALOGUE)
     load = requirement.threshold_load(LINK_BPS) if kind in ("throughput", "soak") else Load(pps)
-    promise = requirement.promise(_goal(goal_name), load, LINK_BPS, OwnPart(trials=1000))
+    promise = requirement.promise(goal_named(goal_name), load, LINK_BPS, OwnPart(trials=1000))
     measure = promise.quantity.measure(_Instruments(router, requirement.threshold.number), promise)
     line_pps = requirement.profile.line_rate_pps(LINK_BPS)
     with mock.patch.object(cycles, "time", SimpleNamespace(monotonic=lambda: 0.0)):

@@ -7,10 +7,9 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
-from bench.server.test_replay import OFFICIAL, PYPI, Replay, recorded, shape
+from bench.server.test_replay import OFFICIAL, PYPI, Replay, called, recorded
 from golden import net
 from lineproof.core.trial import Load
 from lineproof.generators.base import Probe, directions_of
@@ -20,7 +19,6 @@ from lineproof_bench.server.rpc import Dispatcher, is_zipped, unzip_message
 from support.catalogue import CATALOGUE
 from support.server_support import Client, FakeBackend, serving
 
-HANDLES = {"api_h", "handler"}
 SHIPPED = "calls-shipped-v3.08.txt"
 
 
@@ -36,29 +34,10 @@ def texts() -> Mapping[str, str]:
     return files
 
 
-class Answers(Replay):
-    """A replay that keeps each call with the shape of its answer."""
-
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
-        self.rows: dict[str, None] = {}
-
-    def _compare(self, call: dict[str, Any], answer: dict[str, Any]) -> None:
-        super()._compare(call, answer)
-        form = shape(answer.get("result", answer.get("error")))
-        # which events there are by then is a matter of time
-        form = {**form, "data": []} if call["method"] == "get_async_events" else form
-        self.rows[f"{_called(call)} -> {json.dumps(form, sort_keys=True)}"] = None
-
-
-def _called(call: Mapping[str, Any]) -> str:
-    return f"{call['method']}({', '.join(sorted((call.get('params') or {}).keys() - HANDLES))})"
-
-
 def answers(name: str) -> str:
     """Return each method of a recording with its parameters and the shape of the answer here, then the differences."""
     with serving(FakeBackend(speed=50)) as server, contextlib.closing(Client(server)) as client:
-        replay, recording = Answers(client), recorded(name)
+        replay, recording = Replay(client), recorded(name)
         replay.prepare(recording)
         replay.play(recording)
     return "\n".join([*replay.rows, *dict.fromkeys(replay.problems or ["no difference"])]) + "\n"
@@ -71,7 +50,7 @@ def calls(client: str) -> str:
     def kept(dispatcher: Dispatcher, *frames: bytes) -> bytes:
         request = json.loads(unzip_message(frames[0]) if is_zipped(frames[0]) else frames[0])
         for call in request if isinstance(request, list) else [request]:
-            rows[f"{phase[0]}: {_called(call)}"] = None
+            rows[f"{phase[0]}: {called(call)}"] = None
         return handle(dispatcher, *frames)
 
     with mock.patch.object(Dispatcher, "handle", kept), serving(FakeBackend()) as server:

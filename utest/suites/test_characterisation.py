@@ -60,33 +60,6 @@ def test_pictures_and_tables_are_marked(characterised: Path, results: dict[str, 
     assert results["ramp"]["loadtest"]["vars"]["simulated"] is True
 
 
-@pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
-    folder = tmp_path_factory.mktemp("broken")
-    suite = robot_run.write_suite(
-        folder,
-        "Cause Fault    link flap    start=6    at=0.2    for=0.2    every=True",
-        "Search Throughput Of    64b 1-flow unidirectional",
-        setup="Open Testbed For    netgate6100    software=vpp    goal=quick",
-    )
-    libraries = f"Resource    {robot_run.ROOT}/resources/characterisation.resource\n"
-    text = suite.read_text(encoding="utf-8").replace("Suite Setup", f"{libraries}Suite Setup")
-    suite.write_text(text, encoding="utf-8")
-    return robot_run.run(folder, suite)
-
-
-def test_a_bench_that_spoils_its_trials_is_inconclusive_and_keeps_what_was_found(broken: robot_run.RobotRun):
-    assert broken.message.startswith("INCONCLUSIVE: Search: 64b 1-flow unidirectional: "), broken.console
-    assert "a link was down" in broken.message
-    (folder,) = (broken.folder / "results").iterdir()
-    (kept,) = (folder / "results.jsonl").read_text().splitlines()
-    result = json.loads(kept)["result"]
-    assert result["ended"].startswith("inconclusive: ")
-    # the first start is the warm-up: four good ones, then one that is spoilt and three repetitions
-    assert len(result["trials"]) == 8
-    assert not any(bounds["finished"] for bounds in result["bounds"])
-
-
 TESTS = """\
 Ahead
     64b 1-flow unidirectional ≥ 4.7 Mpps

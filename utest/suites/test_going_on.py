@@ -79,16 +79,3 @@ def test_what_was_decided_sends_nothing_and_a_soak_that_was_ended_begins_anew(tm
     judged = [trial for trial in long if trial.number]
     assert [trial.number for trial in judged] == list(range(1, 301))
     assert not any(trial.run for trial in judged)
-
-
-@pytest.mark.slow
-def test_another_goal_begins_at_1_and_a_try_after_a_fail_says_so(tmp_path: Path) -> None:
-    suite = robot_run.write_tests(tmp_path, TWO, SETUP.replace("quick", "${GOAL}"))
-    robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
-    (first,) = runs_of(tmp_path)
-    other = robot_run.run(tmp_path, suite, "-v", f"RESUME:{first.path.name}")
-    assert "evidence begins at 1: goal was 'quick' and is 'standard'" in other.tests["Kept"][1]
-    assert "try" not in other.tests["Missed"][1]
-    again = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
-    assert "try 2 of this sentence, after a FAIL of" in again.tests["Missed"][1]
-    assert "try" not in again.tests["Kept"][1]

@@ -14,7 +14,7 @@ from lineproof.studies.preparing import prepare_study
 from lineproof.studies.runner import StudyRun
 from lineproof.testbed.lab.place import LabPlace
 from support import robot_run
-from support.lab_rig import bench_project, lab
+from support.lab_rig import lab
 from support.study_builders import SMALL, study_project
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ lab: {{coordinator: "{address}", tags: {{kind: bench}}, wait: 5 min}}
 
 
 def test_a_suite_gets_a_testbed_of_a_pool_and_gives_it_back(tmp_path: Path) -> None:
-    home = bench_project(tmp_path, ["bench1"])
+    home = robot_run.project(tmp_path, "bench1")
     with lab(tmp_path / "lab", ["bench1"]) as rig:
         (home / "variables" / "testbeds" / "benches.yaml").write_text(POOL.format(address=rig.address), "utf-8")
         suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
@@ -68,7 +68,7 @@ def test_a_study_has_one_place_for_all_its_variants(
     places = [Place(problem)]
     monkeypatch.setattr(LabPlace, "acquire", lambda *_: places.pop())
     (place,) = places
-    home = bench_project(tmp_path, ["bench1"], "\nlab: {{coordinator: '127.0.0.1:1'}}\n")
+    home = robot_run.project(tmp_path, "bench1", more="lab: {coordinator: '127.0.0.1:1'}")
     study_project(home, SMALL.replace(ROW, ""))
     run = StudyRun(prepare_study(Project(home), "small", "bench1", "quick", 1), tmp_path / "results")
     if problem:

@@ -32,7 +32,6 @@ MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 2 kpps"
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     with configured(tmp_path_factory.mktemp("runtime")) as opened:
-        opened.traffic.check_reachability()
         yield opened
 
 

@@ -17,15 +17,6 @@ pytestmark = pytest.mark.slow
 CARDS: tuple[str, ...] = get_args(SimulatedNic)
 
 
-def project(folder: Path, card: str) -> Path:
-    """A project with the testbed ``on_card``."""
-    root = robot_run.project(folder)
-    testbed = (root / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
-    own = testbed.replace("testbed: simulated", "testbed: on_card").replace("seed: 0\n", f"seed: 0\nnic: {card}\n")
-    (root / "variables" / "testbeds" / "on_card.yaml").write_text(own, encoding="utf-8")
-    return root
-
-
 def main_job(folder: Path, *variables: str) -> list[tuple[object, ...]]:
     """Run the main job, and return test, verdict, message and figures of each sentence."""
     words = [word for variable in variables for word in ("-v", variable)]
@@ -44,7 +35,7 @@ def without_card(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object,
 def test_the_nine_sentences_have_the_same_verdicts(
     tmp_path: Path, card: str, without_card: list[tuple[object, ...]]
 ) -> None:
-    root = project(tmp_path, card)
+    root = robot_run.project(tmp_path, "on_card", more=f"nic: {card}")
     assert main_job(tmp_path, f"PROJECT:{root}", "TESTBED:on_card") == without_card
     assert len(without_card) == 9
     log = (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")

@@ -12,7 +12,6 @@ from robot.api import ExecutionResult
 from lineproof.evidence.run import read_run
 from support import robot_run
 from support.command_line import lineproof
-from support.lab_rig import bench_project
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +32,7 @@ def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_suites_have_the_only_testbed_of_a_pool_one_after_the_other(tmp_path: Path) -> None:
-    home = bench_project(tmp_path, ["bench1"])
+    home = robot_run.project(tmp_path, "bench1")
     (tmp_path / "pool.ini").write_text("[one]\ntestbed=bench1\n", encoding="utf-8")
     written(tmp_path, 2)
     done = pabot(tmp_path, "--processes", "2", "-v", f"PROJECT:{home}", "-v", "TESTBED:pool")
@@ -74,7 +73,7 @@ WRONG = {
 
 
 def test_a_wrong_value_set_is_named(tmp_path: Path) -> None:
-    home = bench_project(tmp_path, ["bench1"])
+    home = robot_run.project(tmp_path, "bench1")
     (tmp_path / "pool.ini").write_text(WRONG_SETS, encoding="utf-8")
     testbeds = home / "variables" / "testbeds"
     pool = (testbeds / "pool.yaml").read_text(encoding="utf-8")
@@ -93,13 +92,8 @@ def test_a_wrong_value_set_is_named(tmp_path: Path) -> None:
         assert words in found[tag]
 
 
-def test_without_pabot_a_pool_says_how_to_run_it(tmp_path: Path) -> None:
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+def test_without_pabot_a_pool_says_how_to_run_it_and_check_reads_its_suites(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpsp")
     found = robot_run.run(tmp_path, suite, "-v", "TESTBED:pool")
     assert "are lent by pabot; expected 'pabot --resourcefile FILE -v TESTBED:pool …'" in found.message
-
-
-def test_check_reads_a_suite_on_a_pool(tmp_path: Path) -> None:
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpsp")
-    found = robot_run.run(tmp_path, suite, "--dryrun", "-v", "TESTBED:pool")
-    assert "Mpsp" in found.message
+    assert "Mpsp" in robot_run.run(tmp_path, suite, "--dryrun", "-v", "TESTBED:pool").message

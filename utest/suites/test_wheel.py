@@ -47,9 +47,3 @@ def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -
     assert "3 tests, 3 passed" in ran.stdout and "SIMULATED" in ran.stdout
     # without --outputdir evidence goes to results/ of the project
     assert len(list(tmp_path.glob("results/*/requirements.jsonl"))) == 1
-
-
-def test_a_shipped_platform_comes_with_its_suite(tmp_path: Path, installed: dict[str, str]) -> None:
-    assert run(tmp_path, installed, "lineproof", "init", "--platform", "netgate6100").returncode == 0
-    ran = run(tmp_path, installed, "robot", "--dryrun", "tests")
-    assert ran.returncode == 0 and "9 tests, 9 passed" in ran.stdout, ran.stdout

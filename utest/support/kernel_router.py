@@ -11,7 +11,7 @@ from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
 from support import robot_run
 from support.paths import ROOT
-from support.simulated_session import started
+from support.simulated_session import made_ready, started
 
 SHORT = {"final_trial_duration: 1\n": "final_trial_duration: 0.5\n", "warm_up: 1\n": "warm_up: 0.2\n"}
 """Of the goal ``quick``: what is made so loses many frames in half a second."""
@@ -35,10 +35,7 @@ def configured(runtime: Path, short: bool = False) -> Iterator[Session]:
     *short*: with short trials.
     """
     with started(runtime, ("linux_router", "linux", "netns"), home=_project(runtime) if short else ROOT) as session:
-        session.generator.connect()
-        session.router.connect()
-        session.router.configure()
-        yield session
+        yield made_ready(session)
 
 
 def run_in_router(session: Session, *command: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ import grpc
 import yaml
 from labgrid.remote.generated import labgrid_coordinator_pb2, labgrid_coordinator_pb2_grpc
 
-from support.paths import ROOT
 from support.patience import wait_until
 
 LIMIT = 60.0
@@ -126,17 +124,6 @@ def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab
         yield found
     finally:
         found.close()
-
-
-def bench_project(folder: Path, names: Sequence[str], more: str = "") -> Path:
-    """A project whose testbeds *names* are simulated, each a bench of its own; *more*: a line for each, with {name}."""
-    home = folder / "project"
-    shutil.copytree(ROOT / "variables", home / "variables")
-    text = (home / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
-    for name in names:
-        one = text.replace("testbed: simulated\n", f"testbed: {name}\n") + more.format(name=name)
-        (home / "variables" / "testbeds" / f"{name}.yaml").write_text(one, encoding="utf-8")
-    return home
 
 
 def _awaited(log: Path, pattern: bytes) -> bytes:

@@ -123,9 +123,14 @@ def write_tests(
     return path
 
 
-def project(folder: Path) -> Path:
-    """A copy of ``variables/`` that a test may change."""
+def project(folder: Path, *names: str, more: str = "") -> Path:
+    """A copy of ``variables/`` that a test may change; *names*: further testbeds, simulated; *more*: a line of each."""
     shutil.copytree(ROOT / "variables", folder / "project" / "variables")
+    testbeds = folder / "project" / "variables" / "testbeds"
+    for name in names:
+        text = (testbeds / "simulated.yaml").read_text(encoding="utf-8")
+        text = text.replace("testbed: simulated\n", f"testbed: {name}\n")
+        (testbeds / f"{name}.yaml").write_text(f"{text}{more}\n", encoding="utf-8")
     return folder / "project"
 
 

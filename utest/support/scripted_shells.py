@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
+from collections.abc import Mapping
 
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
@@ -17,21 +16,6 @@ _MARK = re.compile(r'; echo "@@lineproof \d+ \$\?"(?:; )?')
 def commands_of(script: str) -> list[str]:
     """The commands of an exchange, without what marks where their outputs end."""
     return _MARK.split(script)[:-1]
-
-
-def _exchange(answers: Callable[[str], tuple[str, int]]) -> Shell:
-    def shell(command: str, limit: float) -> Result:
-        script = re.fullmatch(r"sh -c '(.*)'", command, re.DOTALL)
-        if not script:
-            output, status = answers(command)
-            return Result(output, "", status, 0.0)
-        text = ""
-        for index, line in enumerate(commands_of(script[1])):
-            output, status = answers(line.replace("'\"'\"'", "").replace("sudo -n ", ""))
-            text += f"{output}@@lineproof {index} {status}\n"
-        return Result(text, "", 0, 0.0)
-
-    return shell
 
 
 class Scripted:
@@ -57,13 +41,18 @@ def answering(outputs: Mapping[str, tuple[str, int] | list[str]]) -> Shell:
         asked[command] = asked.get(command, 0) + 1
         return f"{found[asked[command] - 1]}\n", 0
 
-    return _exchange(answer)
+    def shell(command: str, limit: float) -> Result:
+        script = re.fullmatch(r"sh -c '(.*)'", command, re.DOTALL)
+        if not script:
+            output, status = answer(command)
+            return Result(output, "", status, 0.0)
+        text = ""
+        for index, line in enumerate(commands_of(script[1])):
+            output, status = answer(line.replace("'\"'\"'", "").replace("sudo -n ", ""))
+            text += f"{output}@@lineproof {index} {status}\n"
+        return Result(text, "", 0, 0.0)
 
-
-def babbling(texts: Sequence[str], status: int) -> Shell:
-    """Whatever is asked, the *texts* in turn, each with *status*."""
-    turn = cycle(texts)
-    return _exchange(lambda command: (next(turn), status))
+    return shell
 
 
 def broken(command: str, limit: float) -> Result:

@@ -32,13 +32,10 @@ PEERS = ("02:00:00:00:01:01", "02:00:00:00:01:02")
 
 
 class FakeBackend:
-    """Two ports, each of which receives what the other sends but the share *lost*.
+    """Two ports, each of which receives what the other sends. The clock runs *speed* times the wall's."""
 
-    The clock runs *speed* times the wall's.
-    """
-
-    def __init__(self, speed: float = 1.0, lost: float = 0.0) -> None:
-        self.speed, self.lost = speed, lost
+    def __init__(self, speed: float = 1.0) -> None:
+        self.speed = speed
         self.starts: list[tuple[dict[int, tuple[StreamTraffic, ...]], float | None]] = []
         self.updates: list[tuple[int, float]] = []
         self.sent = [0, 0]
@@ -110,7 +107,7 @@ class FakeBackend:
     def counters(self, port: int) -> PortCounters:
         for each in (0, 1):
             self._settle(each)
-        received = int(self.sent[1 - port] * (1 - self.lost))
+        received = self.sent[1 - port]
         return PortCounters(self.sent[port], received, 64 * self.sent[port], 64 * received)
 
     def link_up(self, port: int) -> bool:

@@ -35,16 +35,12 @@ def profile(words: str) -> Profile:
 FIGURES = [
     ("64b", 64, 14_880_952.381, 7.619048),
     ("78b ipv6", 78, 12_755_102.041, 7.959184),
-    ("128b", 128, 8_445_945.946, 8.648649),
     ("256b vlan", 256, 4_528_985.507, 9.275362),
     ("512b qinq", 512, 2_349_624.060, 9.624060),
     ("1024b mpls", 1024, 1_197_318.008, 9.808429),
-    ("1280b tcp", 1280, 961_538.462, 9.846154),
     ("1514b", 1518, 812_743.823, 9.869961),
-    ("9000b", 9000, 138_580.931, 9.977827),
     ("9216b mpls2", 9216, 135_339.974, 9.978346),
     ("imix", 361.833333, 3_273_679.616, 9.476211),
-    ("imix-simple", 361.833333, 3_273_679.616, 9.476211),
     ("imix-csit", 353.833333, 3_343_736.068, 9.465002),
     ("imix-66 ipv6", 363, 3_263_707.572, 9.477807),
     ("genome:aaaaddg", 399.714286, 2_978_216.473, 9.523485),
@@ -76,11 +72,8 @@ def test_any_genome_has_the_mean_of_its_letters(letters: str) -> None:
     [
         ("1-flow", 1),
         ("var1", 251),
-        ("var2", 251),
         ("256-networks", 256),
-        ("2-flows", 2),
         ("2000-flows", 2000),
-        ("10k-flows", 10_000),
         ("1M-flows", 1_000_000),
         ("16777216-flows", 1 << 24),
     ],
@@ -106,15 +99,8 @@ def test_the_256_networks_are_all_different() -> None:
     [
         ("64b", 46),
         ("64b tcp", 58),
-        ("64b vlan", 50),
-        ("64b qinq", 54),
-        ("64b mpls", 50),
-        ("64b mpls2", 54),
         ("64b vlan tcp", 62),
-        ("66b ipv6", 66),
         ("78b ipv6 tcp", 78),
-        ("70b ipv6 mpls", 70),
-        ("74b ipv6 qinq", 74),
         ("128b qinq mpls2 ipv6 tcp", 94),
     ],
 )
@@ -132,15 +118,12 @@ def test_the_name_begins_with_the_size() -> None:
     [
         ("64b ipv6", "Ethernet, IPv6 and UDP and the FCS, 66 bytes; expected '66b ipv6' or more"),
         ("64b qinq tcp", "2 VLAN tags, IPv4 and TCP and the FCS, 66 bytes"),
-        ("65b ipv6", "a frame of 65 bytes cannot hold"),
         ("imix ipv6", "the 64-byte frames of 'imix' cannot hold"),
         ("64b vlan qinq", "'vlan' and 'qinq' both say which VLAN tags"),
-        ("64b mpls mpls2", "both say which MPLS labels"),
         ("64b tcp tcp", "both say which transport"),
         ("64b 2000-flows var1", "'2000-flows' and 'var1' both say which flows"),
         ("64b genome:ab", "both say which frames"),
         ("64b 0-flows", "expected '1-flow', or 2 to 16777216 flows"),
-        ("64b 17M-flows", "2 to 16777216 flows"),
         ("genome:", "1 to 256 letters"),
         ("genome:" + "a" * 257, "1 to 256 letters"),
         ("genome:aj", "'j' means 16000 bytes, more than the 9216"),
@@ -228,17 +211,17 @@ def packet(source: str, sport: int, payload: int, ttl: int = 64) -> bytes:
     return bytes(dpkt.ethernet.Ethernet(src=b"\2" * 6, dst=b"\4" * 6, data=ip))
 
 
-def write(path: Path, frames: list[bytes], nano: bool = False, link: int = 1, ng: bool = False) -> None:
+def write(path: Path, frames: list[bytes], link: int = 1, ng: bool = False) -> None:
     with path.open("wb") as stream:
-        writer = dpkt.pcapng.Writer(stream) if ng else dpkt.pcap.Writer(stream, linktype=link, nano=nano)
+        writer = dpkt.pcapng.Writer(stream) if ng else dpkt.pcap.Writer(stream, linktype=link)
         for number, frame in enumerate(frames):
             writer.writepkt(frame, ts=number)
 
 
-@pytest.mark.parametrize("kind", [{}, {"nano": True}, {"ng": True}], ids=["pcap", "nanoseconds", "pcapng"])
-def test_a_capture_keeps_its_frames_in_their_ratio(own: Project, tmp_path: Path, kind: dict[str, bool]) -> None:
+@pytest.mark.parametrize("ng", [False, True])
+def test_a_capture_keeps_its_frames_in_their_ratio(own: Project, tmp_path: Path, ng: bool) -> None:
     small, large = packet("16.0.0.7", 1000, 4), packet("16.0.0.3", 1000, 958)
-    write(tmp_path / "ours.pcap", [small, large, small, small], **kind)
+    write(tmp_path / "ours.pcap", [small, large, small, small], ng=ng)
     found = own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"])
     # 46 bytes are padded to 60; 14 + 20 + 8 + 958 = 1000; both without FCS
     assert [(item.size, item.weight) for item in found.frames] == [(64, 3), (1004, 1)]
@@ -307,14 +290,6 @@ def pcap(magic: int = 0xA1B2C3D4, order: str = "<", frames: int = 3, snaplen: in
     return header + frames * (struct.pack(f"{order}IIII", 0, 0, len(FRAME), len(FRAME)) + FRAME)
 
 
-def pcapng(tmp_path: Path) -> bytes:
-    with (tmp_path / "written").open("wb") as file:
-        writer = dpkt.pcapng.Writer(file)
-        for _ in range(3):
-            writer.writepkt(FRAME, ts=1)
-    return (tmp_path / "written").read_bytes()
-
-
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
 def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Path, magic: int, order: str):
@@ -325,7 +300,9 @@ def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Pat
 
 def test_simple_packet_blocks_are_frames_too(tmp_path: Path):
     block = struct.pack("<III", 3, 64, len(FRAME)) + FRAME + bytes(2) + struct.pack("<I", 64)
-    (tmp_path / "x.pcapng").write_bytes(pcapng(tmp_path)[:48] + block)
+    write(tmp_path / "x.pcapng", [FRAME], ng=True)
+    head = (tmp_path / "x.pcapng").read_bytes()[:48]
+    (tmp_path / "x.pcapng").write_bytes(head + block)
     ((frame, count),) = read_capture(tmp_path / "x.pcapng").frames
     assert (frame[: len(FRAME)], count) == (FRAME, 1)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.latency import Resolution
 from lineproof.generators.trex.probe_counts import fine_histogram
-from lineproof_bench.backend import PortDescription
+from lineproof_bench.backend import PortDescription, StreamTraffic
 from lineproof_bench.packet_groups import Delay, PacketGroups
 from lineproof_bench.server.filters import filter_of
 from lineproof_bench.server.packet_push import reply_to
@@ -146,6 +146,11 @@ def started(streams: list[ServerStream], duration: float | None = None) -> Any:
     return backend, clock
 
 
+def latency_traffic() -> StreamTraffic:
+    (traffic,) = traffic_of(segments_of([parsed(flow_stats=grouped(1, "latency")["flow_stats"])], 1.0, None)[0], *MACS)
+    return traffic
+
+
 def test_a_pause_before_a_burst_keeps_its_wait() -> None:
     backend, clock = started([parsed(isg=500_000.0, pps=1000)], duration=1.0)
     clock.time += 0.4
@@ -160,8 +165,7 @@ def test_a_pause_before_a_burst_keeps_its_wait() -> None:
 
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))
 def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wait: float, frames: int) -> None:
-    groups, rule = PacketGroups(), {"enabled": True, "stream_id": 1, "rule_type": "latency"}
-    (traffic,) = traffic_of(segments_of([parsed(flow_stats=rule)], 1.0, None)[0], *MACS)
+    groups, traffic = PacketGroups(), latency_traffic()
     groups.record(0, traffic, 64, frames, {1: frames}, Delay(least, wait))
     found = groups.latency_counters(1)
     assert sum(found.histogram.values()) == frames and min(found.histogram) <= found.total_max
@@ -173,13 +177,7 @@ def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wai
 
 
 def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:
-    groups, (traffic,) = (
-        PacketGroups(),
-        traffic_of(
-            segments_of([parsed(flow_stats={"enabled": True, "stream_id": 1, "rule_type": "latency"})], 1.0, None)[0],
-            *MACS,
-        ),
-    )
+    groups, traffic = PacketGroups(), latency_traffic()
     groups.record(0, traffic, 64, 10, {}, Delay(10, 5))
     assert groups.latency_counters(1).lost == 0
     groups.record(0, traffic, 64, 10, {1: 8}, Delay(10, 5))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 DATA = DATA / "trex-rpc"
 OFFICIAL, PYPI = "official-v3.08.jsonl", "pypi-0.3-translated.jsonl"
+HANDLES = {"api_h", "handler"}
 FRAME = base64.b64encode(bytes(60)).decode()
 SHORTENED = re.compile(r"\.\.\.<\d+ (chars|items)>")
 FREE = {
@@ -67,11 +68,15 @@ def differences(got: Any, expected: Any, where: str = "") -> Iterator[str]:
 
 
 class Replay:
-    """Plays a recording. Handlers and handles in it are replaced by those of this server."""
+    """Plays a recording. Handlers and handles in it are replaced by those of this server.
+
+    ``rows``: each call with the shape of its answer; ``problems``: what is not as recorded.
+    """
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.problems: list[str] = []
+        self.rows: dict[str, None] = {}
         self.captures = 0
 
     def play(self, rows: list[dict[str, Any]]) -> None:
@@ -124,6 +129,10 @@ class Replay:
 
     def _compare(self, call: dict[str, Any], answer: dict[str, Any]) -> None:
         method, result = call["method"], answer.get("result")
+        form = shape(answer.get("result", answer.get("error")))
+        # which events there are by then is a matter of time
+        form = {**form, "data": []} if method == "get_async_events" else form
+        self.rows[f"{called(call)} -> {json.dumps(form, sort_keys=True)}"] = None
         if method == "acquire" and isinstance(result, str):
             self.client.handlers[call["params"]["port_id"]] = result
         if isinstance(result, dict) and "capture_id" in result:
@@ -143,6 +152,11 @@ class Replay:
                 f"event {event['type']}{text}"
                 for text in differences(shape(event), known.get(event["type"], shape(event)))
             ]
+
+
+def called(call: Mapping[str, Any]) -> str:
+    """The method of *call* and the names of its parameters."""
+    return f"{call['method']}({', '.join(sorted((call.get('params') or {}).keys() - HANDLES))})"
 
 
 def _whole(data: Any) -> Any:

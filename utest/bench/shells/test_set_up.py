@@ -116,10 +116,6 @@ def test_other_commands_are_not_known(command: str) -> None:
     assert backend.state().configuration.done == ()
 
 
-def _same(backend: ModelBackend) -> ModelBackend:
-    return backend
-
-
 def variants() -> list[tuple[str, str, Variant]]:
     studies = [load_study(path) for path in sorted(PROJECT.studies.glob("freebsd_*.yaml"))]
     return [(study.platform_of(name), name, own) for study in studies for name, own in study.variants.items()]
@@ -134,7 +130,7 @@ def test_every_variant_of_the_freebsd_studies_is_accepted_and_undone() -> None:
         router_model(boxes[box], software, own.rx_queues, configured=own.configured)
         backend = ModelBackend(boxes[box], software, HandClock(), setups=(own.setup,))
         override = StudyCommands([own.setup.model_dump()]).run
-        shell = Machine(freebsd.software(), partial(_same, backend), Memory(), override=override)
+        shell = Machine(freebsd.software(), partial(lambda same: same, backend), Memory(), override=override)
         router = FreeBsd(shell_of(shell))
         router.apply(own.commands)
         assert bool(backend.state().configuration.done) == bool(own.commands)
