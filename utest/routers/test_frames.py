@@ -11,8 +11,6 @@ import pytest
 from lineproof.core.traffic.frame_kinds import (
     FrameKind,
     FrameKinds,
-    ipv6_address,
-    ipv6_network,
     reason_not_forwarded,
     refuse_not_forwarded,
 )
@@ -35,11 +33,6 @@ def test_frame_kinds_are_read_from_the_words_of_a_catalogue() -> None:
     assert FRAMES.labels == ((100, 200),)
     assert FrameKinds(tags=FRAMES.tags) == TAGS
     assert FrameKinds.of(CATALOGUE, ()) == FrameKinds()
-
-
-def test_ipv6_addresses_end_with_the_ipv4_address() -> None:
-    assert ipv6_address("2001:2::", "100.65.1.2") == "2001:2::6441:102"
-    assert ipv6_network("2001:2::", "48.0.0.0/8") == "2001:2::3000:0/104"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.freebsd import FreeBsd, alias, parse_boottime, parse_netstat, shown_mask
+from lineproof.routers.freebsd import alias, parse_boottime, parse_netstat, shown_mask
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
 from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
@@ -163,17 +163,6 @@ def test_masks_of_both_forms_are_read(shown: str, there: bool) -> None:
     shell = Scripted()
     ChangingCommands(shell).put(setting, mask, shown)
     assert shell.ran == ([] if there else ["ifconfig ix0 inet 100.65.1.1/24 alias"])
-
-
-def test_an_existing_address_stays_after_restore() -> None:
-    machine, model = simulated("freebsd")
-    machine.run("ifconfig eth1 inet 10.9.9.9/24 alias")
-    machine.run("ifconfig eth1 inet 100.65.1.1/24 alias")
-    router = FreeBsd(shell_of(machine))
-    router.configure(SIDES)
-    router.restore()
-    addresses = model.state().configuration.addresses
-    assert set(addresses) == {("eth1", "10.9.9.9/24"), ("eth1", "100.65.1.1/24")}
 
 
 # -- counters of lost frames of each router, and their roles

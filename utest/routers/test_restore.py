@@ -50,19 +50,6 @@ def changed(names: str = "abcdefgh") -> tuple[Shell, ChangingCommands]:
     return shell, commands
 
 
-def test_failed_undos_with_the_same_cause_are_reported_together() -> None:
-    shell, commands = changed("ab")
-    shell.answer = GONE
-    with pytest.raises(TestbedError) as caught:
-        commands.restore()
-    assert str(caught.value) == (
-        "the router's former configuration could not be restored in full; what is left there is undone by these"
-        " commands on the router, in this order: 'unset b', 'unset a' (status 1:"
-        " clib_socket_init: connect: Connection refused)"
-    )
-    commands.restore()  # may be repeated
-
-
 @pytest.mark.parametrize(
     ("status", "output", "gone"),
     [
