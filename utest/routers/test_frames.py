@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -20,7 +20,6 @@ from lineproof.routers.base import Result, Shell
 from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.fake_router import SIDES
-from support.kernel_namespace import kernel_namespace
 
 ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 FRAMES, TAGS = FrameKinds.of(CATALOGUE, ALL), FrameKinds.of(CATALOGUE, ALL[1:2])
@@ -305,12 +304,6 @@ def test_tags_or_names_that_are_taken_are_said(kind: RouterKind, answer: Answer,
     with pytest.raises(TestbedError, match=says):
         make_router(kind, shell).configure_frames(SIDES, TAGS)
     assert kind == "vpp" or shell.commands == ["sysctl net.fibs=3"]
-
-
-@pytest.fixture
-def kernel() -> Iterator[Shell]:
-    with kernel_namespace() as shell:
-        yield shell
 
 
 @pytest.mark.netns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -29,7 +28,6 @@ from lineproof_bench.state import InterfaceState, RouterConfiguration
 from support.described_router import shipped
 from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
 from support.journals import untouched
-from support.kernel_namespace import kernel_namespace
 from support.scripted_shells import Scripted
 
 
@@ -77,12 +75,6 @@ def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_sh
     shell = CommandLineShell(untouched, file) if file else untouched
     with pytest.raises(TestbedError, match="is not a MAC address"):
         make_router(kind, shell, file=file).configure((replace(SIDES[0], peer_mac=mac),))
-
-
-@pytest.fixture
-def kernel() -> Iterator[Shell]:
-    with kernel_namespace() as shell:
-        yield shell
 
 
 @pytest.mark.netns

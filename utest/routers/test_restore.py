@@ -256,10 +256,9 @@ def test_in_doubt_nothing_is_undone_until_a_person_asks() -> None:
     killed.begin(earlier)
     killed.add(CHANGE)
     os.close(killed._descriptor)
-    now, ran = here_restarted(later(earlier, 1000, 300)), list[str]()
-    shell: Callable[[str, float], Result] = lambda command, limit: ran.append(command) or Result("", "", 0, 0.0)  # noqa: E731
+    now, shell = here_restarted(later(earlier, 1000, 300)), Shell()
     with pytest.raises(TestbedError, match=r"cannot be told whether the router has restarted .* 'lineproof restore'"):
         undone(shell, now)
-    assert not ran and look(ROUTER) is not None
+    assert not shell.ran and look(ROUTER) is not None
     assert undone(shell, now, asked=True).startswith("undid ")
-    assert ran == ["ip link set dev eth1 down"] and look(ROUTER) is None
+    assert shell.ran == ["ip link set dev eth1 down"] and look(ROUTER) is None

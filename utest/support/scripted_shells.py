@@ -1,11 +1,10 @@
-"""Shells of routers that only answer: with a few outputs, with any text, with this machine's own, or not at all."""
+"""Shells of routers that only answer: with a few outputs, with this machine's own, or not at all."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
+from collections.abc import Mapping
 
 from lineproof.errors import TestbedError
 from lineproof.routers.base import Result, Shell
@@ -17,21 +16,6 @@ _MARK = re.compile(r'; echo "@@lineproof \d+ \$\?"(?:; )?')
 def commands_of(script: str) -> list[str]:
     """The commands of an exchange, without what marks where their outputs end."""
     return _MARK.split(script)[:-1]
-
-
-def _exchange(answers: Callable[[str], tuple[str, int]]) -> Shell:
-    def shell(command: str, limit: float) -> Result:
-        script = re.fullmatch(r"sh -c '(.*)'", command, re.DOTALL)
-        if not script:
-            output, status = answers(command)
-            return Result(output, "", status, 0.0)
-        text = ""
-        for index, line in enumerate(commands_of(script[1])):
-            output, status = answers(line.replace("'\"'\"'", "").replace("sudo -n ", ""))
-            text += f"{output}@@lineproof {index} {status}\n"
-        return Result(text, "", 0, 0.0)
-
-    return shell
 
 
 class Scripted:
@@ -46,24 +30,21 @@ class Scripted:
         return Result(found, "", self.status, 0.0) if isinstance(found, str) else found
 
 
-def answering(outputs: Mapping[str, tuple[str, int] | list[str]]) -> Shell:
-    """A machine that knows these commands only: each prints the same, or the texts of a list one after the other."""
-    asked: dict[str, int] = {}
+def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
+    """A machine that knows these commands only, each with its output and status."""
 
-    def answer(command: str) -> tuple[str, int]:
-        found = outputs.get(command, ("", 127))
-        if isinstance(found, tuple):
-            return found
-        asked[command] = asked.get(command, 0) + 1
-        return f"{found[asked[command] - 1]}\n", 0
+    def shell(command: str, limit: float) -> Result:
+        script = re.fullmatch(r"sh -c '(.*)'", command, re.DOTALL)
+        if not script:
+            output, status = outputs.get(command, ("", 127))
+            return Result(output, "", status, 0.0)
+        text = ""
+        for index, line in enumerate(commands_of(script[1])):
+            output, status = outputs.get(line.replace("'\"'\"'", "").replace("sudo -n ", ""), ("", 127))
+            text += f"{output}@@lineproof {index} {status}\n"
+        return Result(text, "", 0, 0.0)
 
-    return _exchange(answer)
-
-
-def babbling(texts: Sequence[str], status: int) -> Shell:
-    """Whatever is asked, the *texts* in turn, each with *status*."""
-    turn = cycle(texts)
-    return _exchange(lambda command: (next(turn), status))
+    return shell
 
 
 def broken(command: str, limit: float) -> Result:
