@@ -6,8 +6,6 @@ import errno
 import os
 import re
 import resource
-import subprocess
-import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +14,6 @@ import pytest
 from lineproof.ceilings.calibration import read_calibration
 from lineproof.errors import ConfigError, TestbedError, in_words
 from lineproof.files import append_line, read_file, write_whole
-from support.paths import LIBRARIES
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]+[A-Za-z]*(Error|Exception)\b|\n")
 
@@ -56,23 +53,6 @@ def test_a_sentence_of_our_own_stays_as_it_is() -> None:
     with pytest.raises(ValueError, match="positive number") as caught:
         Load(-1)
     assert in_words(caught.value) == str(caught.value)
-
-
-@pytest.mark.slow
-def test_a_removed_current_folder_is_named(tmp_path: Path) -> None:
-    program = (
-        "import os; from lineproof.errors import in_words\ntry: os.getcwd()\nexcept OSError as e: print(in_words(e))"
-    )
-    found = subprocess.run(
-        ["sh", "-c", f'mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -c "$0"', program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(LIBRARIES)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert found.stdout == "the current folder: it was removed; change to a folder that exists\n"
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
