@@ -14,10 +14,9 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 import lineproof
 import lineproof_bench
 from lineproof.config import Config, load_config, read_yaml
-from lineproof.core.goal import Goal, read_goal
-from lineproof.core.traffic.profile_schema import ProfileFile
+from lineproof.core.goal import Goal
 from lineproof.errors import ConfigError
-from lineproof.platforms import Platform, named_file, read_platform
+from lineproof.platforms import named_file, read_platform
 from lineproof.power.meter import PowerSettings
 from support import hostile
 from support.paths import ROOT
@@ -76,7 +75,6 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\n- b\n", 2, "not YAML: a list ('- …') and keys ('name: …') do not mix; check the indentation"),
         ("name: - b\n", 1, "not YAML: a list ('- …') begins on a line of its own"),
         ("name: @b\n", 1, "not YAML: text that begins with a special character; put it in quotes"),
-        ("name: *b\n", 1, "not YAML: text that begins with a special character; put it in quotes"),
         ("name:\ninner: {speed: 3}\n", 1, "'name': is empty; expected a value"),
         ("name: 24.10\ninner: {speed: 3}\n", 1, "'name': expected text; put it in quotes (got 24.1)"),
         ("name: [a]\ninner: {speed: 3}\n", 1, "'name': should be a valid string"),
@@ -89,18 +87,11 @@ def write(tmp_path: Path, text: str) -> Path:
         ),
         ("name: a\ninner: {speed: 3}\nports: 0, 1\n", 3, "'ports': expected a list, as [0, 1] (got '0, 1')"),
         ("name: a\ninner: {speed: 3}\nports: 0\n", 3, "'ports': expected a list, as [0] (got 0)"),
-        ("name: a\ninner: {speed: 3}\nshare: '0,2'\n", 3, "should be a valid number"),
-        ("name: a\ninner: {speed: 3}\nshare: 20%\n", 3, "unable to parse string as a number (got '20%')"),
         ("name: a\ninner: {speed: 3}\nshare: 1 s\n", 3, "unable to parse string as a number (got '1 s')"),
-        (
-            "name: a\ninner: {speed: 3}\nreal: on\n",
-            3,
-            "'real': should be a valid boolean",
-        ),
+        ("name: a\ninner: {speed: 3}\nreal: on\n", 3, "'real': should be a valid boolean"),
         ("- 1\n", 1, "must be a mapping"),
         ("name: !!python/object:os.system x\n", 1, "a tag ('!…')"),
         ("name: a\ninner: {speed: !!bool maybe}\n", 2, "a tag ('!…')"),
-        ("name: !!timestamp x\n", 1, "a tag ('!…')"),
         ("name: a\n<<: {inner: 1}\n", 2, "unknown key '<<'"),
         ("name: a\ninner: {speed: " + "9" * 5000 + "}", 2, "is no number; put text in quotes"),
         ("name: a\ninner: {speed: 1e999}", 2, "should be a finite number"),
@@ -186,14 +177,6 @@ def test_a_file_of_another_ending_and_a_name_with_the_ending_are_explained(tmp_p
     for name in ("rack.yaml", "rack.yml"):
         with pytest.raises(ConfigError, match=r"no testbed '.*' here; did you mean 'rack'\?"):
             named_file(tmp_path, name, "testbed")
-
-
-def test_configuration_objects_are_frozen_and_refuse_unknown_keys():
-    goal = read_goal(ROOT / "variables" / "goals", "quick")
-    with pytest.raises(ValueError, match="frozen"):
-        goal.goal = "other"  # type: ignore[misc]
-    for model in (Goal, Platform, ProfileFile):
-        assert model.model_config["frozen"] and model.model_config["extra"] == "forbid"
 
 
 def test_the_page_of_goal_files_has_every_key_with_its_default():

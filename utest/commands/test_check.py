@@ -12,7 +12,6 @@ import pytest
 from support import robot_run
 from support.command_line import lineproof
 from support.paths import ROOT
-from support.study_builders import SMALL, study_project
 
 pytestmark = pytest.mark.slow
 
@@ -172,22 +171,3 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
     found = lineproof(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
     assert found.returncode == 1 and found.stdout.count("mine.yaml") == 1, found.stdout + found.stderr
     assert "1 problem in " in found.stdout
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ("", "", ""),
-        (
-            "{software: linux}",
-            "{software: linus}",
-            "small.yaml:12: 'variants.linux.software': 'netgate6100' has no software 'linus'",
-        ),
-        ("64b 1", "64b sideways 1", "small.yaml:8: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
-    ],
-)
-def test_a_study_is_read_with_what_it_names(tmp_path: Path, before: str, after: str, says: str) -> None:
-    study_project(tmp_path, SMALL.replace(before, after, 1))
-    found = check(tmp_path)
-    assert found.returncode == bool(says), found.stdout + found.stderr
-    assert says in found.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -65,17 +64,6 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
             check=False,
         )
         assert (found.returncode, found.stderr) == (status, errors)
-
-
-@pytest.mark.slow
-def test_doctor_for_a_program(tmp_path: Path) -> None:
-    found = lineproof(tmp_path, "doctor", "simulated", "--platform", "netgate6100", "--json")
-    document = json.loads(found.stdout)
-    assert found.returncode == 0
-    assert (document["testbed"], document["platform"]) == ("simulated", "netgate6100")
-    assert [item["check"] for item in document["checks"]][:4] == ["files", "testbed", "generator", "port 0"]
-    assert {item["state"] for item in document["checks"]} == {"ok", "warning"}
-    assert all(set(item) == {"check", "state", "finding", "details"} and item["finding"] for item in document["checks"])
 
 
 @pytest.mark.slow

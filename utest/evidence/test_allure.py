@@ -90,8 +90,13 @@ def results(folder: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory):
-    return results(run(tmp_path_factory.mktemp("allure")))
+def folder(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("allure"))
+
+
+@pytest.fixture
+def left(folder):
+    return results(folder)
 
 
 @pytest.mark.slow
@@ -138,8 +143,7 @@ def test_a_killed_run_leaves_the_tests_that_had_ended(tmp_path):
 
 
 @pytest.mark.slow
-def test_set_up_and_tear_down_belong_to_their_suites(tmp_path):
-    folder = run(tmp_path)
+def test_set_up_and_tear_down_belong_to_their_suites(folder):
     containers = [json.loads(path.read_text()) for path in folder.glob("*-container.json")]
     assert [len(container["children"]) for container in containers] == [5, 5]
     for container in containers:

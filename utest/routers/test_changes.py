@@ -349,15 +349,3 @@ def test_a_refused_command_leaves_the_others_to_be_undone() -> None:
         router.apply(PAIRS)
     router.restore()
     assert shell.ran[-1] == "nft delete table ip lineproof"
-
-
-def test_what_a_killed_study_did_is_in_the_journal() -> None:
-    journal = ChangeJournal.claim(ROUTER)
-    journal.begin(occasion())
-    router = ShellRouter(Scripted(), interfaces=())
-    router.keep_journal(journal)
-    router.apply(PAIRS)
-    os.close(journal._descriptor)
-    shell = Scripted()
-    assert undone(shell).startswith("undid 2 changes")
-    assert shell.ran == ["modprobe -r pktgen", "nft delete table ip lineproof"]

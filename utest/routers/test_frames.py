@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from lineproof.core.traffic.frame_kinds import (
     FrameKind,
     FrameKinds,
-    ipv6_address,
-    ipv6_network,
     reason_not_forwarded,
     refuse_not_forwarded,
 )
@@ -22,7 +20,6 @@ from lineproof.routers.base import Result, Shell
 from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.fake_router import SIDES
-from support.kernel_namespace import kernel_namespace
 
 ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 FRAMES, TAGS = FrameKinds.of(CATALOGUE, ALL), FrameKinds.of(CATALOGUE, ALL[1:2])
@@ -35,11 +32,6 @@ def test_frame_kinds_are_read_from_the_words_of_a_catalogue() -> None:
     assert FRAMES.labels == ((100, 200),)
     assert FrameKinds(tags=FRAMES.tags) == TAGS
     assert FrameKinds.of(CATALOGUE, ()) == FrameKinds()
-
-
-def test_ipv6_addresses_end_with_the_ipv4_address() -> None:
-    assert ipv6_address("2001:2::", "100.65.1.2") == "2001:2::6441:102"
-    assert ipv6_network("2001:2::", "48.0.0.0/8") == "2001:2::3000:0/104"
 
 
 @pytest.mark.parametrize(
@@ -312,12 +304,6 @@ def test_tags_or_names_that_are_taken_are_said(kind: RouterKind, answer: Answer,
     with pytest.raises(TestbedError, match=says):
         make_router(kind, shell).configure_frames(SIDES, TAGS)
     assert kind == "vpp" or shell.commands == ["sysctl net.fibs=3"]
-
-
-@pytest.fixture
-def kernel() -> Iterator[Shell]:
-    with kernel_namespace() as shell:
-        yield shell
 
 
 @pytest.mark.netns

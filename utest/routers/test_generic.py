@@ -18,13 +18,11 @@ from lineproof.evidence.forms import under_load_document
 from lineproof.project import packaged_variables
 from lineproof.routers import make_router
 from lineproof.routers.base import Side
-from lineproof.routers.command_file import CommandFile, DescribedChange
+from lineproof.routers.command_file import CommandFile
 from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.generic import Generic
-from lineproof.routers.ssh_shell import SshShell
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from support.described_router import JSON, shipped
-from support.fake_cli import FakeCli
 from support.fake_router import SIDES
 from support.scripted_shells import Scripted
 
@@ -222,13 +220,6 @@ def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> No
     assert "load override lineproof-before.conf" in shell.ran
 
 
-def test_words_of_a_refusal_fail_a_command_that_ends_well() -> None:
-    found = CommandLineShell(Scripted({"x": "fine\nbad command name x (line 1 column 1)\n"}), shipped("routeros"))(
-        "x", 1
-    )
-    assert (found.status, found.stderr) == (1, "bad command name x (line 1 column 1)")
-
-
 def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     file, now = shipped("ios"), [0.0]
     shell = Scripted()
@@ -243,38 +234,3 @@ def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch
     now[0] = 180
     with pytest.raises(RouterRestarted):
         watch.read()
-
-
-@pytest.mark.slow
-def test_changes_are_typed_in_a_terminal_and_undone_after_a_refusal(tmp_path: Path) -> None:
-    change = {
-        "do": ["configure terminal", "ip route {network_ip} {network_mask} {peer}", "exit"],
-        "undo": ["configure terminal", "no ip route {network_ip} {network_mask} {peer}", "exit"],
-    }
-    file = shipped("ios").model_copy(update={"configure": (DescribedChange.model_validate(change),)})
-    cli = FakeCli(tmp_path, {"no ip route ": "", "ip route 16.0.0.0 255.0.0.0 100.65.1.2": ""})
-    shell = SshShell(cli.login, file.dialogue)
-    router = Generic(CommandLineShell(shell, file, shell.close), file, ("eth1", "eth2"))
-    try:
-        with pytest.raises(TestbedError, match=r"'ip route 48\.0\.0\.0 255\.0\.0\.0 100\.65\.2\.2': % Invalid input"):
-            router.configure(SIDES)
-        router.restore()
-        with pytest.raises(TestbedError, match="% Invalid input"):
-            router.read()
-    finally:
-        shell.close()
-        cli.close()
-    after = cli.typed[cli.typed.index("ip route 48.0.0.0 255.0.0.0 100.65.2.2") + 1 :]
-    assert after[:2] == ["terminal length 0", "terminal width 0"], "a new login, in which nothing is open"
-    undone = [line for line in after if line.startswith("no ip")]
-    assert undone == ["no ip route 48.0.0.0 255.0.0.0 100.65.2.2", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2"]
-
-
-def test_what_an_earlier_run_saved_is_not_restored() -> None:
-    shell = Scripted({"save lineproof-before.conf": "error: no space left\n"})
-    router = generic(shipped("junos"), shell)
-    with pytest.raises(TestbedError, match="no space left"):
-        router.configure(SIDES[:1])
-    shell.ran = []
-    router.restore()
-    assert shell.ran == []

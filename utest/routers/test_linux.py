@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -17,7 +16,7 @@ from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
 from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.command_line_shell import CommandLineShell
-from lineproof.routers.freebsd import FreeBsd, alias, parse_boottime, parse_netstat, shown_mask
+from lineproof.routers.freebsd import alias, parse_boottime, parse_netstat, shown_mask
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
 from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
@@ -29,7 +28,6 @@ from lineproof_bench.state import InterfaceState, RouterConfiguration
 from support.described_router import shipped
 from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
 from support.journals import untouched
-from support.kernel_namespace import kernel_namespace
 from support.scripted_shells import Scripted
 
 
@@ -77,12 +75,6 @@ def test_what_a_generator_reports_in_place_of_a_mac_address_never_reaches_the_sh
     shell = CommandLineShell(untouched, file) if file else untouched
     with pytest.raises(TestbedError, match="is not a MAC address"):
         make_router(kind, shell, file=file).configure((replace(SIDES[0], peer_mac=mac),))
-
-
-@pytest.fixture
-def kernel() -> Iterator[Shell]:
-    with kernel_namespace() as shell:
-        yield shell
 
 
 @pytest.mark.netns
@@ -163,17 +155,6 @@ def test_masks_of_both_forms_are_read(shown: str, there: bool) -> None:
     shell = Scripted()
     ChangingCommands(shell).put(setting, mask, shown)
     assert shell.ran == ([] if there else ["ifconfig ix0 inet 100.65.1.1/24 alias"])
-
-
-def test_an_existing_address_stays_after_restore() -> None:
-    machine, model = simulated("freebsd")
-    machine.run("ifconfig eth1 inet 10.9.9.9/24 alias")
-    machine.run("ifconfig eth1 inet 100.65.1.1/24 alias")
-    router = FreeBsd(shell_of(machine))
-    router.configure(SIDES)
-    router.restore()
-    addresses = model.state().configuration.addresses
-    assert set(addresses) == {("eth1", "10.9.9.9/24"), ("eth1", "100.65.1.1/24")}
 
 
 # -- counters of lost frames of each router, and their roles

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -153,17 +152,6 @@ def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:
     assert together(()) is None
 
 
-def test_after_a_refused_command_restore_leaves_nothing(tmp_path: Path) -> None:
-    machine, model = simulated("vpp")
-    machine.run("vppctl set interface ip address eth2 100.65.1.7/24")
-    before = model.state().configuration
-    router = make_router("vpp", shell_of(machine))
-    with pytest.raises(TestbedError, match="conflicts"):
-        router.configure(SIDES)
-    router.restore()
-    assert model.state().configuration == before
-
-
 def test_unknown_interfaces_are_named() -> None:
     machine, _ = simulated("vpp")
     with pytest.raises(TestbedError, match="no interface 'eth9'; it has eth1, eth2, local0"):
@@ -191,9 +179,3 @@ def test_a_banner_before_empty_output_is_no_error() -> None:
     assert model.clears == 1
     assert len(model.state().configuration.routes) == 2
     assert router.read().uptime == 1234.5
-
-
-def test_a_refused_clear_is_an_error() -> None:
-    answer = Result("clear: unknown input `runtime'\r\n", "", 0, 0.0)
-    with pytest.raises(TestbedError, match="unknown input `runtime'"):
-        make_router("vpp", lambda command, limit: answer).clear()

@@ -189,6 +189,8 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
+        ("{software: linux}", "{software: linus}", ":12: 'variants.linux.software': .*has no software 'linus'"),
+        ("64b 1", "64b sideways 1", ":8: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
         ("platform: netgate6100", "platform: netgate6100\ntestbed: netnss", ":4: 'testbed': .*did you mean 'netns'"),
         (
             "  one flow: {forwards: 64b 1-flow unidirectional,",
@@ -198,7 +200,7 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
     ],
 )
 def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path, old: str, new: str, words: str) -> None:
-    made = study_project(tmp_path, SMALL.replace(old, new))
+    made = study_project(tmp_path, SMALL.replace(old, new, 1))
     for attempt in (lambda: check_study(made, "small"), lambda: prepare_study(made, "small", None, "quick")):
         with pytest.raises(ConfigError, match=words):
             attempt()
