@@ -81,6 +81,7 @@ Was Never Sent
 """
 
 VARYING = (
+    (r"distance: \S+ ms (.*): \S+ s of", r"distance: N ms \1: N s of"),
     (r"/[^\s'\"]*/\d{8}T\d{6}Z-[0-9a-f]{6}(-\d+)?|\d{8}T\d{6}Z-[0-9a-f]{6}(-\d+)?", "<run>"),
     (r"/[^\s'\"]*/golden-\w+", "<folder>"),
     (re.escape(str(ROOT)), "<project>"),

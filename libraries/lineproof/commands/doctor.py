@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from statistics import median
 
 from ..ceilings.cards import CardQuirk
 from ..core.foreign import ForeignFrames, origins
@@ -214,6 +215,8 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     else:
         server = versions.get("server", kind)
     yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
+    if isinstance(driver := session.generator.driver, TrexGenerator):
+        yield _distance(median(driver.round_trips()))
     if lacking := session.plan.abilities.lacking:
         words = "; ".join(WORDS[name] for name in lacking)
         yield warning("generator", f"'{kind}' {words}; sentences that need it are refused before any traffic")
@@ -358,6 +361,17 @@ def firmware_checks(session: Session) -> Iterator[Check]:
             yield warning(name, f"firmware {firmware}: {fact.problem}; {fact.remedy}", fact.source)
         if not facts:
             yield ok(name, f"firmware {firmware}" + (": nothing is known against it" if card.firmware else ""))
+
+
+TRIAL_REQUESTS, FAR = 20, 0.005
+"""Round trips that a trial waits for beside its sending; s of one that are worth a warning."""
+
+
+def _distance(seconds: float) -> Check:
+    words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
+    if seconds < FAR:
+        return ok("distance", words)
+    return warning("distance", f"{words}, and trials are longer where its clock decides; a nearer machine is faster")
 
 
 def latency_check(session: Session) -> Iterator[Check]:

@@ -34,3 +34,7 @@ def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(generator: TrexGe
     assert all(row.lost == 0 and row.unsent <= 1 for trial in trials for row in trial.outcome.directions)
     assert all(trial.is_clean and trial.seconds.low <= 0.5 <= trial.seconds.high for trial in trials)
     assert median(trial.seconds.high for trial in trials) < 0.51
+
+
+def test_the_distance_is_measured(generator: TrexGenerator) -> None:
+    assert 0.04 <= median(generator.round_trips()) < 0.06

@@ -305,6 +305,10 @@ class TrexGenerator:
         check_continuous(self._profile)
         return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
 
+    def round_trips(self) -> list[float]:
+        """Seconds of some requests for counters and their answers. Raises TestbedError."""
+        return list(self._ask("distance"))
+
     def stop(self) -> None:
         """Stop all traffic now. Raises TestbedError."""
         self._ask("stop")

@@ -117,6 +117,10 @@ class ClientCommands(RunningTraffic):
         self._held, library.next_hops = list(ports), next_hops or {}  # an attempt that fails may hold some of them
         return library.acquire(ports, force, former or {}, promiscuous)
 
+    def distance(self) -> list[float]:
+        """Seconds of some requests for counters and their answers."""
+        return [self._round_trip for _ in range(9) if self._counters()]
+
     def release(self) -> dict[str, Any]:
         """Stop the traffic and release the ports."""
         held, self._held = self._held, []
