@@ -37,4 +37,4 @@ def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(generator: TrexGe
 
 
 def test_the_distance_is_measured(generator: TrexGenerator) -> None:
-    assert 0.04 <= median(generator.round_trips()) < 0.06
+    assert 0.04 <= median(generator.round_trips()) < 0.2
