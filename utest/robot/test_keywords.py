@@ -20,7 +20,7 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
-from lineproof.robot.run_variables import NAMES, check_values
+from lineproof.robot.run_variables import NAMES, check_names, check_values
 from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
 from lineproof.robot.suite_sentences import plain
@@ -125,6 +125,13 @@ def test_a_wrong_value_is_refused_with_what_is_expected(name: str, value: Any, s
     with pytest.raises(ConfigError) as caught:
         check_values({name: value})
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("GAOL", "GOAL"), ("TESTBED=lab", "TESTBED"), ("goals", "GOAL")])
+def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean '-v {meant}:"):
+        check_names([name], "")
+    check_names(["goal", "TOKEN", *NAMES, name], f"Log    ${{{name}}}")
 
 
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
 from ..errors import ConfigError
-from ..files import is_folder, require_folder
+from ..files import is_folder, read_text, require_folder
 from ..system.login import Secrets
 from ..visible import shortened
 
@@ -43,12 +46,29 @@ WORDS = {
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS")
 """Those whose default is empty, or is taken for an empty value."""
 
+_LIKE = 0.74
+"""How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
+
 _RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def check_run_variables() -> None:
-    """Raise ConfigError for a variable of the running suite that is wrong; says what is expected."""
+    """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
+    suite = Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}")))
+    given = (value.partition(":")[0] for word, value in pairwise(sys.argv) if word in ("-v", "--variable"))
+    check_names(given, read_text(suite, 1 << 20) if suite.is_file() else "")
     check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in NAMES})
+
+
+def check_names(given: Iterable[str], suite: str) -> None:
+    """Raise ConfigError for a name *given* on the command line that is like one of ours, and not in the text *suite*.
+
+    Robot itself takes any name, and the run would have the default of ours; with '=' for ':' all of it is the name.
+    """
+    for name in given:
+        near = difflib.get_close_matches(name.partition("=")[0].upper()[:40], NAMES, 1, _LIKE)
+        if near and name.upper() not in NAMES and name.upper() not in suite.upper():
+            raise ConfigError(f"'-v {shortened(name)}': Lineproof has no such variable; did you mean '-v {near[0]}:…'?")
 
 
 def check_values(values: Mapping[str, Any]) -> None:
