@@ -216,5 +216,4 @@ def test_two_real_senders_on_one_cable(tmp_path: Path) -> None:
             assert cell["n"] == "3" and 0 < float(cell["l1_gbps"]) < 0.041
             # a shell counts CPU time in ticks of 10 ms, which may be more than a few thousand frames take
             assert float(cell["cpu_seconds_per_mframe"] or row == "512b") > 0 and cell["fit_1g"] == ""
-    assert "not proven" in ran.stdout
     assert lineproof(tmp_path, "verify", str(run)).returncode == 0
