@@ -44,7 +44,7 @@ class MinistatAnswer:
 
 
 def answers(project: Project) -> Iterator[MinistatAnswer]:
-    """Of every variant with a baseline whose figures, and its own, are several runs.
+    """Compare each variant with a baseline whose figures, and its own, are several runs.
 
     Raises ConfigError.
     """

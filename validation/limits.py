@@ -20,7 +20,7 @@ _AS_GOOD = 0.5
 
 
 class Limit(Enum):
-    """What ends a router's forwarding rate."""
+    """The limit of a router's forwarding rate."""
 
     GENERATOR = "generator"
     LINE = "line"

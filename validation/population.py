@@ -27,7 +27,7 @@ NOISE = RouterNoise()
 
 @dataclass(frozen=True, slots=True)
 class RouterKind:
-    """What routers have in common: noise, generator, number of ``directions`` alike."""
+    """The part that routers share: noise, generator, number of ``directions`` alike."""
 
     noise: RouterNoise = NOISE
     directions: int = 1

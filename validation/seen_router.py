@@ -1,4 +1,4 @@
-"""What one could see of a modelled router: facts, load and ledger, as its shell and its counters would report them.
+"""The visible part of a modelled router: facts, load and ledger, as its shell and its counters would report them.
 
 Nothing of the model's parameters is here but what such a box shows: its processors, its cards' slots, where its queues
 are placed, how busy its workers are, what it counts as dropped.

@@ -1,4 +1,4 @@
-"""What the studies share: their options, shares of routers with exact intervals, claims, sections and tables."""
+"""The common part of studies: their options, shares of routers with exact intervals, claims, sections and tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PassShare:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What must hold, in words with its figures. *good*: by the figures, *shown*: by the bounds of their intervals."""
+    """A claim, in words with its figures. *good*: by the figures, *shown*: by the bounds of their intervals."""
 
     words: str
     good: bool

@@ -238,7 +238,7 @@ def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
 
 @pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
 def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
-    """Of every quantity, also after the record was written and read."""
+    """Each quantity, also after the record was written and read."""
     requirement, goal = parse(sentence, Catalogue.read(VARIABLES / "profiles")), read_goal(VARIABLES / "goals", "quick")
     load = requirement.quantity.load(requirement, LINK, Load(LINK / 672))
     own = OwnPart(lossless_pps=5e6, received_pps=6e6)

@@ -222,7 +222,7 @@ def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, m
 def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    """As Ctrl-C does: an exception after any of the calls that change the disk; the run goes on and is closed."""
+    """Ctrl-C raises an exception after any of the calls that change the disk; the run goes on and is closed."""
     folder = RunFolder.create(tmp_path, "run")
     environment = replace(ENVIRONMENT, run=folder.run_id)
     folder.write_environment(environment)

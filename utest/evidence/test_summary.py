@@ -140,7 +140,7 @@ def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_b
 
 
 def test_no_interval_goes_below_zero() -> None:
-    """That of two trials far apart would: nothing is forwarded at less than 0 frames/s."""
+    """An interval of two trials far apart would: nothing is forwarded at less than 0 frames/s."""
     found = SentenceRow(requirement_record(verdict="FAIL"), (0.0, 1e6), 0.0)
     assert found.measured is not None and found.measured.low == 0.0 and found.measured.estimate == 0.5e6
     assert found.margin is not None and found.margin[0] == -1.0

@@ -106,7 +106,7 @@ def test_what_is_done_meanwhile_is_done_while_frames_flow(hosts: TwoHosts) -> No
 
 @pytest.mark.parametrize(("kind", "flows"), [("trafgen", "1-flow"), ("iperf3", "1-flow"), ("iperf3", "3-flows")])
 def test_a_load_beyond_the_program_is_offered_only_in_part(hosts: TwoHosts, kind: str, flows: str) -> None:
-    """What was stopped reports what it has sent, each of several streams, too."""
+    """A stopped program reports what it has sent, each of several streams, too."""
     with connected(hosts, kind) as generator:
         generator.prepare(CATALOGUE.profile(["64b", flows]), ONE)
         # more than any processor sends before it is stopped

@@ -1,4 +1,4 @@
-"""What a suite claims of a study, and when that is not proven."""
+"""A suite's claims of a study, and when they are not proven."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def claims_of(folder: Path, values: dict[str, list[float]], blocks: int = 5, **m
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the keywords add to their test's message."""
+    """Return the words that keywords add to their test's message."""
     words: list[str] = []
     monkeypatch.setattr(BuiltIn, "set_test_message", lambda self, text, **_: words.append(text))
     return words

@@ -1,4 +1,4 @@
-"""What tests of routers share: a folder of journals of their own, and a real kernel in a network namespace."""
+"""Fixtures of routers' tests: a folder of journals of their own, and a real kernel in a network namespace."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def killed(kind: str, shell: Shell, tuning: Tuning | None = None) -> tuple[Chang
 
 
 def values(shell: Shell, changes: Sequence[Change]) -> list[tuple[str, str, str]]:
-    """Of each change that is looked at: what is there, what the run set, what was there before."""
+    """Yield of each change that is looked at: what is there, what the run set, what was there before."""
     looks = [change.look for change in changes if change.look]
     return [(found.read(ran(shell, " ".join(found.argv))), found.ours, found.former) for found in looks]
 

@@ -110,7 +110,7 @@ def kernel_with(*modules: str) -> Recorder:
 
 
 def vpp(line: str, done: list[str]) -> str | None:
-    """As VPP v26.10 shows nothing of these, or what was made since."""
+    """Show nothing of these, as VPP v26.10 does, or what was made since."""
     words = line.removeprefix("vppctl show ")
     if words == line:
         return None

@@ -27,7 +27,7 @@ GOAL = Goal(
 
 @dataclass
 class Testbed:
-    """What a characteriser asks of a session, around a pure router."""
+    """The part of a session that a characteriser asks, around a pure router."""
 
     router: Any = field(default_factory=PureRouter)
     restarted: bool = False

@@ -1,4 +1,4 @@
-"""What a study's measurements come to: differences, drift, gaps, and published figures."""
+"""The result of a study's measurements: differences, drift, gaps, and published figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What limits a real kernel router is made so, one condition at a time: the paragraph of the FAIL names it."""
+"""A real kernel router is limited by one condition at a time: the paragraph of the FAIL names it."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _catalogue() -> Catalogue:
 
 
 def requirement_record(**changes: Any) -> RequirementRecord:
-    """That of a PASS; *changes*: its fields. What is promised follows from its sentence, but for another *quantity*."""
+    """Return a PASS's record; *changes*: its fields. Its sentence gives the promise, but for another *quantity*."""
     sentence = SENTENCE if "quantity" in changes else changes.get("sentence", SENTENCE)
     fields: dict[str, Any] = {
         **promised(sentence),

@@ -1,1 +1,1 @@
-"""What the generator itself can carry: calibrations, published limits of cards, and what they make of a verdict."""
+"""Loads that the generator itself carries: calibrations, published limits of cards, their part in a verdict."""

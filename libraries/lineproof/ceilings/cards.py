@@ -166,7 +166,7 @@ class CardQuirk(CardFact):
 
 
 class FirmwareFact(CardFact, Versions):
-    """What goes wrong with such versions of firmware, as ``ethtool -i`` shows them, and what to do (``remedy``)."""
+    """The problem of such versions of firmware, as ``ethtool -i`` shows them, and what to do (``remedy``)."""
 
     problem: str
     remedy: str

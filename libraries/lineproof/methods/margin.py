@@ -28,7 +28,7 @@ ONE_LOAD = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """What is carried, as ratios to the sentence's threshold: 1.08 is 108 %.
+    """The carried load, as ratios to the sentence's threshold: 1.08 is 108 %.
 
     ``low``: the highest that passed, at least the sentence itself; ``high``: the lowest that failed, None: all that was
     asked for passed. ``reason``: what ended it early. ``trials``: at higher loads.

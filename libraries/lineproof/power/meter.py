@@ -52,7 +52,7 @@ def time_of_day() -> float:
 
 @dataclass(frozen=True, slots=True)
 class MeterAccess:
-    """What a meter is read with: ``on_router`` runs a command there and raises TestbedError if it fails.
+    """The ways to read a meter: ``on_router`` runs a command there and raises TestbedError if it fails.
 
     ``secrets``: those that a command here names. ``now``: Unix time in s, for figures that bear their own.
     """
@@ -79,7 +79,7 @@ class PowerReading:
 
 
 class MeterSettings(Config):
-    """What every meter says of itself. ``accuracy``: per cent of the reading, by its data sheet; there is no default.
+    """Settings of every meter. ``accuracy``: per cent of the reading, by its data sheet; there is no default.
 
     ``resolution``: its smallest step in W. ``interval``: s between two new figures; ``settle``: s until a figure shows
     a new load alone (meters average), at least an interval, and :data:`USUAL_SETTLE` if it is not said. ``covers``:

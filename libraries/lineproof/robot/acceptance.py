@@ -74,7 +74,7 @@ class AcceptanceKeywords(Component):
         return self.execution_folder / "allure"
 
     def last_words(self) -> str:
-        """What stays on the console when the execution is over: where the evidence is. Empty if there is none."""
+        """The words that stay on the console after the execution: where the evidence is. Empty if there is none."""
         if "execution_folder" not in vars(self):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():

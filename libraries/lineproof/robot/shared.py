@@ -34,7 +34,7 @@ NO_TESTBED = (
 
 
 class Lent(Protocol):
-    """What was lent to a suite."""
+    """A testbed that was lent to a suite."""
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""

@@ -71,7 +71,7 @@ class StudyKeywords(Component):
 
     @keyword(tags=["studies"])
     def published_figures_should_be_met_or_explained(self, row: str = "", at_least: float = 0.95) -> None:
-        """As `Published Figures Should Be Met`, and the study's file explains each of the others. Example:
+        """Pass where `Published Figures Should Be Met` does, or the study's file explains each of the others. Example:
         | Published Figures Should Be Met Or Explained    at_least=0.85
         """
         self._require_met(row, at_least, explained=True)

@@ -104,7 +104,7 @@ LOOK_LIMIT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a journal holds: ``changes`` that are not undone, oldest first. ``size``: bytes of it that are whole.
+    """A journal's content: ``changes`` that are not undone, oldest first. ``size``: bytes of it that are whole.
 
     ``marks``: by its undo, where a change says that it is not undone.
     """

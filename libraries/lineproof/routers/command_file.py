@@ -38,7 +38,7 @@ SIDE_WORDS = (
 
 
 class Commands(Config):
-    """What a router can be asked. A key that is missing is not read."""
+    """The questions to a router. A key that is missing is not read."""
 
     version: VersionQuery | None = None
     uptime: UptimeQuery | None = None
@@ -56,7 +56,7 @@ class Commands(Config):
 
 
 class LookQuery(Query):
-    """What is there before an undo: ``value``, which is somebody else's if it is not ``ours``, or that is missing."""
+    """The state before an undo: ``value``, which is somebody else's if it is not ``ours``, or that is missing."""
 
     groups = needed = ("value",)
 

@@ -107,7 +107,7 @@ class Generic(ShellRouter):
         )
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """As far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
+        """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
         if self._file.commands.neighbours is None:
             return ()
         try:

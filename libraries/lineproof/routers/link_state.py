@@ -42,7 +42,7 @@ _BY_CONVENTION = re.compile(
 
 
 def moves_link(change: Change) -> bool:
-    """Whether a link may have gone or come by *change*; of a described router nothing is known, so that it may."""
+    """Return whether a link may have gone or come by *change*; of a described router it may."""
     return change.lines or _MOVES_LINKS.fullmatch(" ".join(change.do)) is not None
 
 

@@ -428,7 +428,7 @@ def set_forwarding(commands: ChangingCommands, key: str, notes: list[str]) -> No
 
 
 def _switch_lro_off(commands: ChangingCommands, notes: list[str]) -> None:
-    """As the kernel does on all interfaces when it begins to forward, but so that it is undone.
+    """Set what the kernel sets on all interfaces when it begins to forward, but so that it is undone.
 
     It leaves them so when it forwards no longer (Linux, net/ipv4/devinet.c: ``inet_forward_change``).
     """

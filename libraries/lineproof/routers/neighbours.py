@@ -92,7 +92,7 @@ def parse_ndp(text: str, address: str) -> list[Entry]:
 
 
 def neighbour_of(side: Side, entries: Sequence[Entry], fix: Sequence[str]) -> NeighbourEntry:
-    """Of *entries* that of the side's own interface: a router may reach it by another one, as a bridge.
+    """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge.
 
     *fix*: the command that sets it, with ``MAC`` for the address.
     """

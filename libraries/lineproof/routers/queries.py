@@ -1,4 +1,4 @@
-"""What a router can be asked, as a file describes it: commands, and the values in their output.
+"""Questions to a router, as a file describes them: commands, and the values in their output.
 
 Values are found by regular expressions, or by paths where the router prints JSON.
 """

@@ -154,7 +154,7 @@ class ShellCommands:
         return whole(in_one_line(command), self.run_unchecked(command, limit))
 
     def run_unchecked(self, command: str, limit: float | None = None) -> str:
-        """As :meth:`run_quoted`, where who reads the output sees by itself whether its end is missing, as of JSON."""
+        """Run it as :meth:`run_quoted`, where the reader sees whether the output's end is missing, as of JSON."""
         return accepted(command, self._shell(command, self._limit if limit is None else limit))
 
     def run_silent(self, command: str, limit: float | None = None) -> str:

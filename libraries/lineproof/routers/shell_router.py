@@ -1,4 +1,4 @@
-"""What all routers have in common that are reached through a shell."""
+"""The part that all routers share that are reached through a shell."""
 
 from __future__ import annotations
 

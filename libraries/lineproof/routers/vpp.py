@@ -290,7 +290,7 @@ def neighbour(interface: str, peer: str) -> Setting:
 
 
 def _has_label(shown: str, label: int, bottom: str, side: Side) -> bool:
-    """Whether ``show mpls fib LABEL`` has this label, of the bottom of the stack or not, towards the side's peer."""
+    """Return whether ``show mpls fib LABEL`` has this label, of the stack's bottom or not, towards the peer."""
     kind = {"eos": "eos", "non-eos": "neos"}[bottom]
     for block in re.split(r"^(?=\d+:)", shown, flags=re.MULTILINE):
         if block.startswith(f"{label}:{kind}/"):

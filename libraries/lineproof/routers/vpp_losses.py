@@ -67,7 +67,7 @@ def _error_cause(name: str, count: int, interfaces: Collection[str]) -> Cause:
 
 
 def is_failed_allocation(name: str) -> bool:
-    """Whether the counter *name* is of reads of a receive queue that found no free buffer: events, not frames."""
+    """Return whether the counter *name* is of reads that found no free buffer: events, not frames."""
     return _NO_BUFFER.fullmatch(name) is not None
 
 

@@ -246,7 +246,7 @@ def route_hops(fib: str, network: str, table: int = 0) -> tuple[str, ...]:
 
 
 def has_route(fib: str, network: str, peer: str, table: int = 0) -> bool:
-    """Whether ``show ip fib PREFIX`` has this prefix by way of *peer*. Raises TestbedError if by another way, too."""
+    """Return whether ``show ip fib PREFIX`` has this prefix by *peer*. Raises TestbedError if by another way, too."""
     hops = route_hops(fib, network, table)
     if others := [hop for hop in hops if hop != peer]:
         raise TestbedError(

@@ -1,1 +1,1 @@
-"""What the product and the bench without hardware share: faults, noise, the control socket."""
+"""The part that the product and the bench without hardware share: faults, noise, the control socket."""

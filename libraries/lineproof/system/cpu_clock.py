@@ -39,7 +39,7 @@ def soft_interrupt_threads() -> tuple[int, ...]:
 
 
 def soft_interrupts_apart(root: Path = Path("/")) -> bool | None:
-    """Whether this kernel keeps the time of interrupts out of that of tasks, by its configuration; None: not known."""
+    """Return whether this kernel keeps interrupts' time out of tasks', by its configuration; None: not known."""
     for path in (root / "proc/config.gz", root / f"boot/config-{platform.release()}"):
         try:
             text = path.read_bytes()

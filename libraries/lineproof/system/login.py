@@ -19,7 +19,7 @@ SHORTEST_MASKED = 4
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What a testbed file names and never holds. Nothing shows the values, not even ``repr``.
+    """Secrets, which a testbed file names and never holds. Nothing shows the values, not even ``repr``.
 
     ``given``: by name, before the environment. ``plain``: variables of Robot that are no secrets, and are not used.
     """

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class NotInTime(TestbedError):
-    """What was waited for took too long."""
+    """The wait took too long."""
 
 
 def run_in_worker_thread(function: Callable[[], T], limit: float, what: str) -> T:

@@ -53,7 +53,7 @@ def read_testbed(folder: Folder, name: str) -> Testbed:
 
 
 def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
-    """As :func:`read_testbed`, also of a file of ``kind: pool``. Raises ConfigError."""
+    """Return it as :func:`read_testbed` does, also of a file of ``kind: pool``. Raises ConfigError."""
     path = named_file(folder, name, "testbed")
     data, lines = read_yaml(path)
     kind: Any = data.get("kind") if isinstance(data, dict) else None

@@ -170,7 +170,7 @@ ROLE = "the generator's host"
 
 @dataclass(frozen=True, slots=True)
 class GeneratorHost:
-    """What was read of it; ``problem``: why nothing was."""
+    """The facts that were read; ``problem``: why nothing was."""
 
     facts: RouterFacts = field(default_factory=RouterFacts)
     problem: str = ""

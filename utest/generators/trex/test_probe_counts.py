@@ -1,4 +1,4 @@
-"""What TRex's counts of probe frames prove, with the quirks of its coarse histogram; its fine one is a stranger's."""
+"""Proofs by TRex's counts of probe frames, with the quirks of its coarse histogram; its fine one is a stranger's."""
 
 from __future__ import annotations
 

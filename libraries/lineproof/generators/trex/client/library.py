@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""What the client's process asks of a TRex client library, and the part of it that both of them share."""
+"""The interface of a TRex client library in the client's process, and the part that both of them share."""
 
 from __future__ import annotations
 
