@@ -18,7 +18,6 @@ import psutil
 import pytest
 
 from support import router_rig, vpp_rig
-from support.described_router import DESCRIPTIONS
 from support.fork_server import ForkedProcess
 from support.router_rig import Rig
 
@@ -150,14 +149,6 @@ def test_the_next_run_undoes_it(kernel: Rig) -> None:
 def test_a_simulated_router(software: str, tmp_path: Path, seen: dict[str, int]) -> None:
     with router_rig.simulated(tmp_path, software) as rig:
         check(rig, 3, seen)
-
-
-@pytest.mark.slow
-# one that commits is killed at every line in test_described_changes.py; the server here has no candidate configuration
-@pytest.mark.parametrize("name", sorted(DESCRIPTIONS.keys() - {"committing"}))
-def test_a_described_router(name: str, tmp_path: Path, seen: dict[str, int]) -> None:
-    with router_rig.described(tmp_path, name) as rig:
-        check(rig, 5, seen)
 
 
 @pytest.mark.netns
