@@ -28,7 +28,11 @@ def write_run(
     **more: Any,
 ) -> Path:
     """Write a run, *day* days after BEGIN, whose trials forwarded *rates*, in frames/s. *more*: as of made_run."""
-    known = {"started": BEGIN + day * 86_400, "versions": {"router.vpp": release, "generator.server": "3"}, "extra": {}}
+    known: dict[str, Any] = {
+        "started": BEGIN + day * 86_400,
+        "versions": {"router.vpp": release, "generator.server": "3"},
+        "extra": {},
+    }
     judged = Sentence(sentence, rates, margin=margin)
     return made_run(folder, name or f"run-{day:04d}", judged, goal=goal, **known, **more)
 
