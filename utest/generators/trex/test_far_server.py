@@ -24,8 +24,9 @@ BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 def generator(request: pytest.FixtureRequest) -> Iterator[TrexGenerator]:
     with ExitStack() as stack:
         server = stack.enter_context(serving(FakeBackend()))
-        ways = [stack.enter_context(closing(TcpRelay(port, 0.02))) for port in (server.rpc_port, server.pub_port)]
-        settings = TrexSettings("127.0.0.1", *(way.port for way in ways), client=request.param)
+        ports = (server.rpc_port, server.pub_port)
+        rpc, pub = (stack.enter_context(closing(TcpRelay(port, 0.02))).port for port in ports)
+        settings = TrexSettings("127.0.0.1", rpc, pub, client=request.param)
         found = stack.enter_context(closing(TrexGenerator(settings)))
         found.prepare(CATALOGUE.profile(["64b"]), BOTH)
         yield found
