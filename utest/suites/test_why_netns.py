@@ -32,7 +32,7 @@ Commands = tuple[str, ...]
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with configured(tmp_path_factory.mktemp("runtime"), short=True) as opened:
+    with configured(tmp_path_factory.mktemp("runtime")) as opened:
         yield opened
 
 

@@ -37,7 +37,7 @@ def server() -> Iterator[str]:
         os.chown(home, pwd.getpwnam(user).pw_uid, -1)
 
     def run(program: str, *words: str) -> None:
-        command = [folder / program, "-D", home / "data", *words]
+        command = [str(folder / program), "-D", str(home / "data"), *words]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=LIMIT, user=user, cwd=home, env={})
 
     try:

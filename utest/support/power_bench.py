@@ -26,16 +26,12 @@ class PowerBench:
     """``now``: Unix time in s. ``idle``: W without traffic; ``more``: W that traffic adds.
 
     ``gauge``: the power in W that the meter shows at a time; None: that of the time.
-    ``answer``: s that its command takes.
     """
 
     idle: float = 5.0
     more: float = 10.0
-    answer: float = 0.0
     gauge: Callable[[float], float] | None = None
     now: float = BEGAN
-    started: list[float] = field(default_factory=list)
-    """When the trials began to send."""
     ahead: float = 0.0
     """Seconds by which the clock of a program that logs is ahead."""
     ticks: list[Callable[[float], None]] = field(default_factory=list)
@@ -78,8 +74,7 @@ class PowerBench:
 
     def shell(self, command: str, limit: float) -> Result:
         """A command on the router that prints its power."""
-        self.sleep(self.answer)
-        return Result(f"{(self.gauge or self.watts)(self.now):.6f}\n", "", 0, self.answer)
+        return Result(f"{(self.gauge or self.watts)(self.now):.6f}\n", "", 0, 0.0)
 
     def log(self, file: Path, interval: float, phase: float = 0.0, averaging: bool = False, late: float = 0.0) -> None:
         """From now on another program adds a line to *file* every *interval* s, *phase* s after now for the first time.
@@ -101,7 +96,6 @@ class PowerBench:
     def measure(self, load: Load, duration: float, during: During) -> Outcome:
         """A trial that loses nothing."""
         began = self.now
-        self.started.append(began)
         self._changes.append((began, self.idle + self.more))
         during(self.sleep)
         took = self.now - began
