@@ -25,10 +25,10 @@ from support import robot_run
 from support.command_line import lineproof
 from support.described_router import DESCRIPTIONS, CommandLine
 from support.fake_cli import FakeCli
+from support.far_server import TcpRelay
 from support.fork_server import ForkedProcess
 from support.paths import ROOT
 from support.served_bench import served
-from support.tcp_relay import TcpRelay
 from support.vpp_rig import start_process, start_server
 
 TESTBED = """\

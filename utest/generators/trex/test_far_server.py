@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from statistics import median
 
 import pytest
@@ -12,8 +12,8 @@ from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from support.catalogue import CATALOGUE
+from support.far_server import far
 from support.server_support import FakeBackend, serving
-from support.tcp_relay import TcpRelay
 from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -22,14 +22,11 @@ BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 
 @pytest.fixture(params=CLIENTS)
 def generator(request: pytest.FixtureRequest) -> Iterator[TrexGenerator]:
-    with ExitStack() as stack:
-        server = stack.enter_context(serving(FakeBackend()))
-        ports = (server.rpc_port, server.pub_port)
-        rpc, pub = (stack.enter_context(closing(TcpRelay(port, 0.02))).port for port in ports)
-        settings = TrexSettings("127.0.0.1", rpc, pub, client=request.param)
-        found = stack.enter_context(closing(TrexGenerator(settings)))
-        found.prepare(CATALOGUE.profile(["64b"]), BOTH)
-        yield found
+    with serving(FakeBackend()) as server, far(server.rpc_port, server.pub_port) as (sync_port, async_port):
+        settings = TrexSettings("127.0.0.1", sync_port, async_port, client=request.param)
+        with contextlib.closing(TrexGenerator(settings)) as found:
+            found.prepare(CATALOGUE.profile(["64b"]), BOTH)
+            yield found
 
 
 def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(generator: TrexGenerator) -> None:
