@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import ast
-import itertools
 
-import pytest
-
-from support import patience
 from support.paths import LIBRARIES
-from support.patience import undisturbed, unsent
 from support.source_trees import nodes_of, tree_of
 
 WALL_CLOCKS = {"time.time", "datetime.now", "datetime.utcnow", "datetime.today", "time.time_ns"}
@@ -45,36 +40,6 @@ def test_nothing_is_computed_or_compared_with_the_time_of_day() -> None:
 def test_the_exceptions_exist() -> None:
     for name in COMPARED:
         assert reads(tree_of(LIBRARIES / name)), name
-
-
-# -- another try is only for a machine that others use: a quiet one has no excuse
-
-
-@pytest.mark.parametrize(
-    ("taken", "counts", "outcome", "says"),
-    [
-        (0.0, [1, 0], AssertionError, r"1 frames unsent; others had 0\.00"),
-        (0.2, [3, 2, 0], None, ""),
-        (0.2, [1] * 3, pytest.fail.Exception, "had no time for it"),
-        (1.5, [1] * 3, pytest.skip.Exception, "had no time for it"),
-        # more than was asked for is never excused
-        (1.5, [-1], AssertionError, "1 frames more"),
-    ],
-)
-def test_frames_unsent_are_tried_again_only_where_others_had_the_cpu(
-    monkeypatch: pytest.MonkeyPatch, taken: float, counts: list[int], outcome: type[Exception] | None, says: str
-) -> None:
-    """Each reading of the clock is a second later, of which others had *taken* CPU seconds."""
-    monkeypatch.setattr("support.patience.time.monotonic", itertools.count(1.0).__next__)
-    monkeypatch.setattr(patience, "taken_away", itertools.count(taken, taken).__next__)
-    monkeypatch.setattr("support.patience.os.cpu_count", lambda: 2)
-    tries = iter(counts)
-    if outcome is None:
-        assert undisturbed(lambda: next(tries), unsent) == 0
-    else:
-        with pytest.raises(outcome, match=says):
-            undisturbed(lambda: next(tries), unsent, tries=3)
-    assert len(list(tries)) == (counts == [1, 0])
 
 
 # -- robot ends a run by an exception, raised wherever its main thread is: nothing there may keep it from Robot

@@ -90,19 +90,6 @@ def test_imports_go_down(package: str) -> None:
     assert wrong == []
 
 
-def test_the_longest_chain_of_rooms_is_short() -> None:
-    below: dict[str, set[str]] = {}
-    for name, other in arrows(PRODUCT):
-        if floors(PRODUCT)[room(other)] > 0:
-            below.setdefault(room(name), set()).add(room(other))
-
-    @cache
-    def depth(name: str) -> int:
-        return 1 + max((depth(other) for other in below.get(name, ())), default=1)  # 1: the ground floor
-
-    assert max(depth(name) for name in below) <= 8
-
-
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = {name: [other for other in imports(name) if other in FILES] for name in FILES}
     try:

@@ -20,7 +20,7 @@ from support.served_bench import ServedBench, served
 PAGE = (ROOT / "docs" / "first-hardware-run.md").read_text(encoding="utf-8")
 CHECKLIST = PAGE[PAGE.index("## Checklist") : PAGE.index("## Doctor")]
 CARD = "i40e"
-"""``suites/test_on_every_card.py`` has them all."""
+"""``suites/test_simulated.py`` has them all."""
 
 LESS = {
     "lineproof calibrate": ["--goal", "quick", "--traffic", "1514b", "--unidirectional", "--duration", "0.2"],

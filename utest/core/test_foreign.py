@@ -15,12 +15,9 @@ from lineproof.core.pause_names import Pauses, is_pause, is_received_pause, paus
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome
 from lineproof.core.verdict import Verdict
-from lineproof.project import Project
-from lineproof.session.judging import judge
-from lineproof.session.plan import Plan
 from lineproof.simulation.faults import parse_fault
-from support import faults, robot_run
 from support.made_testbeds import router, verdict_on
+from support.simulated_session import opened, owed
 
 HELLO = ForeignFrames({0: 2, 1: 2}, 4.0)
 
@@ -117,15 +114,12 @@ def test_the_budget_covers_any_period_that_was_seen(period: float, idle: float, 
 
 
 @pytest.mark.slow
-def test_hellos_on_the_simulated_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    plan = Plan.read(Project.find(robot_run.ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
-    with faults.opened(plan) as session:
+def test_hellos_on_the_simulated_testbed(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
         session.cause_fault(parse_fault("foreign frames", start=0))
         session.traffic.check_reachability()
         assert all(1 <= count <= 3 for count in session.traffic.foreign.received.values())
-        requirement = plan.requirement("64b bidirectional ≥ 100 kpps each way")
-        found = judge(session, requirement)
+        found = owed(session, "64b bidirectional ≥ 100 kpps each way")
         assert found.ruling is Ruling.PASS, found.message
         assert any(row.foreign for trial in found.trials for row in trial.outcome.directions)
 

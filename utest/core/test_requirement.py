@@ -120,6 +120,11 @@ unidirectional ≥ 5 Mpps -> no frame size
 64b unidirectional pdv min ≤ 10 µs at 1 Mpps -> 'min' is no statistic here; expected p50
 64b unidirectional jitter ≤ 10 µs at 1 Mpps -> 'pdv p99.9 ≤ 50 µs at 1 Mpps'
 64b unidirectional ≥ 1 Mpps for a while -> is not a time; expected for example 'for 30 min'
+64b unidirectional ≥ ٣ Mpps -> is not a figure
+٦٤b unidirectional ≥ 3 Mpps -> is not understood
+64b bidirectional on ٢ pairs ≥ 3 Mpps each way -> 'on ٢ pairs': expected
+64b unidirectional latency p٩٩ ≤ 50 µs at 1 Mpps -> 'p٩٩'
+64b unidirectional ≥ 3 Mpps for ٣ min -> is not a time
 64b unidirectional ≥ 1 Mpps for 25 h -> at most 24 h
 64b unidirectional recovers ≤ 2 s -> 'recovers' needs 'in'; expected for example 'recovers in ≤ 2 s'
 64b bidirectional recovers in ≤ 2 s in total -> 'recovers' has no total
@@ -159,35 +164,28 @@ def test_what_is_not_traffic_is_refused_with_what_is_expected(row: str):
         parse_traffic(traffic, CATALOGUE)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "64b unidirectional ≥ 101% line rate",
-        "64b unidirectional ≥ 100.04% line rate",
-        "64b unidirectional ≥ 14.89 Mpps",
-        "64b unidirectional ≥ 15 Mpps",
-        "64b bidirectional ≥ 201% line rate in total",
-        "64b bidirectional ≥ 101% line rate each way",
-        "64b unidirectional loses ≤ 0% at 20 Mpps",
-        "64b bidirectional on 2 pairs ≥ 401% line rate in total",
-        "64b unidirectional on 2 pairs ≥ 101% line rate each way",
-    ],
+TOO_MUCH = (
+    "64b unidirectional ≥ 101% line rate",
+    "64b unidirectional ≥ 100.04% line rate",
+    "64b unidirectional ≥ 14.89 Mpps",
+    "64b bidirectional ≥ 201% line rate in total",
+    "64b bidirectional ≥ 101% line rate each way",
+    "64b unidirectional loses ≤ 0% at 20 Mpps",
+    "64b bidirectional on 2 pairs ≥ 401% line rate in total",
+    "64b unidirectional on 2 pairs ≥ 101% line rate each way",
 )
+
+
+@pytest.mark.parametrize("sentence", TOO_MUCH)
 def test_rate_above_line_rate_is_refused(sentence: str):
     with pytest.raises(SentenceError, match="more than the ports can carry"):
         read(sentence).check(TEN_GIG)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "64b unidirectional ≥ 100% line rate",
-        "64b unidirectional ≥ 14.885 Mpps",
-        "64b bidirectional on 2 pairs ≥ 400% line rate in total",
-    ],
-)
-def test_line_rate_is_accepted(sentence: str):
-    read(sentence).check(TEN_GIG)
+def test_line_rate_is_accepted():
+    for rate in ("unidirectional ≥ 100% line rate", "unidirectional ≥ 14.885 Mpps"):
+        read(f"64b {rate}").check(TEN_GIG)
+    read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
 
 
 RATES = st.sampled_from(["% line rate", "kpps", "Mpps", "Gbps L1", "Mbit/s L2"])
@@ -359,20 +357,6 @@ def test_no_repetition_takes_long(plan: Plan, around: str):
         is_sentence(text)
         assert time.process_time() - began < 1
         refused(plan.requirement, text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "64b unidirectional ≥ ٣ Mpps",
-        "٦٤b unidirectional ≥ 3 Mpps",
-        "64b bidirectional on ٢ pairs ≥ 3 Mpps each way",
-        "64b unidirectional latency p٩٩ ≤ 50 µs at 1 Mpps",
-        "64b unidirectional ≥ 3 Mpps for ٣ min",
-    ],
-)
-def test_a_digit_is_one_of_ascii(plan: Plan, text: str):
-    assert refused(plan.requirement, text)
 
 
 def test_a_very_long_sentence_is_shown_in_part(plan: Plan):

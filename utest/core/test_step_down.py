@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden.decisions import stepped
+from golden.scripted import stepped
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.trial import DirectionCount, Load, Outcome, Tolerance, read_trial
 from support.made_testbeds import promised

@@ -24,7 +24,7 @@ from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading
 from lineproof.session.plan import Plan
 from lineproof.session.router_watch import RouterRestarted
 from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
-from support.outcomes import outcome
+from support.made_testbeds import fault, router
 from support.paths import ROOT, VARIABLES
 
 QUICK = read_goal(VARIABLES / "goals", "quick")
@@ -58,7 +58,7 @@ def test_judged_from_the_records_is_judged_live(shares, sentence):
 
     def live(load: Load, duration: float) -> Outcome:
         loss, sent, faults = next(rows)
-        return outcome(load.pps, duration, loss, sent, faults)
+        return router(loss, sent=sent, problems=tuple(map(fault, faults)))(load, duration)
 
     kept: list[tuple[Trial, Standing]] = []
     judged = decide(promise, live, conditions(lambda *found: kept.append(found)), LINK / 672)

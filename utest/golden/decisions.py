@@ -4,38 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from golden import net
+from golden.scripted import LINK_BPS, ScriptedBench, T
 from lineproof.core.deciding import TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.sentence import parse
-from lineproof.core.step_down import CountSnapshot, StepDown
-from lineproof.core.telemetry import NodeRuntime, Telemetry
-from lineproof.core.trial import (
-    ABOVE_IDLE_UNCERTAINTY,
-    IDLE_POWER,
-    POWER,
-    UNCERTAINTY,
-    DirectionCount,
-    During,
-    Fault,
-    Load,
-    Measure,
-    Outcome,
-    Problem,
-)
+from lineproof.core.trial import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAINTY, Fault, Load, Problem
 from lineproof.generators.trex.probe_counts import probe_counts
 from lineproof.quantities import cycles
 from support.catalogue import CATALOGUE
 from support.made_testbeds import goal_named, probe_group
 
 SEEDS = 40_000
-
-LINK_BPS = 10e9
 
 FAULTS = (
     *("UNDER_OFFERED", "STRETCHED", "CPU_BOUND", "OVER_OFFERED", "SURPLUS", "FOREIGN", "LINK_DOWN", "QUEUES"),
@@ -61,25 +45,12 @@ ORDER = (*list(SENTENCES)[:-1], "throughput", "loss", "forwards", "latency", "so
 """The kinds of the seeds, in turn."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Frames of a made-up router. ``directions``: intended, offered, forwarded, backlog (None: unknown), foreign."""
-
-    took: float
-    directions: tuple[tuple[int, int, int, int | None, int], ...]
-    fault: tuple[str, int | None, bool] | None
-    """Name, frames that it explains (None: any number), and whether it concerns the first direction only."""
-    watts: float
-    probes: tuple[tuple[int, int, int, Mapping[int, int]], ...]
-    """Of each direction: probe frames sent, received, and out of order, and the histogram in µs."""
-
-
 class Router:
     """A made-up router, with its testbed. *limit*: that of its sentence, per direction or of all together."""
 
     def __init__(self, r: random.Random, kind: str, limit: float, pps: float, directions: int) -> None:
         near = r.random() < 0.5
-        self.random, self.kind, self.directions = r, kind, directions
+        self.random, self.kind, self.directions, self.limit = r, kind, directions, limit
 
         def pick(usual: Any, *others: Any) -> Any:
             return usual if r.random() < (0.85 if near else 0.5) else r.choice(others)
@@ -113,43 +84,57 @@ class Router:
     def _now(self, wrong: Any, usual: Any) -> Any:
         return wrong if wrong != usual and (self.bad if self.together else self.random.random() < self.share) else usual
 
-    def trial(self, pps: float, seconds: float) -> Trial:
-        """Return what this trial of *seconds* at *pps* frames/s of each port shows."""
-        r, rows = self.random, []
+    def trial(self, number: int, load: Load, seconds: float) -> T:
+        """Return what this trial of *seconds* shows."""
+        r, ways, intended = self.random, range(self.directions), round(load.pps * seconds)
+        overload = self._after_overload() if self.kind == "recovery" else (0.0, 0.0, 0.0)
         self.bad = r.random() < self.bursts
         sent = self._now(self.sent, 1)
         capacity = round(self.capacity * (1 + self.jitter / 20 * (r.random() - 0.5)) * seconds)
-        for _ in range(self.directions):
-            intended = round(pps * seconds)
-            offered = round(intended * sent)
-            loss = self.loss * (1 + self.spread * (2 * r.random() - 1))
-            lost = max(0, round(offered * (self.burst if self.bad and r.random() < 0.7 else loss)))
-            more = 3 if r.random() < 0.02 else 0
-            backlog = r.randrange(self.backlog + 1) if self.backlog else self.backlog
-            rows.append((intended, offered, min(offered - lost, capacity) + more, backlog, self._now(self.foreign, 0)))
-        fault = self._now(self.fault, None)
-        problem = fault and (fault, r.choice((None, None, 5, 9000)), r.random() < 0.5)
+        rows = [self._way(round(intended * sent), capacity) for _ in ways]
+        lost, backlog, foreign = zip(*rows, strict=True)
+        faults: tuple[Problem, ...] = ()
+        if fault := self._now(self.fault, None):
+            frames, first = r.choice((None, None, 5, 9000)), r.random() < 0.5
+            faults = (Problem(Fault[fault], "made up", frames, ((0, 1),) if first else ()),)
         watts = self.watts * (1 + self.jitter * (2 * r.random() - 1))
-        probes = tuple(self._probes() for _ in rows) if self.kind in ("latency", "pdv") else ()
-        return Trial(seconds * self._now(self.slow, 1), tuple(rows), problem, watts, probes)
+        groups = [self._probes(way) for way in ways] if self.kind in ("latency", "pdv") else []
+        slow = self._now(self.slow, 1)
+        readings = {POWER: watts, UNCERTAINTY: self.watts_uncertain, IDLE_POWER: self.idle, "cpu_util": float(self.cpu)}
+        readings |= {ABOVE_IDLE_UNCERTAINTY: 1.5 * self.watts_uncertain, "elapsed_uncertainty": self.uncertain}
+        runtime = self._runtime() if self.kind == "cycles" else {"readings": readings}
+        probes = probe_counts(groups, max(seconds, seconds * slow))
+        return T(lost, sent, slow, faults, backlog, foreign, probes=probes, overload=overload, **runtime)
 
-    def _probes(self) -> tuple[int, int, int, Mapping[int, int]]:
+    def _way(self, offered: int, capacity: int) -> tuple[int, int | None, int]:
+        """Return the frames of a direction that are lost, held, and of other origin."""
+        r = self.random
+        loss = self.loss * (1 + self.spread * (2 * r.random() - 1))
+        lost = max(0, round(offered * (self.burst if self.bad and r.random() < 0.7 else loss)))
+        more = 3 if r.random() < 0.02 else 0
+        backlog = r.randrange(self.backlog + 1) if self.backlog else self.backlog
+        return offered - min(offered - lost, capacity) - more, backlog, self._now(self.foreign, 0)
+
+    def _probes(self, way: int) -> dict[str, Any]:
         r = self.random
         sent = self._now(self.probes, 20_000)
         received = sent - self._now(self.probes_lost, 0)
         late = min(received, r.choice((1, 20, 200, 400)) if self.bad else 0)
         early = (received - late) // 2 if self.spread else 0
-        return sent, received, self.reordered, {20: early, self.late: received - early - late, 500: late}
+        shown = {20: early, self.late: received - early - late, 500: late}
+        ends = {"tx_port": way, "rx_port": 1 - way, "out_of_order": self.reordered}
+        return probe_group(shown, sent, received, max(shown), **ends)
 
-    def reading(self) -> tuple[int, int, float]:
-        """Return packets and cycles of each, and the seconds by which the answer is late."""
-        cycles = round(self.cycles * (1 + self.jitter * (2 * self.random.random() - 1) + 10 * self.burst * self.bad))
+    def _runtime(self) -> dict[str, Any]:
+        """Return packets and cycles of a worker, and the seconds by which its answer is late."""
+        cost = round(self.cycles * (1 + self.jitter * (2 * self.random.random() - 1) + 10 * self.burst * self.bad))
         packets = self.random.choice((1_000_000, 999_000, 500_000))
-        return 0 if self._now(self.silent, False) else packets, cycles, self._now(self.late_answer, 0.0)
+        packets = 0 if self._now(self.silent, False) else packets
+        return {"packets": packets, "cycles": (cost,), "polled": 100, "late": self._now(self.late_answer, 0.0)}
 
-    def after_overload(self, limit: float) -> tuple[float, float, float]:
+    def _after_overload(self) -> tuple[float, float, float]:
         """Return the seconds that a tenth is lost after an overload, the ratio lost always, and the overload's."""
-        lag = limit * self.random.choice((0, 0.5, 0.9, 0.98, 1.02, 1.5) if self.bursts else (0, 0.5))
+        lag = self.limit * self.random.choice((0, 0.5, 0.9, 0.98, 1.02, 1.5) if self.bursts else (0, 0.5))
         return lag, self._now(self.burst / 4, self.loss / 100), self._now(self.overload, 0.2)
 
 
@@ -179,7 +164,7 @@ def made_up(seed: int) -> tuple[str, str, str, float, Router]:
 def row(seed: int) -> tuple[str, str]:
     """Return the kind of sentence of *seed*, and its row."""
     kind, sentence, goal, pps, router = made_up(seed)
-    ruling, trials = _decided(kind, sentence, goal, pps, router)
+    ruling, trials = _decided(sentence, kind, goal, pps, router)
     return kind, f"{seed} {ruling[0]} {trials}"
 
 
@@ -197,112 +182,13 @@ def differences(seeds: Iterable[int]) -> list[str]:
     return [f"{kind}: {line}" for kind, line in map(row, seeds) if line not in recorded]
 
 
-# -- today's rule: nothing above knows it ------------------------------------------------------------------------------
-
-
-def _decided(kind: str, sentence: str, goal_name: str, pps: float, router: Router) -> tuple[str, int]:
+def _decided(sentence: str, kind: str, goal_name: str, pps: float, router: Router) -> tuple[str, int]:
     """Return ruling and number of trials."""
     requirement = parse(sentence, CATALOGUE)
     load = requirement.threshold_load(LINK_BPS) if kind in ("throughput", "soak") else Load(pps)
     promise = requirement.promise(goal_named(goal_name), load, LINK_BPS, OwnPart(trials=1000))
-    measure = promise.quantity.measure(_Instruments(router, requirement.threshold.number), promise)
+    measure = promise.quantity.measure(ScriptedBench(requirement, router.trial), promise)
     line_pps = requirement.profile.line_rate_pps(LINK_BPS)
     with mock.patch.object(cycles, "time", SimpleNamespace(monotonic=lambda: 0.0)):
         decision = decide(promise, measure, TrialConditions(), line_pps)
     return decision.ruling.value if decision.ruling else "", len(decision.trials)
-
-
-class _Instruments:
-    """A made-up router as a quantity measures it."""
-
-    clock_speed = 1.0
-
-    def __init__(self, router: Router, limit: float) -> None:
-        self.router, self.limit = router, limit
-        self._reading, self._covered = (0, 0, 0.0), 0.0
-
-    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
-        """Measure one trial."""
-        router = self.router
-        made = router.trial(load.pps, duration)
-        rows = tuple(
-            DirectionCount(port, 1 - port, intended, offered, forwarded, backlog=backlog, foreign=foreign)
-            for port, (intended, offered, forwarded, backlog, foreign) in enumerate(made.directions)
-        )
-        problems: tuple[Problem, ...] = ()
-        if made.fault:
-            name, frames, first = made.fault
-            problems = (Problem(Fault[name], "made up", frames, ((0, 1),) if first else ()),)
-        power = {POWER: made.watts, UNCERTAINTY: router.watts_uncertain, IDLE_POWER: router.idle}
-        readings = {**power, ABOVE_IDLE_UNCERTAINTY: 1.5 * router.watts_uncertain, "cpu_util": float(router.cpu)}
-        readings |= {"elapsed_uncertainty": router.uncertain}
-        if during is not None:
-            self._reading = router.reading()
-            during(self._wait)
-            readings = {"during_ended": self._covered + 0.05 + self._reading[2]}
-        probes = [
-            probe_group(rows, sent, received, max(rows), tx_port=port, rx_port=1 - port, out_of_order=disorder)
-            for port, (sent, received, disorder, rows) in enumerate(made.probes)
-        ]
-        latency = probe_counts(probes, max(duration, made.took))
-        return Outcome(load, duration, made.took, 0.0, rows, problems, readings, latency)
-
-    def _wait(self, seconds: float) -> None:
-        self._covered = seconds
-
-    def clear_runtime(self) -> None:
-        """Clear nothing."""
-
-    def read_runtime(self) -> Telemetry:
-        """Return the packets and cycles of one worker."""
-        packets, cost, _ = self._reading
-        rows = (("dpdk-input", "polling", 10**6, 100), ("ip4-lookup", "active", packets // 64, cost - 100))
-        nodes = (NodeRuntime("vpp_wk_0", name, state, calls, packets, 0, each, 64) for name, state, calls, each in rows)
-        return Telemetry(1.0, {}, runtime=tuple(nodes), since_clear=self._covered)
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep nothing."""
-
-    def powered(self) -> Measure:
-        """Return a trial, whose readings have the power in any case."""
-        return lambda load, seconds: self.measure(load, seconds)
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Overload the router."""
-        router = self.router
-        lag, always, overload = router.after_overload(self.limit)
-        made = stepped(first, seconds, second, after, every, router.directions, lag, always, overload)
-        outcome = self.measure(first, seconds + after)
-        return replace(made, outcome=replace(made.outcome, elapsed=outcome.elapsed, problems=outcome.problems))
-
-
-def stepped(
-    first: Load,
-    seconds: float,
-    second: Load,
-    after: float,
-    every: float,
-    directions: int,
-    lag: float,
-    always: float,
-    overload: float,
-) -> StepDown:
-    """Return counts of an overload of which the ratio *overload* is lost, and then a tenth for *lag* s.
-
-    *always*: the ratio that is lost of the second load at any time. Without an overload no more than that is lost.
-    """
-    overloaded = first.pps > second.pps
-
-    def at(time: float) -> CountSnapshot:
-        before, later = seconds + min(time, 0), max(time, 0)
-        lost = always * second.pps * later
-        if overloaded:
-            lost += overload * first.pps * before + 0.1 * second.pps * min(later, lag)
-        offered = first.pps * before + second.pps * later
-        return CountSnapshot((int(offered),) * directions, (int(offered - lost),) * directions)
-
-    end, whole = at(after), seconds + after
-    rows = (DirectionCount(at, 1 - at, end.offered[at], end.offered[at], end.forwarded[at]) for at in range(directions))
-    samples = tuple(at(every * number) for number in range(1, int(after / every)))
-    outcome = Outcome(first, whole, whole, 0.0, tuple(rows))
-    return StepDown(outcome, second, at(-0.01), at(0.01), samples, (second.pps * 0.999, second.pps * 1.001))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from golden.decisions import stepped
-from lineproof.ceilings.headroom import own_part
+from golden.scripted import LINK_BPS, ScriptedBench, T
 from lineproof.core.causes import Cause, Stage
 from lineproof.core.deciding import TrialConditions
 from lineproof.core.doubts import OwnPart
@@ -19,24 +17,17 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.neighbours import NeighbourEntry
 from lineproof.core.pause_names import Pauses
-from lineproof.core.quantity import Promise, Requirement
 from lineproof.core.router_facts import Placement
 from lineproof.core.sentence import parse
-from lineproof.core.step_down import StepDown
-from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from lineproof.core.trial import (
     ABOVE_IDLE_UNCERTAINTY,
     HOST_COUNTS,
     IDLE_POWER,
     POWER,
     UNCERTAINTY,
-    DirectionCount,
     Fault,
     Load,
-    Measure,
-    Outcome,
     Problem,
-    Tolerance,
 )
 from lineproof.core.under_load import CpuLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import where_lost
@@ -51,10 +42,8 @@ from lineproof.methods.trials import CharacterisationTerms
 from lineproof.quantities import cycles as cycles_quantity
 from lineproof.routers.linux_losses import FILTER_DROPS
 from lineproof.routers.why import BRIDGE, KERNEL_IDENT, explanation
-from lineproof.session.bench import AFTER, Listener
 from lineproof.session.explaining import explained
 from lineproof.session.judging import judge
-from lineproof.session.router_watch import RouterWatch
 from lineproof.session.seen_frames import SeenFrames, check_router_bypassed
 from support.ceilings import CATALOGUE, LINE, ceiling, measured_limits
 from support.made_testbeds import probe_group
@@ -76,174 +65,15 @@ from support.why_evidence import (
     qdisc,
 )
 
-LINK_BPS = 10e9
-INTERFACES = {port: f"eth{port + 1}" for port in range(4)}
 TRAFFIC = {"uni": "64b unidirectional", "bi": "64b bidirectional", "pairs": "64b unidirectional on 2 pairs"}
-
-
-@dataclass(frozen=True)
-class T:
-    """A scripted trial; of tuples the last entry is that of all further directions."""
-
-    lost: tuple[float, ...] = (0,)
-    """Frames from 1 on, below it a share of those sent."""
-    sent: float = 1.0
-    slow: float = 1.0
-    faults: tuple[Problem, ...] = ()
-    backlog: int | None = 0
-    foreign: int = 0
-    readings: Mapping[str, float] = field(default_factory=dict)
-    probes: tuple[LatencyCount, ...] = ()
-    cycles: tuple[float, ...] = (200.0,)
-    """Per packet, of each of VPP's workers."""
-    late: float = 0.0
-    """Seconds by which the router answers late while frames flow."""
-    covered: float = 0.0
-    """Seconds of 'show runtime' beyond those of the trial."""
-    overload: tuple[float, float, float] = (0.0, 0.0, 0.2)
-    """Of :func:`stepped`."""
-    step: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the counts of an overload."""
-
-
-_CLEAN = {"goal": "standard", "load_pps": LINE, "trials": 2000, "lossy": 0, "most_lost": 0, "trial_duration": 1.0}
-WATCHED = SimpleNamespace(ceiling=lambda *traffic: ceiling(lossless=LINE, watched=_CLEAN))
-"""A generator that carries line rate, and was watched for longer than any goal needs without losing a frame."""
-
-
-class ScriptedBench:
-    """A bench without a testbed, whose trials are *script*; the last one repeats. *more*: what else is not usual.
-
-    Its generator is WATCHED, unless *limits* are others (None: none).
-    """
-
-    def __init__(self, requirement: Any, script: tuple[T, ...], more: Mapping[str, Any]) -> None:
-        self.requirement, self.script, self.more = requirement, script, more
-        self.numbers, self.readings, self.trial, self.waited = count(), -1, script[0], 0.0
-        self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
-        self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
-        self.clock_speed, self.link_bps, self.tolerance, self.interfaces = 1.0, LINK_BPS, Tolerance(), INTERFACES
-        self.power_text, self.why_no_ledger, self.uncounted = "measured by a meter", "", more.get("uncounted", "")
-        router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
-        self.watch = RouterWatch(router, 1.0, tuple)
-        self.read_runtime = self.watch.read
-        self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
-        goal = read_goal(VARIABLES / "goals", more.get("goal", "quick"))
-        self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for)
-
-    def _load_for(self, requirement: Any, link_bps: float) -> Load:
-        """Return the load of the sentence, by default that of a generator of 1 Mpps."""
-        found: Load = requirement.quantity.load(requirement, link_bps, Load(self.more.get("pps", 1e6)))
-        return found
-
-    @property
-    def restarts(self) -> int:
-        """How many restarts of the router were noticed."""
-        return self.watch.restarts
-
-    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
-        """Return that of the generator's limits."""
-        sources = (self.limits,) * (self.limits not in (None, WATCHED))
-        return own_part(sources, self.limits, requirement, load_pps, seconds)
-
-    def prepare(self, requirement: Requirement) -> None:
-        """There is no warm-up."""
-
-    def examine(self, frames: bool) -> None:
-        """There are none."""
-
-    def settle(self) -> None:
-        """Nothing lags."""
-
-    def problems(self) -> tuple[str, ...]:
-        """Return the processes that have ended."""
-        ended: tuple[str, ...] = self.more.get("ended", ())
-        return ended
-
-    def measure_of(self, promise: Promise, hear: Listener) -> Measure:
-        """Return how a trial is measured."""
-        return promise.quantity.measure(self, promise)
-
-    def powered(self) -> Measure:
-        """Return a trial whose readings have the power."""
-        return self.measure
-
-    def clear_runtime(self) -> None:
-        """Clear nothing."""
-
-    def keep_runtime(self, telemetry: Telemetry) -> None:
-        """Keep nothing."""
-
-    def _next(self) -> T:
-        number = next(self.numbers)
-        if number == self.more.get("breaks"):
-            raise TestbedError("the generator went away")
-        self.trial = self.script[min(number, len(self.script) - 1)]
-        return self.trial
-
-    def measure(
-        self, load: Load, seconds: float, during: Callable[[Callable[[float], None]], None] | None = None
-    ) -> Outcome:
-        """Send a trial; the router counts its frames."""
-        trial, rows, intended = self._next(), [], round(load.pps * seconds)
-        if during:
-            during(self._wait)
-        for at in range(self.requirement.directions):
-            lost, offered = trial.lost[min(at, len(trial.lost) - 1)], round(trial.sent * intended)
-            gone = round(lost if abs(lost) >= 1 else lost * offered)
-            tx, rx = (at, at ^ 1) if self.requirement.bidirectional else (2 * at, 2 * at + 1)
-            came = offered - gone
-            rows.append(DirectionCount(tx, rx, intended, offered, came, backlog=trial.backlog, foreign=trial.foreign))
-            self.received[tx] += came if self.more.get("drops") else offered
-            self.sent[rx] += offered if self.more.get("behind") else came - self.more.get("copies", 0)
-            self.lost += gone
-        readings = {**trial.readings, **({"during_ended": self.waited + 0.05 + trial.late} if during else {})}
-        probes = trial.probes[: len(rows)]
-        return Outcome(load, seconds, seconds * trial.slow, 0.0, tuple(rows), trial.faults, readings, probes)
-
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Send an overload and what follows."""
-        trial = self._next()
-        made = stepped(first, seconds, second, after, every, self.requirement.directions, *trial.overload)
-        for row in made.outcome.directions:
-            self.received[row.tx_port] += row.offered
-            self.sent[row.rx_port] += row.forwarded
-        return replace(made, **{"outcome": replace(made.outcome, problems=trial.faults), **trial.step})
-
-    def _wait(self, seconds: float) -> None:
-        self.waited = seconds
-
-    def read(self, moment: str) -> Telemetry:
-        """Read the router as a session does."""
-        return self.watch.read_last() if moment == AFTER else self.watch.read_again()
-
-    def _counters(self) -> Telemetry:
-        """Read its counters; from reading ``silent`` on it does not answer."""
-        self.readings += 1
-        if self.readings >= self.more.get("silent", 99):
-            raise TestbedError("no answer")
-        causes = (Cause(Stage.ARRIVING, "rx-miss", "eth1", self.lost),) if self.more.get("drops") else ()
-        after = self.readings > 0
-        nodes = (
-            NodeRuntime(f"vpp_wk_{worker}", name, state, 10_000, 1_000_000, 0, clocks, 100)
-            for worker, cycles in enumerate(self.trial.cycles)
-            for name, state, clocks in (("dpdk-input", "polling", 50), ("ip4-lookup", "active", cycles - 50))
-        )
-        return Telemetry(
-            self.more["uptimes"][self.readings] if "uptimes" in self.more else None,
-            {name: InterfaceCounters(self.received[port], 0, self.sent[port]) for port, name in INTERFACES.items()},
-            runtime=tuple(nodes) if self.trial.cycles[0] else (),
-            since_clear=self.waited + self.trial.covered,
-            causes=(*causes, *self.more.get("causes", ())) if after else causes,
-            pauses=self.more.get("pauses", {}) if after else {},
-        )
 
 
 def judged(sentence: str, *script: T, **more: Any) -> str:
     """Return the message of a verdict. The first word of *sentence* is one of TRAFFIC."""
     first, _, rest = sentence.partition(" ")
     requirement = parse(f"{TRAFFIC[first]} {rest}", CATALOGUE)
-    bench = ScriptedBench(requirement, script or (T(),), more)
+    trials = script or (T(),)
+    bench = ScriptedBench(requirement, lambda number, *_: trials[min(number, len(trials) - 1)], **more)
     with mock.patch.object(cycles_quantity, "time", SimpleNamespace(monotonic=lambda: 0.0)):
         verdict = judge(bench, requirement)
     return explained(verdict, more.get("facts"), more.get("under_load")).message
@@ -278,10 +108,10 @@ def _throughput() -> Mapping[str, str]:
         "pass after a link was down": judged(rate, LINK, GOOD),
         "loss beyond the load": judged(rate, T((5,), sent=1.00001)),
         "pass with more asked": judged(rate, T(readings=lag), goal="rfc2544"),
-        "pass with longer trials": judged(rate, T(backlog=9000), GOOD),
-        "queues that always grow": judged(rate, T(backlog=90_000)),
-        "pass with foreign frames": judged(rate, T(foreign=5)),
-        "too many foreign frames": judged(rate, T(foreign=500)),
+        "pass with longer trials": judged(rate, T(backlog=(9000,)), GOOD),
+        "queues that always grow": judged(rate, T(backlog=(90_000,))),
+        "pass with foreign frames": judged(rate, T(foreign=(5,))),
+        "too many foreign frames": judged(rate, T(foreign=(500,))),
         "budget that does not suffice": judged(rate, *(BURST, GOOD, GOOD) * 20),
         "pass counted by the host": judged(rate, T(readings={HOST_COUNTS: 1.0}), goal="rfc2544"),
         "pass of a soak": judged(f"{rate} for 30 s", GOOD, BURST, GOOD),
@@ -322,7 +152,7 @@ def _throughput() -> Mapping[str, str]:
         "slow generator": judged(rate, SLOW),
         "clock": judged(rate, T(slow=float("nan"))),
         "too short": judged(rate, T(slow=0.5)),
-        "odd counts": judged(rate, T(sent=1.1, slow=1.2, foreign=5000, readings={"cpu_util": 99.0})),
+        "odd counts": judged(rate, T(sent=1.1, slow=1.2, foreign=(5000,), readings={"cpu_util": 99.0})),
         "surplus": judged(rate, T((-5,))),
         "rate too low": judged(rate, T(slow=1.05, readings={"apart": 0.05})),
         "load not certain": judged(rate, T(slow=1.004, readings={"apart": 0.01})),
@@ -367,13 +197,13 @@ def _forwards() -> Mapping[str, str]:
         "forwards, spread": judged("uni forwards ≥ 950 kpps", *spread),
         "forwards, skewed": judged(rate, T((0.15,)), *(T((0.01 + n / 1e5,)) for n in range(30)), goal="standard"),
         "forwards, one trial": judged(rate, goal="rfc2544"),
-        "forwards, ceiling": judged(rate, T(sent=0.96, foreign=5), T((0.01,), sent=0.96, backlog=2000)),
+        "forwards, ceiling": judged(rate, T(sent=0.96, foreign=(5,)), T((0.01,), sent=0.96, backlog=(2000,))),
         "forwards, in total": judged("bi forwards ≥ 1.6 Mpps in total", T((0.1, 0.2))),
         "forwards, of pairs": judged("pairs forwards ≥ 800 kpps each way", T((0.1, 0.2))),
         "forwards, fail": judged("bi forwards ≥ 800 kpps each way", T((0.7, 0.1))),
         "forwards, too little offered": judged(rate, pps=7e5),
         "forwards, spoilt": judged(rate, LINK),
-        "forwards, longer": judged(rate, T((0.1,), backlog=150_000), goal="standard"),
+        "forwards, longer": judged(rate, T((0.1,), backlog=(150_000,)), goal="standard"),
     }
 
 

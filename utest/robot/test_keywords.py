@@ -15,7 +15,7 @@ from lineproof.core.goal import read_goal
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import Tolerance, read_trial
+from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
@@ -25,15 +25,15 @@ from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
 from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
+from support.made_testbeds import router
 from support.model_bench import PROJECT
-from support.outcomes import outcome
 from support.paths import ROOT
 
 
 def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
     requirement = parse("64b unidirectional ≥ 1 kpps", CATALOGUE)
     goal = read_goal(PROJECT.goals, "quick")
-    trial = read_trial(1, outcome(), Tolerance())
+    trial = read_trial(1, router()(Load(1000.0), 1.0), Tolerance())
     verdict = Verdict(requirement, goal, Ruling.PASS, Reason("lost nothing"), (trial,), 10e9, {})
 
     def broken(*_: Any, **__: Any) -> str:

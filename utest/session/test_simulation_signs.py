@@ -98,6 +98,8 @@ def test_the_model_s_server_marks_its_ports():
 
 
 SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥ 300 kpps each way"
+ONE_FLOW, SOON = "64b 1-flow unidirectional ≥ 1 Mpps", "64b bidirectional latency p50 ≤ 10 ms at 1 Mpps each way"
+MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
 
 
 @pytest.mark.slow
@@ -119,6 +121,10 @@ SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥
         (SENTENCE, {"what": "flow"}, "copies"),
         (SENTENCE, {"what": "hairpin", "share": 0.02}, "another direction"),
         (SENTENCE, {"what": "lldp", "share": 0.02}, "other origin"),
+        (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost at least"),
+        (ONE_FLOW, {"what": "copies"}, "come back twice"),
+        (ONE_FLOW, {"what": "cached"}, "probe frames were lost"),
+        (MIX_SOON, {"what": "late", "size": 1518}, "p99"),
     ],
 )
 def test_a_simulated_router_that_lies_does_not_pass(
@@ -129,6 +135,17 @@ def test_a_simulated_router_that_lies_does_not_pass(
         verdict = judged(session, sentence)
     assert verdict.ruling is not Ruling.PASS
     assert words in verdict.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lie", [{"hold": 0.05}, {"hold": 0.02, "port": 1}])
+def test_late_frames_are_seen_under_way_where_probe_frames_are_spared(tmp_path: Path, lie: dict[str, Any]) -> None:
+    # at a slow clock, so that the counts are read before the frames have come
+    with opened(tmp_path, clock_speed=5) as session:
+        session.cause_fault(parse_fault("changed frames", what="late", spare=True, **lie))
+        verdict = judged(session, SOON)
+    assert verdict.ruling is not Ruling.PASS
+    assert "later than the probe frames" in verdict.message
 
 
 @pytest.mark.slow

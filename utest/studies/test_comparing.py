@@ -17,7 +17,7 @@ from lineproof.studies.measuring import (
     RECEIVED,
     STEAL,
 )
-from lineproof.studies.results import StudyResults, results_of
+from lineproof.studies.results import results_of
 from lineproof.studies.study import AT_LEAST, Study, StudyRow, steps_of
 from lineproof.units import line_rate_pps
 from support.study_builders import csv_rows, measurements, text
@@ -133,20 +133,6 @@ def test_the_baseline_s_two_measurements_in_one_session_are_one() -> None:
 SEARCHED = SAME.model_copy(
     update={"measures": {"one flow": StudyRow.model_validate({"throughput": "64b 1-flow unidirectional"})}}
 )
-
-
-def constant(study: Study, two: float) -> StudyResults:
-    """Every search ends at the same bound: *two* per cent of line for the second variant, 50 for the others."""
-    values = {name: [two if name == "two" else 50.0] * 2 * BLOCKS for name in study.variants}
-    return results_of(study, measurements(study, values))
-
-
-@pytest.mark.parametrize(("two", "differs"), [(50.0, False), (49.75, False), (50.00001, False), (49.4, True)])
-def test_without_a_spread_no_difference_within_the_resolution_is_proven(two: float, differs: bool) -> None:
-    found = constant(SEARCHED, two)
-    compared = found.cells["one flow", "two"].compared
-    assert compared is not None and compared.proven is differs
-    assert "± 0" not in text(found)
 
 
 RAMPED = SAME.model_copy(

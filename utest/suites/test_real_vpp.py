@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lineproof.evidence.records import UnderLoadRecord
 from support import robot_run, vpp_rig
 
 REASON = vpp_rig.missing()
@@ -58,7 +59,6 @@ def test_it_is_judged_and_left_as_it_was_twice(rig: vpp_rig.Rig, tmp_path: Path)
 def _check_facts(folder: Path) -> None:
     (path,) = folder.rglob("environment.json")
     facts = json.loads(path.read_text(encoding="utf-8"))["router_facts"]
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1))
     assert facts["version"].startswith("v") and facts["workers"] == 1 and facts["differences"] == []
     assert [nic["model"] for nic in facts["nics"]] == ["Linux PACKET socket interface v3"] * 2
     assert {row["worker"] for row in facts["placement"]} == {"vpp_main"}
@@ -68,12 +68,13 @@ def _check_facts(folder: Path) -> None:
 
 def _check_under_load(folder: Path) -> None:
     """After each FAIL, at the sentence's load; a share of the loads is known to have passed."""
-    for path in folder.rglob("*-under-load.json"):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        (worker,) = found["workers"]
-        assert worker["thread"] == "vpp_main" and 0 < worker["busy"] <= 1
-        assert worker["packets_per_s"] == pytest.approx(found["offered_pps"], rel=0.3)
-        assert "af-packet-input" in [node["name"] for node in worker["nodes"]]
-        assert {queue["worker_or_cpu"] for queue in found["queues"]} == {"vpp_main"}
-        assert set(found["unread"]) <= {"flame graph"}, found["unread"]
-    assert len(list(folder.rglob("*-under-load.json"))) == 2
+    (path,) = folder.rglob("results.jsonl")
+    reports = [UnderLoadRecord.from_json(line).report for line in path.read_bytes().splitlines()]
+    assert len(reports) == 2
+    for found in reports:
+        (worker,) = found.workers
+        assert worker.thread == "vpp_main" and 0 < (worker.busy or 0) <= 1
+        assert worker.packets_per_s == pytest.approx(found.offered_pps, rel=0.3)
+        assert "af-packet-input" in [node.name for node in worker.nodes]
+        assert {queue.worker_or_cpu for queue in found.queues} == {"vpp_main"}
+        assert set(found.unread) <= {"flame graph"}, found.unread

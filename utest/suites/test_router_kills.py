@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support import router_rig, vpp_rig
-from support.described_router import DESCRIPTIONS
+from support import router_rig
 from support.fork_server import ForkedProcess
 from support.router_rig import Rig
 
@@ -130,42 +128,8 @@ def test_a_linux_kernel_that_has_a_configuration_of_its_own(kernel: Rig, seen: d
     check(kernel, 2, seen)
 
 
-@pytest.mark.netns
-def test_the_next_run_undoes_it(kernel: Rig) -> None:
-    before = kernel.state()
-    run = kernel.start()
-    while not kernel.journals or kernel.journals[0].read_bytes().count(b"\n") < 5:
-        assert run.poll() is None
-        time.sleep(0.001)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    assert kernel.state() != before
-    status, console = kernel.start().wait(LIMIT), (kernel.folder / "console.txt").read_text()
-    assert status == 0 and "undid " in console, console
-    assert kernel.state() == before and not kernel.journals
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("software", ["vpp", "linux", "pfsense"])
 def test_a_simulated_router(software: str, tmp_path: Path, seen: dict[str, int]) -> None:
     with router_rig.simulated(tmp_path, software) as rig:
         check(rig, 3, seen)
-
-
-@pytest.mark.slow
-# one that commits is killed at every line in test_described_changes.py; the server here has no candidate configuration
-@pytest.mark.parametrize("name", sorted(DESCRIPTIONS.keys() - {"committing"}))
-def test_a_described_router(name: str, tmp_path: Path, seen: dict[str, int]) -> None:
-    with router_rig.described(tmp_path, name) as rig:
-        check(rig, 5, seen)
-
-
-@pytest.mark.netns
-@pytest.mark.skipif(vpp_rig.missing() != "", reason=vpp_rig.missing())
-def test_a_real_vpp(tmp_path: Path, seen: dict[str, int]) -> None:
-    with router_rig.real_vpp(tmp_path) as rig:
-        rig.run("set interface state host-vr0 up")
-        rig.run("set interface ip address host-vr0 192.0.2.1/24")
-        rig.run("set ip neighbor host-vr0 100.65.1.2 02:00:00:00:00:77 static")
-        rig.run("ip route add 48.0.0.0/8 via 192.0.2.9")
-        check(rig, 4, seen)

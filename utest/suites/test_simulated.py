@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from lineproof.errors import TestbedError
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import UnderLoadRecord
 from lineproof.evidence.run import read_run
 from lineproof.evidence.run_files import derived_sums
 from lineproof.evidence.verification import schema_problems
-from lineproof.system.private_key import load_key
+from lineproof.testbed.settings import SimulatedNic
 from support import robot_run
 from support.served_bench import served
 
@@ -42,6 +41,23 @@ def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):
     assert "generator.client" in versions and "router.version" in versions
     assert "https://ipng.ch/" in run.environment.extra["sla"]
     assert "severity:critical" in run.requirements[1].extra["about"]["tags"]
+
+
+def verdicts(run: Path) -> list[tuple[object, ...]]:
+    """Return test, verdict, message and figures of each sentence."""
+    return [(item.test, item.verdict, item.message, item.extra["figures"]) for item in read_run(run).requirements]
+
+
+@pytest.mark.parametrize("card", get_args(SimulatedNic))
+def test_the_nine_sentences_have_the_same_verdicts_on_every_card(tmp_path: Path, card: str, left: Path) -> None:
+    project = robot_run.project(tmp_path, "on_card", more=f"nic: {card}")
+    suite = robot_run.ROOT / "tests" / "netgate6100.robot"
+    done = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{project}", "-v", "TESTBED:on_card")
+    (run,) = (tmp_path / "results").iterdir()
+    assert verdicts(run) == verdicts(left) and "SIMULATED" in done.console
+    log = (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
+    assert "which lost frames do not explain" not in log
+    assert ("4 fewer: the generator's card counts no FCS of what it receives" in log) is (card == "ixgbe")
 
 
 TESTS = """\
@@ -124,39 +140,3 @@ def test_a_key_that_is_a_secret_variable_logs_in_and_is_in_no_file(tmp_path: Pat
     for path in files:
         data = path.read_text(errors="replace")
         assert not [line for line in lines if line in data], path
-
-
-SECRET = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
-TESTBED = """
-testbed: lab
-kind: hardware
-generator: {{type: trex, address: 127.0.0.1}}
-router:
-  address: 127.0.0.1
-  user: admin
-  {field}: {value}
-"""
-
-
-def test_what_is_no_file_is_not_shown_as_the_path_of_a_key() -> None:
-    with pytest.raises(TestbedError, match="the key cannot be read") as caught:
-        load_key(Path(SECRET), None)
-    assert SECRET not in str(caught.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "form", ["{0}", "|\n    -----BEGIN OPENSSH PRIVATE KEY-----\n    {0}"], ids=["text", "a block"]
-)
-def test_no_file_of_a_run_and_no_line_of_it_has_a_pasted_key(form: str, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    (project / "variables" / "testbeds").mkdir(parents=True)
-    testbed = TESTBED.format(field="key", value=form.format(SECRET))
-    (project / "variables" / "testbeds" / "lab.yaml").write_text(testbed, encoding="utf-8")
-    ended = robot_run.run(
-        tmp_path, robot_run.ROOT / "tests" / "netgate6100.robot", "-v", "TESTBED:lab", "-v", f"PROJECT:{project}"
-    )
-    assert ended.status and re.search(r"'router.key'|the key|TRex", ended.console)
-    assert SECRET not in ended.console
-    written = [path for path in tmp_path.rglob("*") if path.is_file() and project not in path.parents]
-    assert written and not [path for path in written if SECRET.encode() in path.read_bytes()]

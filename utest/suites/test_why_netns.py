@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -34,7 +32,7 @@ Commands = tuple[str, ...]
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with configured(tmp_path_factory.mktemp("runtime"), short=True) as opened:
+    with configured(tmp_path_factory.mktemp("runtime")) as opened:
         yield opened
 
 
@@ -153,74 +151,3 @@ def test_a_generator_at_its_limit_is_named_and_no_router(session: Session) -> No
     lost = sum(trial.lost for trial in verdict.trials)
     why = verdict.why.explanation
     assert (why.rule if why else "") == ("" if lost else "generator")
-
-
-def keep_to(cpu: int) -> None:
-    """The processes that this one has started, and theirs: what sends is among them."""
-    _place(os.getpid(), {cpu})
-
-
-@contextlib.contextmanager
-def anywhere_afterwards() -> Iterator[None]:
-    """Afterwards :func:`keep_to` is undone."""
-    try:
-        yield
-    finally:
-        _place(os.getpid(), os.sched_getaffinity(0))
-
-
-def _place(parent: int, cpus: set[int]) -> None:
-    for listed in Path(f"/proc/{parent}/task").glob("*/children"):
-        for pid in map(int, listed.read_text().split()):
-            # a process may end meanwhile
-            with contextlib.suppress(OSError):
-                for thread in Path(f"/proc/{pid}/task").iterdir():
-                    os.sched_setaffinity(int(thread.name), cpus)
-            with contextlib.suppress(OSError):
-                _place(pid, cpus)
-
-
-FEWEST, MOST = 600, 12_000
-"""Rules of a table that no packet of the tests is in; the router compares each packet with one after the other."""
-FIRST = 1000
-"""The priority of the first: before those of the main table, of which the last is 32766."""
-
-
-@contextlib.contextmanager
-def rules(session: Session, count: int, first: int = FIRST) -> Iterator[None]:
-    """The router with *count* rules more that no packet matches."""
-    batch = f"for i in $(seq {first} {first + count - 1}); do echo rule {{}} pref $i from 192.0.2.1 table 77; done"
-    run_in_router(session, "sh", "-c", f"{batch.format('add')} | ip -batch -")
-    try:
-        yield
-    finally:
-        run_in_router(session, "sh", "-c", f"{batch.format('del')} | ip -batch -")
-
-
-def overloaded(session: Session, attempt: Callable[[], Verdict]) -> Verdict:
-    """The verdict of *attempt* with as many rules as the router needs until frames are lost.
-
-    Each time twice as many: with much more than it needs the router holds up its sender, too, and the two share
-    what is seen.
-    """
-    with contextlib.ExitStack() as stack:
-        present, wanted = 0, FEWEST
-        while True:
-            stack.enter_context(rules(session, wanted - present, FIRST + present))
-            present, wanted = wanted, 2 * wanted
-            if (verdict := attempt()).ruling is not Ruling.PASS or wanted > MOST:
-                return verdict
-
-
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two processors")
-def test_one_processor_for_all_packets_shares_it_with_programs_or_is_named(session: Session) -> None:
-    """All packets on CPU 1, each costly: its backlog overruns. Other tests may be at work there, too."""
-    steering = f"/sys/class/net/{IN}/queues/rx-0/rps_cpus"
-    with anywhere_afterwards(), set_up(session, (f"echo 2 > {steering}",), (f"echo 0 > {steering}",)):
-        # or the server has to wait for the packets as well
-        keep_to(0)
-        verdict = overloaded(session, lambda: why(session, "64b unidirectional ≥ 40 kpps"))
-    assert verdict.ruling is Ruling.FAIL, verdict.message
-    first = verdict.why.explanation
-    assert first and first.rule == "backlog" and "softnet" in first.words, verdict.message
-    assert not [word for word in OF_CARDS if word in first.words]

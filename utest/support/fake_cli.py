@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lineproof_bench.shells.ssh_library import asyncssh
-from support.hostile_ssh import Guard, HostileServer
+from support.hostile_ssh import HostileServer, OpenHouse
 
 Answer = str | Callable[[str], str]
 
@@ -34,13 +34,6 @@ ANSWERS: Mapping[str, Answer] = {
 }
 
 
-class Admits(Guard):
-    """Lets everybody in with a key."""
-
-    methods = ("publickey",)
-    admits = True
-
-
 PAGE = 3
 
 
@@ -54,7 +47,7 @@ class FakeCli:
         self.answers: dict[str, Answer] = {**ANSWERS, **(answers or {})}
         self.typed: list[str] = []
         self.pages = 0
-        self._server = HostileServer(folder, Admits, process_factory=self._serve, line_editor=False)
+        self._server = HostileServer(folder, OpenHouse, process_factory=self._serve, line_editor=False)
 
     @property
     def login(self) -> Any:

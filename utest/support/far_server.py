@@ -1,58 +1,68 @@
-"""A long way to a server: a TCP proxy that keeps what it gets for a while, in both directions."""
+"""A way to a server of this machine, on which bytes take their time and links can be cut."""
 
 from __future__ import annotations
 
 import asyncio
-import random
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
+
+
+class TcpRelay:
+    """From ``port`` of this machine to *target*, with *delay* s in each direction."""
+
+    def __init__(self, target: int, delay: float = 0.0) -> None:
+        self._target, self._delay = target, delay
+        self._links = set[asyncio.StreamWriter]()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._server = self._run(asyncio.start_server(self._connect, "127.0.0.1", 0))
+        self.port: int = self._server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        """End all connections."""
+        self._run(self._cut())
+
+    def close(self) -> None:
+        """Take no further ones."""
+        self._server.close()
+        self._run(self._cut())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    async def _cut(self) -> None:
+        for link in self._links:
+            link.transport.abort()
+        self._links.clear()
+        # those who carry see it
+        await asyncio.sleep(self._delay + 0.05)
+
+    async def _connect(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        self._links.add(back)
+        with contextlib.suppress(OSError):
+            there, on = await asyncio.open_connection("127.0.0.1", self._target)
+            self._links.add(on)
+            await asyncio.gather(self._carry(near, on), self._carry(there, back))
+        back.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        waiting = deque[bytes]()
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                # bytes keep their order; calls of the same moment do not
+                waiting.append(data)
+                self._loop.call_later(self._delay, lambda: writer.write(waiting.popleft()))
+        await asyncio.sleep(self._delay + 0.001)
+        writer.close()
 
 
 @contextmanager
-def far(*ports: int, round_trip: float = 0.04, jitter: float = 0.0) -> Iterator[list[int]]:
-    """Ports of this machine that lead to *ports*; an answer comes *round_trip* s later, or up to *jitter* s more."""
+def far(*ports: int) -> Iterator[list[int]]:
+    """Ports of this machine that lead to *ports*; an answer comes 40 ms later."""
     with ExitStack() as stack:
-        yield [stack.enter_context(_way(port, round_trip / 2, jitter / 2)) for port in ports]
-
-
-@contextmanager
-def _way(port: int, delay: float, jitter: float) -> Iterator[int]:
-    loop, ready, entrance = asyncio.new_event_loop(), threading.Event(), list[int]()
-    pumps = set[asyncio.Task[None]]()
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        due, waiting = 0.0, deque[bytes]()
-        while data := await reader.read(1 << 16):
-            # bytes keep their order; calls of the same moment do not
-            due = max(due, loop.time() + delay + random.uniform(0, jitter))
-            waiting.append(data)
-            loop.call_at(due, lambda: writer.write(waiting.popleft()))
-        loop.call_at(loop.time() + delay + jitter, writer.close)
-
-    async def connect(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        there, on = await asyncio.open_connection("127.0.0.1", port)
-        pumps.update(asyncio.create_task(carry(*pair)) for pair in ((near, on), (there, back)))
-
-    async def serve() -> None:
-        server = await asyncio.start_server(connect, "127.0.0.1", 0)
-        entrance.append(server.sockets[0].getsockname()[1])
-        ready.set()
-
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(serve())
-        loop.run_forever()
-        for pump in pumps:
-            pump.cancel()
-        loop.run_until_complete(asyncio.gather(*pumps, return_exceptions=True))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    ready.wait(5)
-    try:
-        yield entrance[0]
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(5)
+        yield [stack.enter_context(closing(TcpRelay(port, 0.02))).port for port in ports]

@@ -27,8 +27,6 @@ VALUES = (
 )
 """In place of a value of a YAML file."""
 
-CHANGES = ("utf-16", "latin-1", "utf-8-sig", "bytes", "cut", "nested", "anchors")
-
 NESTED = "\n".join(
     f"x{depth}: &x{depth} [{', '.join(['x' if not depth else f'*x{depth - 1}'] * 9)}]" for depth in range(9)
 )
@@ -57,60 +55,38 @@ def _peak() -> float:
 
 @st.composite
 def mutated(draw: st.DrawFn, text: str) -> bytes:
-    """The YAML file *text* with one or two things wrong."""
-    content = text
-    for _ in range(draw(st.integers(1, 2))):
-        content = draw(st.sampled_from((_value, _value, _value, _line, _characters)))(draw, content)
-    data = content.encode("utf-8", "surrogatepass")
-    change = draw(st.sampled_from((None,) * 8 + CHANGES))
-    if change == "bytes":
-        at = draw(st.integers(0, len(data)))
-        data = data[:at] + draw(st.binary(max_size=8)) + data[at + draw(st.integers(0, 8)) :]
-    elif change == "cut":
-        data = data[: draw(st.integers(0, len(data)))]
-    elif change == "nested":
-        data = NESTED.encode() + b"\n" + data
-    elif change == "anchors":
-        data = data.replace(b": ", b": &a ", 1)
-    elif change:
-        data = data.decode("utf-8", "replace").encode(change, "replace")
-    return data
-
-
-def _value(draw: st.DrawFn, text: str) -> str:
+    """The YAML file *text* with one or two lines wrong, and maybe some of its bytes."""
     lines = text.splitlines()
-    places = [number for number, line in enumerate(lines) if ": " in line and not line.lstrip().startswith("#")]
-    if not places:
-        return text
-    number = draw(st.sampled_from(places))
-    key, _, value = lines[number].partition(": ")
-    hostile = draw(st.sampled_from(VALUES))
-    if draw(st.booleans()):
-        lines[number] = f"{key}: {hostile}"
-    else:  # one of several values in a line
-        parts = value.split(" ")
-        parts[draw(st.integers(0, len(parts) - 1))] = hostile
-        lines[number] = f"{key}: {' '.join(parts)}"
-    return "\n".join(lines) + "\n"
-
-
-def _line(draw: st.DrawFn, text: str) -> str:
-    lines = text.splitlines() or [""]
-    at, other = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
-    change = draw(st.sampled_from(("drop", "double", "swap", "indent", "key")))
-    if change == "drop":
-        del lines[at]
-    elif change == "double":
-        lines.insert(other, lines[at])
-    elif change == "swap":
-        lines[at], lines[other] = lines[other], lines[at]
-    elif change == "indent":
-        lines[at] = " " * draw(st.integers(1, 4)) + lines[at]
-    else:
-        lines[at] = lines[at].replace(lines[at].strip().partition(":")[0] or "#", draw(st.sampled_from(VALUES)), 1)
-    return "\n".join(lines) + "\n"
-
-
-def _characters(draw: st.DrawFn, text: str) -> str:
-    at = draw(st.integers(0, len(text)))
-    return text[:at] + draw(st.text(max_size=6)) + text[at + draw(st.integers(0, 6)) :]
+    for _ in range(draw(st.integers(1, 2))):
+        at, other = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        key, between, value = lines[at].partition(": ")
+        wrong = draw(st.sampled_from(VALUES))
+        # one of several values in a line
+        within = value.replace(draw(st.sampled_from(value.split() or [""])), wrong, 1)
+        lines[at] = draw(
+            st.sampled_from(
+                (
+                    f"{key}{between}{wrong}",
+                    f"{key}{between}{within}",
+                    f"{wrong}: {value}",
+                    f"  {lines[at]}",
+                    lines[other],
+                    "",
+                )
+            )
+        )
+    data = "\n".join(lines).encode("utf-8", "surrogatepass")
+    at = draw(st.integers(0, len(data)))
+    change = draw(st.sampled_from(("", "", "", "bytes", "cut", "nested", "anchors", "utf-16", "latin-1", "utf-8-sig")))
+    match change:
+        case "":
+            return data
+        case "bytes":
+            return data[:at] + draw(st.binary(max_size=8)) + data[at + draw(st.integers(0, 8)) :]
+        case "cut":
+            return data[:at]
+        case "nested":
+            return NESTED.encode() + b"\n" + data
+        case "anchors":
+            return data.replace(b": ", b": &a ", 1)
+    return data.decode("utf-8", "replace").encode(change, "replace")

@@ -9,32 +9,13 @@ from pathlib import Path
 
 from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
-from support import robot_run
-from support.paths import ROOT
 from support.simulated_session import made_ready, started
-
-SHORT = {"final_trial_duration: 1\n": "final_trial_duration: 0.5\n", "warm_up: 1\n": "warm_up: 0.2\n"}
-"""Of the goal ``quick``: what is made so loses many frames in half a second."""
-
-
-def _project(folder: Path) -> Path:
-    """One whose goal ``quick`` has short trials."""
-    goal = robot_run.project(folder) / "variables" / "goals" / "quick.yaml"
-    text = goal.read_text(encoding="utf-8")
-    for former, new in SHORT.items():
-        assert former in text
-        text = text.replace(former, new)
-    goal.write_text(text, encoding="utf-8")
-    return folder / "project"
 
 
 @contextmanager
-def configured(runtime: Path, short: bool = False) -> Iterator[Session]:
-    """The testbed, with *runtime* as its runtime folder. Fails if the router cannot be restored afterwards.
-
-    *short*: with short trials.
-    """
-    with started(runtime, ("linux_router", "linux", "netns"), home=_project(runtime) if short else ROOT) as session:
+def configured(runtime: Path) -> Iterator[Session]:
+    """The testbed, with *runtime* as its runtime folder. Fails if the router cannot be restored afterwards."""
+    with started(runtime, ("linux_router", "linux", "netns")) as session:
         yield made_ready(session)
 
 

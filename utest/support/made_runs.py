@@ -54,9 +54,13 @@ def made_run(
     simulated: bool = False,
     closed: bool = True,
     unjudged: str = "",
+    goal: str = "quick",
     **environment: Any,
 ) -> Path:
-    """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record."""
+    """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record.
+
+    *goal*: the name of that which judged.
+    """
     fields: dict[str, Any] = {
         "testbed": "lab",
         "platform": "box",
@@ -79,7 +83,9 @@ def made_run(
         for place, figure in enumerate(sentence.figures, 1):
             record = replace(trial_record(), requirement=number, trial=_trial(place, sentence.words, figure), **common)
             folder.add(record)
-        changes = {"number": number, "verdict": sentence.verdict, **common}
+        times = {"started": known.started, "ended": known.started + 5.5}
+        trials = tuple(range(1, len(sentence.figures) + 1))
+        changes = {"number": number, "verdict": sentence.verdict, "goal": goal, "trials": trials, **times, **common}
         if sentence.verdict != "PASS":
             changes["message"] = f"{sentence.verdict}: because <of> | that"
         folder.add(requirement_record(**changes))
@@ -92,12 +98,15 @@ def made_run(
         last = replace(trial_record(), requirement=99, run=folder.run_id, sentence=unjudged, evidence="keeps")
         folder.add(last)
     if closed:
-        folder.close(replace(known, ended=1_795_000_100.0))
+        folder.close(replace(known, ended=known.started + 100))
     return folder.path
 
 
 def _trial(place: int, words: str, figure: float) -> Trial:
-    """A trial of 1 s that measured *figure*, and at the same time something else that must not be compared instead."""
+    """A trial of 1 s that measured *figure*, and at the same time something else that must not be compared instead.
+
+    Of sentences that are not of EACH_KIND the figure is the frames forwarded.
+    """
     readings = {
         RECOVERS: {"recovery_low_s.0": 0.9 * figure, "recovery_high_s.0": figure, "overload_loss.0": 0.5, "timed": 1.0},
         COSTS: cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0, 1000, 10),)),
@@ -105,7 +114,7 @@ def _trial(place: int, words: str, figure: float) -> Trial:
     offered, frames = FRAMES, FRAMES - place
     if words == COSTS:
         offered = frames = 1_000_000
-    if words in (FORWARDS, LOAD):
+    if words in (FORWARDS, LOAD) or words not in EACH_KIND:
         frames = round(figure)
         offered = frames if words == LOAD else FRAMES
     if words == LOSES:

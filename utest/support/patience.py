@@ -65,22 +65,21 @@ def unsent(frames: int) -> str:
     return f"{frames} frames unsent" if frames else ""
 
 
-def undisturbed(attempt: Callable[[], T], lacks: Callable[[T], str], tries: int = TRIES, free: int = 0) -> T:
+def undisturbed(attempt: Callable[[], T], lacks: Callable[[T], str], tries: int = TRIES) -> T:
     """The first result of *attempt* that lacks nothing; one that had no time on this machine is made again.
 
     *lacks*: what the machine had no time for, as the generator tells it ("": nothing). What a result says of the
     product otherwise is for the caller to check: it is no reason for another try. Fails if something is missing
-    though nobody else had the processors, but for the first *free* tries; skips, with the figures, if others had them
-    for much of every try.
+    though nobody else had the processors; skips, with the figures, if others had them for much of every try.
     """
     told, least = [], 1.0
-    for number in range(tries):
+    for _ in range(tries):
         before, begin = taken_away(), time.monotonic()
         found = attempt()
         if not (missing := lacks(found)):
             return found
         away, elapsed = taken_away() - before, time.monotonic() - begin
         told.append(f"{missing}; others had {away:.2f} CPU seconds in {elapsed:.2f} s")
-        assert away >= LATE or number < free, told[-1]
+        assert away >= LATE, told[-1]
         least = min(least, away / elapsed / (os.cpu_count() or 1))
     (pytest.skip if least > MUCH else pytest.fail)("this machine had no time for it: " + "\n".join(told))

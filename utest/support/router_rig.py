@@ -6,10 +6,7 @@ Their configuration can be read and changed beside the run.
 from __future__ import annotations
 
 import contextlib
-import re
-import socket
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,57 +21,15 @@ from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.simulated import write_known_hosts
-from support import robot_run, vpp_rig
+from support import robot_run
 from support.command_line import lineproof
 from support.described_router import DESCRIPTIONS, CommandLine
 from support.fake_cli import FakeCli
+from support.far_server import TcpRelay
 from support.fork_server import ForkedProcess
 from support.paths import ROOT
 from support.served_bench import served
 from support.vpp_rig import start_process, start_server
-
-
-class TcpRelay:
-    """To *target* of this machine. ``port``: its own."""
-
-    def __init__(self, target: int) -> None:
-        self._target, self._ends = target, list[socket.socket]()
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        """End all connections."""
-        ends, self._ends = self._ends, []
-        for end in ends:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Take no further ones."""
-        with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        self.cut()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._server.accept()
-                far = socket.create_connection(("127.0.0.1", self._target), 10)
-                self._ends += [near, far]
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=_pump, args=pair, daemon=True).start()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(1 << 16):
-            sink.sendall(data)
-    for end in (source, sink):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
 
 TESTBED = """\
 testbed: lab
@@ -251,22 +206,3 @@ def described(folder: Path, name: str) -> Iterator[Rig]:
         shells.mkdir(exist_ok=True)
         (shells / f"{name}.yaml").write_text(DESCRIPTIONS[name], encoding="utf-8")
         yield Rig(folder, machine.answer, lambda: machine.configuration, link.cut)
-
-
-@contextlib.contextmanager
-def real_vpp(folder: Path) -> Iterator[Rig]:
-    """A real VPP; ``run`` takes commands of its CLI."""
-    with vpp_rig.rig(folder) as vpp:
-        variables = folder / "project" / "variables"
-        for kind, name, new in (("testbeds", "vpp-lab", "lab"), ("platforms", "vpp-box", "box")):
-            text = (variables / kind / f"{name}.yaml").read_text()
-            (variables / kind / f"{new}.yaml").write_text(text.replace(name, new))
-
-        def state() -> str:
-            neighbours = vpp.cli("show", "ip", "neighbors").splitlines()
-            routes = re.findall(r"^\S+/\d+(?= fib)|via \S+ in", vpp.cli("show", "ip", "fib"), re.MULTILINE)
-            # without ages and indices
-            rows = sorted(" ".join(line.split()[1:]) for line in neighbours)
-            return "\n".join([vpp.cli("show", "interface", "address"), *rows, *routes])
-
-        yield Rig(folder, lambda words: vpp.cli(*words.split()), state)

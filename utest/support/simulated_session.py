@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,25 +12,31 @@ from unittest import mock
 import pytest
 
 from lineproof.core.verdict import Verdict
+from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.bench import Listener, nobody
 from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
-from support import faults
 from support.paths import ROOT
+
+NETGATE = ("netgate6100", "vpp", "simulated")
+"""Platform, software, testbed."""
+
+SSH_LIMIT = 2.0
+"""Seconds that it waits for a silent router; a suite waits 10."""
 
 
 @contextmanager
 def started(
     folder: Path,
-    words: tuple[str, str, str] = (faults.PLATFORM, faults.SOFTWARE, faults.TESTBED),
+    words: tuple[str, str, str] = NETGATE,
     bypass: bool = False,
     home: Path = ROOT,
-    goal: str = faults.GOAL,
+    goal: str = "quick",
     **keys: Any,
 ) -> Iterator[Session]:
-    """A session that is connected to nothing yet. ``words``: platform, software, testbed; ``keys``: of its file."""
+    """A session that is connected to nothing yet. ``words``: as NETGATE; ``keys``: in place of the testbed file's."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
             patch.setenv(name, str(folder))
@@ -43,13 +49,20 @@ def started(
 
 
 @contextmanager
-def opened(folder: Path, **keys: Any) -> Iterator[Session]:
-    """The session, with its runtime folder in *folder*. *keys*: in place of the testbed file's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        plan = Plan.read(Project.find(ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
-        with faults.opened(replace(plan, testbed=plan.testbed.model_copy(update=keys))) as found:
-            yield found
+def opened(folder: Path, words: tuple[str, str, str] = NETGATE, **keys: Any) -> Iterator[Session]:
+    """A session as a suite's set-up opens it, step by step, with its runtime folder in *folder*."""
+    with started(folder, words, **keys) as session:
+        session.generator.connect()
+        shell = session.router.log_in()
+        session.router.connect(lambda command, limit: shell(command, min(limit, SSH_LIMIT)))
+        session.router.configure()
+        session.traffic.check_reachability()
+        try:
+            yield session
+        finally:
+            session.release_generator()
+            with suppress(TestbedError):
+                session.router.restore()
 
 
 def made_ready(session: Session) -> Session:

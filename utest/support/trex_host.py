@@ -7,23 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lineproof.routers.base import Result, Shell
+from lineproof.routers.base import Shell
 from lineproof.testbed.simulated import make_key, write_known_hosts
 from lineproof_bench.shells import trex_host
 from lineproof_bench.shells.machine import Machine, Memory
 from support.embedded_server import bench_process
+from support.fake_router import shell_of as shell_on
 
 USER = "trex"
 
 
 def shell_of(*habits: str) -> Shell:
-    machine = Machine(trex_host.software(habits), trex_host.no_router, Memory(), USER, sudo=True)
-
-    def shell(command: str, limit: float) -> Result:
-        found = machine.run(command)
-        return Result(found.stdout, found.stderr, found.status, 0.0)
-
-    return shell
+    return shell_on(Machine(trex_host.software(habits), trex_host.no_router, Memory(), USER, sudo=True))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import os
@@ -15,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.generators.trex.client.__main__ import bulk_import
 from lineproof.system import children
 from lineproof.system.cpu_clock import (
     cpu_seconds,
@@ -214,20 +212,3 @@ def test_a_container_without_times_has_no_steal_and_no_error(monkeypatch: pytest
 
     monkeypatch.setattr("psutil.cpu_times", missing)
     assert cpu_times() == {} and steal_percent(cpu_times(), cpu_times()) is None
-
-
-# -- imports without a search for garbage
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_the_search_is_afterwards_as_it_was_also_after_an_error(enabled: bool) -> None:
-    before = gc.isenabled()
-    try:
-        (gc.enable if enabled else gc.disable)()
-        with pytest.raises(ImportError), bulk_import():
-            assert not gc.isenabled()
-            raise ImportError
-        assert gc.isenabled() is enabled
-    finally:
-        (gc.enable if before else gc.disable)()
-        gc.unfreeze()

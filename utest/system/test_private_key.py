@@ -19,7 +19,7 @@ from lineproof_bench.shells.ssh_library import asyncssh
 # keys of the tests have few rounds, for speed
 pytestmark = pytest.mark.filterwarnings("ignore:.*bcrypt.kdf")
 
-PASSPHRASE = "correct horse ☂"
+PASSPHRASE, SECRET = "correct horse ☂", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
 KINDS = {
     "ed25519": asyncssh.generate_private_key("ssh-ed25519"),
     "ecdsa": asyncssh.generate_private_key("ecdsa-sha2-nistp384"),
@@ -96,6 +96,12 @@ def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     for name, says in (("none", "cannot be read .No such file"), ("", "is not a file"), ("pipe", "is not a file")):
         with pytest.raises(TestbedError, match=f"{says}.*; fix 'key' in the testbed file"):
             load_key(tmp_path / name, None)
+
+
+def test_a_key_in_the_place_of_its_path_is_not_shown() -> None:
+    with pytest.raises(TestbedError, match="the key cannot be read") as caught:
+        load_key(Path(SECRET), None)
+    assert SECRET not in str(caught.value)
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from lineproof.errors import TestbedError
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.ssh_terminal import Dialogue, terminal_text, without_echo
 from lineproof_bench.shells.ssh_library import asyncssh
-from support.fake_cli import Admits, FakeCli
-from support.hostile_ssh import HostileServer
+from support.fake_cli import FakeCli
+from support.hostile_ssh import HostileServer, OpenHouse
 
 PROMPT = compiled(r"[\w.-]+(?:\([\w-]+\))?[>#]")
 IOS = Dialogue(PROMPT, compiled(r"\s*--More--\s*"), " ", ("terminal length 0",))
@@ -111,7 +111,7 @@ def test_a_terminal_without_an_end_is_one_sentence_within_the_limits(tmp_path: P
         with contextlib.suppress(asyncssh.Error, OSError):
             await talk(process)
 
-    server = HostileServer(tmp_path, Admits, process_factory=serve, line_editor=False)
+    server = HostileServer(tmp_path, OpenHouse, process_factory=serve, line_editor=False)
     shell, began = SshShell(server.login(), PAGED), time.monotonic()
     try:
         with pytest.raises(TestbedError) as caught:
@@ -133,7 +133,7 @@ async def asks(process: asyncssh.SSHServerProcess[bytes]) -> None:
 
 @pytest.mark.slow
 def test_a_question_is_a_prompt_whose_answer_is_the_next_command(tmp_path: Path) -> None:
-    server = HostileServer(tmp_path, Admits, process_factory=asks, line_editor=False)
+    server = HostileServer(tmp_path, OpenHouse, process_factory=asks, line_editor=False)
     knows = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#|.*\[Y/N\]:")))
     not_so = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#")))
     try:

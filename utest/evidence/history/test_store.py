@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from lineproof.evidence.history.importing import Imported, find_runs, import_run
 from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
 from lineproof.evidence.run import RunFolder
 from support import postgres
-from support.history_runs import SENTENCE, around, trial_records, write_run
+from support.evidence_builders import trial_record
+from support.history_runs import SENTENCE, around, write_run
 
 
 def open_store(url: str) -> HistoryStore:
@@ -57,8 +59,8 @@ def test_an_unclosed_run_is_replaced_by_its_later_states_and_never_by_an_earlier
 ) -> None:
     store = open_store(place)
     three = [5e6, 5.1e6, 5.2e6]
-    first = write_run(tmp_path / "first", 1, three[:2], close=False)
-    second = write_run(tmp_path / "second", 1, three, close=False)
+    first = write_run(tmp_path / "first", 1, three[:2], closed=False)
+    second = write_run(tmp_path / "second", 1, three, closed=False)
     closed = write_run(tmp_path / "closed", 1, three)
     states = ((first, "imported"), (second, "replaced"), (first, "later"), (closed, "replaced"), (second, "later"))
     for path, added in states:
@@ -160,7 +162,7 @@ def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
 def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> None:
     """A chain may be right though the records are not: somebody made both."""
     run = RunFolder.create(tmp_path, "run-1")
-    (record,) = trial_records("run-1", [5e6], 0.0, False)
+    record = replace(trial_record(), run="run-1")
     run.add(record)
     run._append("trials.jsonl", {**record.to_json(), "trial": "zero"})
     run.close()

@@ -1,0 +1,234 @@
+"""A bench without a testbed: trials as a script has them, and what its router and its generator say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from lineproof.ceilings.headroom import own_part
+from lineproof.core.causes import Cause, Stage
+from lineproof.core.doubts import OwnPart
+from lineproof.core.latency import LatencyCount
+from lineproof.core.quantity import Promise, Requirement
+from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.telemetry import InterfaceCounters, NodeRuntime, Telemetry
+from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Problem, Tolerance
+from lineproof.errors import TestbedError
+from lineproof.session.bench import AFTER, Listener
+from lineproof.session.router_watch import RouterWatch
+from support.ceilings import LINE, ceiling
+from support.made_testbeds import goal_named
+
+V = TypeVar("V")
+LINK_BPS = 10e9
+INTERFACES = {port: f"eth{port + 1}" for port in range(4)}
+
+
+@dataclass(frozen=True)
+class T:
+    """A scripted trial; of tuples the last entry is that of all further directions."""
+
+    lost: tuple[float, ...] = (0,)
+    """Frames from 1 on, below it a share of those sent."""
+    sent: float = 1.0
+    slow: float = 1.0
+    faults: tuple[Problem, ...] = ()
+    backlog: tuple[int | None, ...] = (0,)
+    foreign: tuple[int, ...] = (0,)
+    readings: Mapping[str, float] = field(default_factory=dict)
+    probes: tuple[LatencyCount, ...] = ()
+    cycles: tuple[float, ...] = (200.0,)
+    """Per packet, of each of VPP's workers."""
+    polled: float = 50.0
+    """Those of them that its input node took."""
+    packets: int = 1_000_000
+    """That each worker handled."""
+    late: float = 0.0
+    """Seconds by which the router answers late while frames flow."""
+    covered: float = 0.0
+    """Seconds of 'show runtime' beyond those of the trial."""
+    overload: tuple[float, float, float] = (0.0, 0.0, 0.2)
+    """Of :func:`stepped`."""
+    step: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the counts of an overload."""
+
+
+_CLEAN = {"goal": "standard", "load_pps": LINE, "trials": 2000, "lossy": 0, "most_lost": 0, "trial_duration": 1.0}
+WATCHED = SimpleNamespace(ceiling=lambda *traffic: ceiling(lossless=LINE, watched=_CLEAN))
+"""A generator that carries line rate, and was watched for longer than any goal needs without losing a frame."""
+
+
+def of_way(values: tuple[V, ...], way: int) -> V:
+    """Return that of a direction."""
+    return values[min(way, len(values) - 1)]
+
+
+Script = Callable[[int, Load, float], T]
+"""The trial of a number, from 0 on, with its load and seconds."""
+
+
+class ScriptedBench:
+    """A bench whose trials are those of *script*. *more*: what else is not usual.
+
+    Its generator is WATCHED, unless *limits* are others (None: none).
+    """
+
+    def __init__(self, requirement: Any, script: Script, **more: Any) -> None:
+        self.requirement, self.script, self.more = requirement, script, more
+        self.numbers, self.readings, self.trial, self.waited = count(), -1, T(), 0.0
+        self.received, self.sent, self.lost = [0] * 4, [0] * 4, 0
+        self.limits, self.simulated = more.get("limits", WATCHED), more.get("simulated", True)
+        self.clock_speed, self.link_bps, self.tolerance, self.interfaces = 1.0, LINK_BPS, Tolerance(), INTERFACES
+        self.power_text, self.why_no_ledger, self.uncounted = "measured by a meter", "", more.get("uncounted", "")
+        router: Any = SimpleNamespace(read=self._counters, neighbours=lambda sides: more["neighbours"])
+        self.watch = RouterWatch(router, 1.0, tuple)
+        self.read_runtime = self.watch.read
+        self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
+        self.plan: Any = SimpleNamespace(goal=goal_named(more.get("goal", "quick")), load_for=self._load_for)
+
+    def _load_for(self, requirement: Any, link_bps: float) -> Load:
+        """Return the load of the sentence, by default that of a generator of 1 Mpps."""
+        found: Load = requirement.quantity.load(requirement, link_bps, Load(self.more.get("pps", 1e6)))
+        return found
+
+    @property
+    def restarts(self) -> int:
+        """How many restarts of the router were noticed."""
+        return self.watch.restarts
+
+    def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
+        """Return that of the generator's limits."""
+        sources = (self.limits,) * (self.limits not in (None, WATCHED))
+        return own_part(sources, self.limits, requirement, load_pps, seconds)
+
+    def prepare(self, requirement: Requirement) -> None:
+        """There is no warm-up."""
+
+    def examine(self, frames: bool) -> None:
+        """There are none."""
+
+    def settle(self) -> None:
+        """Nothing lags."""
+
+    def problems(self) -> tuple[str, ...]:
+        """Return the processes that have ended."""
+        ended: tuple[str, ...] = self.more.get("ended", ())
+        return ended
+
+    def measure_of(self, promise: Promise, hear: Listener) -> Measure:
+        """Return how a trial is measured."""
+        return promise.quantity.measure(self, promise)
+
+    def powered(self) -> Measure:
+        """Return a trial whose readings have the power."""
+        return self.measure
+
+    def clear_runtime(self) -> None:
+        """Clear nothing."""
+
+    def keep_runtime(self, telemetry: Telemetry) -> None:
+        """Keep nothing."""
+
+    def _next(self, load: Load, seconds: float) -> T:
+        number = next(self.numbers)
+        if number == self.more.get("breaks"):
+            raise TestbedError("the generator went away")
+        self.trial = self.script(number, load, seconds)
+        return self.trial
+
+    def measure(
+        self, load: Load, seconds: float, during: Callable[[Callable[[float], None]], None] | None = None
+    ) -> Outcome:
+        """Send a trial; the router counts its frames."""
+        trial, rows, intended = self._next(load, seconds), [], round(load.pps * seconds)
+        if during:
+            during(self._wait)
+        for at in range(self.requirement.directions):
+            lost, offered = of_way(trial.lost, at), round(trial.sent * intended)
+            gone = round(lost if abs(lost) >= 1 else lost * offered)
+            tx, rx = (at, at ^ 1) if self.requirement.bidirectional else (2 * at, 2 * at + 1)
+            came = offered - gone
+            held = {"backlog": of_way(trial.backlog, at), "foreign": of_way(trial.foreign, at)}
+            rows.append(DirectionCount(tx, rx, intended, offered, came, **held))  # type: ignore[arg-type]
+            self.received[tx] += came if self.more.get("drops") else offered
+            self.sent[rx] += offered if self.more.get("behind") else came - self.more.get("copies", 0)
+            self.lost += gone
+        readings = {**trial.readings, **({"during_ended": self.waited + 0.05 + trial.late} if during else {})}
+        probes = trial.probes[: len(rows)]
+        return Outcome(load, seconds, seconds * trial.slow, 0.0, tuple(rows), trial.faults, readings, probes)
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """Send an overload and what follows."""
+        trial = self._next(first, seconds + after)
+        made = stepped(first, seconds, second, after, every, self.requirement.directions, *trial.overload)
+        for row in made.outcome.directions:
+            self.received[row.tx_port] += row.offered
+            self.sent[row.rx_port] += row.forwarded
+        outcome = replace(made.outcome, elapsed=made.outcome.elapsed * trial.slow, problems=trial.faults)
+        return replace(made, **{"outcome": outcome, **trial.step})
+
+    def _wait(self, seconds: float) -> None:
+        self.waited = seconds
+
+    def read(self, moment: str) -> Telemetry:
+        """Read the router as a session does."""
+        return self.watch.read_last() if moment == AFTER else self.watch.read_again()
+
+    def _counters(self) -> Telemetry:
+        """Read its counters; from reading ``silent`` on it does not answer."""
+        self.readings += 1
+        if self.readings >= self.more.get("silent", 99):
+            raise TestbedError("no answer")
+        causes = (Cause(Stage.ARRIVING, "rx-miss", "eth1", self.lost),) if self.more.get("drops") else ()
+        after = self.readings > 0
+        nodes = (
+            NodeRuntime(f"vpp_wk_{worker}", name, state, self.trial.packets // 100, self.trial.packets, 0, clocks, 100)
+            for worker, cycles in enumerate(self.trial.cycles)
+            for name, state, clocks in (
+                ("dpdk-input", "polling", self.trial.polled),
+                ("ip4-lookup", "active", cycles - self.trial.polled),
+            )
+        )
+        return Telemetry(
+            self.more["uptimes"][self.readings] if "uptimes" in self.more else None,
+            {name: InterfaceCounters(self.received[port], 0, self.sent[port]) for port, name in INTERFACES.items()},
+            runtime=tuple(nodes) if self.trial.cycles[0] else (),
+            since_clear=self.waited + self.trial.covered,
+            causes=(*causes, *self.more.get("causes", ())) if after else causes,
+            pauses=self.more.get("pauses", {}) if after else {},
+        )
+
+
+def stepped(
+    first: Load,
+    seconds: float,
+    second: Load,
+    after: float,
+    every: float,
+    directions: int,
+    lag: float,
+    always: float,
+    overload: float,
+) -> StepDown:
+    """Return counts of an overload of which the ratio *overload* is lost, and then a tenth for *lag* s.
+
+    *always*: the ratio that is lost of the second load at any time. Without an overload no more than that is lost.
+    """
+    overloaded = first.pps > second.pps
+
+    def at(time: float) -> CountSnapshot:
+        before, later = seconds + min(time, 0), max(time, 0)
+        lost = always * second.pps * later
+        if overloaded:
+            lost += overload * first.pps * before + 0.1 * second.pps * min(later, lag)
+        offered = first.pps * before + second.pps * later
+        return CountSnapshot((int(offered),) * directions, (int(offered - lost),) * directions)
+
+    end, whole = at(after), seconds + after
+    rows = (DirectionCount(at, 1 - at, end.offered[at], end.offered[at], end.forwarded[at]) for at in range(directions))
+    samples = tuple(at(every * number) for number in range(1, int(after / every)))
+    outcome = Outcome(first, whole, whole, 0.0, tuple(rows))
+    return StepDown(outcome, second, at(-0.01), at(0.01), samples, (second.pps * 0.999, second.pps * 1.001))
