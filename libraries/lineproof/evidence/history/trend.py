@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from sqlalchemy import select
 from ...core.units import Unit, Value
 from ...stats import Comparison
 from ...stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, change_points
-from ...units import counted
+from ...units import counted, moment
 from ...visible import shortened
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
 from .importing import AT_LEAST, CAPACITY
@@ -164,11 +163,3 @@ def new_in_release(before: str, after: str) -> str:
     """Return the words of *after* that *before* has not; where it has all of them, all; "" for the same release."""
     known = before.split(", ")
     return "" if before == after else ", ".join(part for part in after.split(", ") if part not in known) or after
-
-
-def moment(unix: float) -> str:
-    """Return ``2026-11-22 04:00``, UTC; of what is no time, the number."""
-    try:
-        return f"{datetime.fromtimestamp(unix, UTC):%Y-%m-%d %H:%M}"
-    except (OverflowError, ValueError, OSError):
-        return f"{unix:g}"
