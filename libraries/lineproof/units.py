@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 
 from .visible import shortened
@@ -82,6 +83,14 @@ def si(value: float, unit: str, digits: int = 4) -> str:
 def counted(count: int, noun: str) -> str:
     """``"1 suite"``, ``"3 suites"``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def moment(unix: float) -> str:
+    """Return ``2026-11-22 04:00``, UTC; of what is no time, the number."""
+    try:
+        return f"{datetime.fromtimestamp(unix, UTC):%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return f"{unix:g}"
 
 
 def _plain_digits(value: float, digits: int) -> str:

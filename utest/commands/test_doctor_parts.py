@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lineproof.ceilings.cards import CardChoice, PublishedLimits, read_cards
+from lineproof.ceilings.cards import PublishedLimits, read_cards
 from lineproof.commands.doctor import Check, State, _card, _planned_changes, filter_check, flow_control_check
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables
@@ -67,11 +67,11 @@ def test_a_card_that_would_drop_what_the_router_sends_is_named(
     assert len(found) == dropped and all("'promiscuous: true'" in finding for finding in found)
 
 
-FILES = {file.card.card: file for file in read_cards(packaged_variables() / "generators")}
+FILES = {card.card: card for card in read_cards(packaged_variables() / "generators")}
 
 
 def said(card: str, link_bps: float = 10e9, calibrated: bool = False) -> list[Check]:
-    limits = PublishedLimits(CardChoice(FILES[card], "named"), link_bps, "v3.06")
+    limits = PublishedLimits(FILES[card], "named", (), link_bps, "v3.06")
     headroom = SimpleNamespace(why_unfit="") if calibrated else None
     generator = SimpleNamespace(known_limits=limits, headroom=headroom)
     return list(_card(cast(Any, SimpleNamespace(generator=generator, link_bps=link_bps))))

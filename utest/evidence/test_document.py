@@ -54,7 +54,7 @@ from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
 from lineproof.evidence.result_forms import scaling_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
-from lineproof.evidence.signature import Signed
+from lineproof.evidence.signoff.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
 from lineproof.methods.scaling import ScalingPoint, ScalingResult

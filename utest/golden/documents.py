@@ -80,6 +80,15 @@ Was Never Sent
     1514b 1-flow unidirectional ≥ 10% line rate
 """
 
+ABOUT = """\
+parties:
+  supplier: {name: Example Routers GmbH, address: "Hafenstr. 3, Hamburg", signatory: Jane Doe}
+  witness: {name: Notary}
+facts: {contract: C-117, manufacturer: Netgate, model: "6100", cable 0: DAC no. 4711, remarks: first delivery}
+deviations: ["the room was at 27 °C, not at 25 °C"]
+waivers:
+""".splitlines()
+
 VARYING = (
     (r"distance: \S+ ms (.*): \S+ s of", r"distance: N ms \1: N s of"),
     (r"/[^\s'\"]*/\d{8}T\d{6}Z-[0-9a-f]{6}(-\d+)?|\d{8}T\d{6}Z-[0-9a-f]{6}(-\d+)?", "<run>"),
@@ -170,8 +179,8 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     yield "history-made.txt", _printed("history", "trend", "--store", store)
     yield "history-releases.txt", _printed("history", "trend", "--by", "release", "--store", store)
     run = signoff_runs.left_run(scratch() / "signed", "PASS", "FAIL", "INCONCLUSIVE")
-    waiver = signoff_runs.waivers(scratch(), signoff_runs.waiver(signoff_runs.LOSES))
-    told = _printed("signoff", run, "--html-only", "--waivers", waiver, "--output", made)
+    about = signoff_runs.about(scratch(), *ABOUT, *signoff_runs.waiver(signoff_runs.LOSES))
+    told = _printed("signoff", run, "--html-only", "--about", about, "--output", made)
     yield "signoff-made.txt", f"{told}\n{_file(made / 'signoff.html')}"
 
 

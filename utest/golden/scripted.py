@@ -57,7 +57,9 @@ class T:
 
 
 _CLEAN = {"goal": "standard", "load_pps": LINE, "trials": 2000, "lossy": 0, "most_lost": 0, "trial_duration": 1.0}
-WATCHED = SimpleNamespace(ceiling=lambda *traffic: ceiling(lossless=LINE, watched=_CLEAN))
+WATCHED: Any = SimpleNamespace(
+    entry=lambda *traffic: ceiling(lossless=LINE, watched=_CLEAN), ceiling=lambda entry: OwnPart()
+)
 """A generator that carries line rate, and was watched for longer than any goal needs without losing a frame."""
 
 
@@ -101,8 +103,7 @@ class ScriptedBench:
 
     def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
         """Return that of the generator's limits."""
-        sources = (self.limits,) * (self.limits not in (None, WATCHED))
-        return own_part(sources, self.limits, requirement, load_pps, seconds)
+        return own_part(self.limits, None, requirement, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
         """There is no warm-up."""

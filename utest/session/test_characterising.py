@@ -44,7 +44,7 @@ class Testbed:
             check_generator=lambda traffic: None,
             check_method=lambda method: None,
         )
-        self.generator = SimpleNamespace(ceilings=(), headroom=None)
+        self.generator = SimpleNamespace(known_limits=None, headroom=None)
         self.tolerance, self.clock_speed = Tolerance(), 1.0
         self.traffic, self.model = self, self.router
         self.router = SimpleNamespace(watch=SimpleNamespace(read_again=self._read))
@@ -116,7 +116,7 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence, low):
 def test_a_margin_ends_where_the_generator_loses_frames_itself():
     ceiling = OwnPart(lossless_pps=6e6, received_pps=6e6)
     testbed = Testbed(PureRouter(LINE))
-    testbed.generator.ceilings = (SimpleNamespace(known_ceiling=lambda *traffic: ceiling),)
+    testbed.generator.known_limits = SimpleNamespace(ceiling=lambda *traffic: ceiling)
     worker, begun, _ = characterised(testbed)
     found = worker.margin(of("64b unidirectional ≥ 5 Mpps"))
     assert (found.low, found.high) == (pytest.approx(6e6 * 0.98 / 5e6), None)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
-from lineproof.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
-from lineproof.ceilings.cards import read_cards
-from lineproof.ceilings.headroom import CeilingSource, MeasuredLimits, own_part
+from lineproof.ceilings.calibration import Calibration, CeilingEntry
+from lineproof.ceilings.cards import PublishedLimits, read_cards
+from lineproof.ceilings.headroom import MeasuredLimits, own_part
 from lineproof.core.deciding import ask
 from lineproof.core.doubts import with_doubts
 from lineproof.core.goal import read_goal
@@ -33,7 +32,7 @@ def ceiling(
             "traffic": traffic,
             "mean_size": CATALOGUE.profile(traffic.split()).mean_size,
             "bidirectional": bidirectional,
-            "measured": NOW.isoformat(),
+            "measured": NOW,
             "line_pps": LINE,
             "offered_pps": LINE,
             "lossless_pps": lossless,
@@ -45,22 +44,19 @@ def ceiling(
     )
 
 
-def calibration(*ceilings: CeilingEntry) -> Calibration:
-    return Calibration(content(*ceilings), Path("lab-box.yaml"), "0" * 64)
-
-
-def content(*ceilings: CeilingEntry, server: str = "v3.08", **other: object) -> CalibrationFile:
-    found = CalibrationFile(
+def calibration(*ceilings: CeilingEntry, **other: object) -> Calibration:
+    """Return that of a generator at *ceilings*, by default of half of line rate."""
+    whole = Calibration(
         testbed="lab",
         platform="box",
         kind="hardware",
         link_bps=LINK,
         lineproof="0.1",
         simulated=False,
-        versions={"server": server},
+        versions={"server": "v3.08"},
         ceilings=ceilings or (ceiling(),),
     )
-    return found.model_copy(update=other)
+    return whole.model_copy(update=other)
 
 
 def measured_limits(*ceilings: CeilingEntry, link_bps: float = LINK) -> MeasuredLimits:
@@ -75,11 +71,11 @@ def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: fl
     return Verdict(requirement, GOAL, ruling, Reason("lost 10 %"), (trial,), LINK, {})
 
 
-def promise(sentence: str, *sources: CeilingSource, calibrated: MeasuredLimits | None = None) -> Promise:
-    """*sentence* with the generator's own part that *sources* and its calibration know."""
+def promise(sentence: str, measured: MeasuredLimits | None = None, published: PublishedLimits | None = None) -> Promise:
+    """*sentence* with the generator's own part, as it was *measured* or *published*."""
     requirement = parse(sentence, CATALOGUE)
     load = requirement.quantity.load(requirement, LINK, Load(LINE))
-    return requirement.promise(GOAL, load, LINK, own_part(sources, calibrated, requirement, load.pps, 1.0))
+    return requirement.promise(GOAL, load, LINK, own_part(measured, published, requirement, load.pps))
 
 
 def ruled(promised: Promise, offered: float, lost: float = 0.1) -> Ruling | None:
@@ -92,12 +88,14 @@ def ruled(promised: Promise, offered: float, lost: float = 0.1) -> Ruling | None
 
 
 FAILING = "64b unidirectional ≥ 50% line rate"
-FILES = read_cards(ROOT / "variables" / "generators")
+CARDS = {card.card: card for card in read_cards(ROOT / "variables" / "generators")}
 
 
-def ports(
-    driver: str, gbps: float = 10, description: str = "", pci: tuple[str, str] = ("", "")
-) -> tuple[GeneratorPort, ...]:
+def ports(driver: str, gbps: float = 10, description: str = "", cards: str = "--") -> tuple[GeneratorPort, ...]:
+    """Return ports, each on one of *cards*, a letter each; ``-``: its PCI address is not known."""
     return tuple(
-        GeneratorPort(n, f"02:00:00:00:00:0{n}", gbps * 1e9, True, driver, pci[n], description) for n in range(2)
+        GeneratorPort(
+            n, f"02:00:00:00:00:0{n}", gbps * 1e9, True, driver, "" if card == "-" else f"{card}.{n}", description
+        )
+        for n, card in enumerate(cards)
     )

@@ -123,15 +123,9 @@ def file_of(folder: Path, name: str, lines: Sequence[str]) -> Path:
     return path
 
 
-def waiver(sentence: str, author: str = "Jane Doe", expires: str = "2027-03-31", test: str = "") -> list[str]:
+def waiver(sentence: str, author: str = "Jane Doe", expires: str = "2027-03-31") -> list[str]:
     """The lines of a waiver of *sentence*."""
-    words = [f"- sentence: {sentence}", f"  author: {author}", "  reason: ticket 4711", f"  expires: {expires}"]
-    return [*words, *([f"  test: {test}"] if test else [])]
-
-
-def waivers(folder: Path, *lines: list[str]) -> Path:
-    """A file of them."""
-    return file_of(folder, "waivers.yaml", ["waivers:", *(line for each in lines for line in each)])
+    return [f"- sentence: {sentence}", f"  author: {author}", "  reason: ticket 4711", f"  expires: {expires}"]
 
 
 def about(folder: Path, *lines: str) -> Path:

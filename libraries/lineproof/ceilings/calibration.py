@@ -5,28 +5,24 @@ They are measured, so they are kept with the results (``results/calibrations/``)
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, field_validator, model_validator
+from pydantic import AwareDatetime, Field
 
 from ..config import Config, load_config
-from ..core.ceiling import Ceiling, OwnLatency, Positive
-from ..core.traffic.profiles import Profile
-from ..errors import ConfigError
-from ..files import read_file, require_folder, write_whole
-from ..visible import shortened
+from ..core.ceiling import OwnLatency, Positive
+from ..files import write_whole
 
 FRESH_FOR = timedelta(days=90)
 """A calibration older than this is stale."""
 
 FOLDER = "calibrations"
+
+Count = Annotated[int, Field(ge=1)]
 
 _FILE_HEADER = """\
 # What the generator of testbed '{testbed}' sends and receives by itself, with the router bypassed. Measured by
@@ -46,51 +42,38 @@ class Watch(Config):
 
     goal: str
     load_pps: Positive
-    trials: Annotated[int, Field(ge=1)]
+    trials: Count
     lossy: Annotated[int, Field(ge=0)]
     most_lost: Annotated[int, Field(ge=0)] = 0
     trial_duration: Positive
 
 
 class CeilingEntry(Config):
-    """One profile and direction. ``traffic``: the profile's words; ``trial_duration`` in s; ``measured``: ISO 8601."""
+    """One profile and direction. ``traffic``: the profile's words; ``trial_duration`` in s."""
 
     traffic: str
     mean_size: Positive
     bidirectional: bool
-    measured: str
+    measured: AwareDatetime
     line_pps: Positive
     offered_pps: Positive
     lossless_pps: Positive
     received_pps: Annotated[float, Field(ge=0)]
-    trials: Annotated[int, Field(ge=1)]
+    trials: Count
     trial_duration: Positive
     steal_percent: Annotated[float, Field(ge=0, le=100)] | None = None
     latency: OwnLatency | None = None
-    pairs: Annotated[int, Field(ge=1)] = 1
+    pairs: Count = 1
     watched: Watch | None = None
-
-    @field_validator("measured")
-    @classmethod
-    def _check_time_zone(cls, value: str) -> str:
-        if datetime.fromisoformat(value).tzinfo is None:
-            raise ValueError("does not say which time zone; expected for example 2026-01-31T12:00:00+00:00")
-        return value
-
-    @model_validator(mode="after")
-    def _check_rates(self) -> CeilingEntry:
-        if max(self.lossless_pps, self.offered_pps, self.received_pps) > self.line_pps * 1.01:
-            raise ValueError("no rate is more than line_pps")
-        return self
 
     @property
     def direction(self) -> str:
-        """``unidirectional`` or ``bidirectional``, and the number of port pairs if there are several."""
+        """Return ``unidirectional`` or ``bidirectional``, and the number of port pairs if there are several."""
         pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
         return f"{'bi' if self.bidirectional else 'uni'}directional{pairs}"
 
 
-class CalibrationFile(Config):
+class Calibration(Config):
     """The whole file. ``versions``: those that the generator reported, with the key ``server``.
 
     ``simulated``: whether the generator said that it is.
@@ -106,70 +89,38 @@ class CalibrationFile(Config):
     ceilings: Annotated[tuple[CeilingEntry, ...], Field(min_length=1)]
 
     @property
+    def file_name(self) -> str:
+        """Return the name of its file."""
+        return f"{self.testbed}-{self.platform}.yaml"
+
+    @property
     def generator(self) -> tuple[object, ...]:
         """Return where it was measured, and with which generator: equal for the same ones."""
-        return (self.testbed, self.platform, self.kind, self.simulated, self.link_bps, self.versions.get("server"))
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """A file that was read. ``sha256`` of its bytes."""
-
-    content: CalibrationFile
-    path: Path
-    sha256: str
+        return (self.kind, self.simulated, self.link_bps, self.versions.get("server"))
 
     def __str__(self) -> str:
-        days = sorted({entry.measured[:10] for entry in self.content.ceilings})
+        days = sorted({f"{entry.measured:%Y-%m-%d}" for entry in self.ceilings})
         when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        return f"{self.path.name} of {when} ({len(self.content.ceilings)} ceilings)"
+        return f"{self.file_name} of {when} ({len(self.ceilings)} ceilings)"
 
 
 def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration | None:
-    """The calibration of *testbed* with *platform*; None if there is none. Raises ConfigError for a wrong file."""
-    if os.path.lexists(folder):
-        require_folder(folder, "the folder of calibrations")
+    """Return the calibration of *testbed* with *platform*; None if there is none. Raises ConfigError."""
     path = folder / f"{testbed}-{platform}.yaml"
-    if not os.path.lexists(path):
-        return None
-    found = load_config(path, CalibrationFile)
-    for key, value, expected in (("testbed", found.testbed, testbed), ("platform", found.platform, platform)):
-        if value != expected:
-            raise ConfigError(f"says '{key}: {shortened(value)}'; in a file of this name expected '{expected}'", path)
-    return Calibration(found, path, hashlib.sha256(read_file(path)).hexdigest())
+    return load_config(path, Calibration) if path.exists() else None
 
 
-def ceiling_entry(profile: Profile, found: Ceiling, steal: float | None, **others: Any) -> CeilingEntry:
-    """The entry of a method's result, with the *others* of its fields.
-
-    *steal*: CPU time stolen meanwhile, in per cent; None if not known.
-    """
-    return CeilingEntry(
-        traffic=profile.name,
-        mean_size=profile.mean_size,
-        measured=datetime.now(UTC).isoformat(timespec="seconds"),
-        line_pps=round(found.line, 3),
-        offered_pps=round(found.offered, 3),
-        lossless_pps=round(found.lossless, 3),
-        received_pps=round(found.received, 3),
-        trials=len(found.trials),
-        steal_percent=None if steal is None else round(steal, 2),
-        **others,
-    )
-
-
-def write_calibration(folder: Path, new: CalibrationFile) -> Path:
+def write_calibration(folder: Path, new: Calibration) -> Path:
     """Write *new* completely or not at all; other ceilings in an earlier file of the same generator are kept.
 
     Raises TestbedError if it cannot be written, ConfigError if the earlier file is wrong.
     """
-    path = folder / f"{new.testbed}-{new.platform}.yaml"
     before = read_calibration(folder, new.testbed, new.platform)
-    kept = before.content.ceilings if before and before.content.generator == new.generator else ()
-    replaced = {(item.traffic, item.direction) for item in new.ceilings}
-    ceilings = (*(item for item in kept if (item.traffic, item.direction) not in replaced), *new.ceilings)
+    kept = before.ceilings if before and before.generator == new.generator else ()
+    replaced = {(entry.traffic, entry.direction) for entry in new.ceilings}
+    ceilings = (*(entry for entry in kept if (entry.traffic, entry.direction) not in replaced), *new.ceilings)
     content = new.model_copy(update={"ceilings": ceilings}).model_dump(mode="json", exclude_none=True)
     header = _FILE_HEADER.format(testbed=new.testbed, platform=new.platform)
     text = header + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
-    write_whole(path, text)
-    return path
+    write_whole(folder / new.file_name, text)
+    return folder / new.file_name

@@ -6,16 +6,13 @@ before traffic.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field
 
 from ..config import Config, load_config, matching
 from ..core.ceiling import Positive, own_ceiling
@@ -23,15 +20,10 @@ from ..core.doubts import USABLE_SHARE, OwnPart
 from ..core.traffic.frame_kinds import FrameKind, kinds_of
 from ..core.traffic.profiles import Profile
 from ..errors import ConfigError, TestbedError
-from ..files import read_file
 from ..generators.base import GeneratorPort, ProbesRefused
 from ..project import Folder, listed
 from ..units import parse_link_speed, si
 from ..visible import shortened
-
-SOFTWARE_ONLY = "tpg"
-"""What a TRex in stateless mode reports to measure only if it was started with ``--software``, or if the card has no
-filters (v3.08, src/stx/common/trex_rpc_cmds_common.cpp:502-506)."""
 
 FrameBytes = Annotated[int, Field(ge=64, le=16384)]
 
@@ -42,18 +34,10 @@ def version_of(text: str) -> tuple[int, ...] | None:
     return tuple(map(int, found[1].split("."))) if found else None
 
 
-def _checked_version(value: str) -> str:
-    if version_of(value) is None:
-        raise ValueError('is not a version; expected for example v3.07 of TRex, "9.20" of firmware')
-    return value
-
-
-def _checked_day(value: str) -> str:
-    try:
-        date.fromisoformat(value)
-    except ValueError:
-        raise ValueError('is not a day; expected for example "2026-01-31"') from None
-    return value
+Version = Annotated[
+    str,
+    matching(r"v?\d{1,6}(\.\d{1,6}){1,3}", 'is not a version; expected for example v3.07 of TRex, "9.20" of firmware'),
+]
 
 
 class FigureSource(Config):
@@ -62,7 +46,7 @@ class FigureSource(Config):
     title: Annotated[str, Field(min_length=3)]
     url: Annotated[str, matching(r"https?://\S+", "is not an address; expected https://…")]
     says: Annotated[str, Field(min_length=3)]
-    seen: Annotated[str, AfterValidator(_checked_day)]
+    seen: Annotated[str, matching(r"\d{4}-\d{2}-\d{2}", 'is not a day; expected for example "2026-01-31"')]
 
     def __str__(self) -> str:
         return f"{self.title}, {self.url}, seen {self.seen}"
@@ -71,16 +55,19 @@ class FigureSource(Config):
 class Versions(Config):
     """Versions from ``since`` up to, not including, ``before``. Neither: all versions, also unknown ones."""
 
-    since: Annotated[str, AfterValidator(_checked_version)] | None = None
-    before: Annotated[str, AfterValidator(_checked_version)] | None = None
+    since: Version | None = None
+    before: Version | None = None
 
     def include(self, reported: str | None) -> bool:
         """Return whether the version *reported* is one of these; an unknown one is in no bounded range."""
         if self.since is None and self.before is None:
             return True
-        version = version_of(reported or "")
-        since, before = (version_of(bound or "") for bound in (self.since, self.before))
-        return version is not None and (since or ()) <= version and (before is None or version < before)
+        version, before = version_of(reported or ""), version_of(self.before or "")
+        return (
+            version is not None
+            and (version_of(self.since or "") or ()) <= version
+            and not (before and version >= before)
+        )
 
 
 class CardFact(Config):
@@ -91,46 +78,28 @@ class CardFact(Config):
 
 
 class CardLimit(CardFact):
-    """A ceiling in frames/s of a port, or of all sending ports of a card together, or in bit/s (L2) of a card.
+    """A ceiling of a port, or of all sending ports of a card together, in frames/s or in bit/s (L2).
 
     ``frames_below``: applies only if every frame is smaller than so many bytes with FCS.
     """
 
-    pps_per_port: Positive | None = None
-    pps_per_card: Positive | None = None
-    bps_per_card: Positive | None = None
+    rate: Positive
+    unit: Literal["pps", "bit/s"] = "pps"
+    per: Literal["port", "card"]
     frames_below: FrameBytes | None = None
-
-    @model_validator(mode="after")
-    def _check_one_rate(self) -> CardLimit:
-        if sum(value is not None for value in (self.pps_per_port, self.pps_per_card, self.bps_per_card)) != 1:
-            raise ValueError("needs exactly one of pps_per_port, pps_per_card, bps_per_card")
-        return self
 
     def applies_to(self, profile: Profile) -> bool:
         """Return whether *profile* has only frames that it limits."""
         return self.frames_below is None or max(frame.size for frame in profile.frames) < self.frames_below
 
-    @property
-    def rate(self) -> tuple[float, str, str]:
-        """The rate, its unit, and per what it is: a port or a card."""
-        rates = (
-            (self.pps_per_port, "pps", "port"),
-            (self.pps_per_card, "pps", "card"),
-            (self.bps_per_card, "bit/s", "card"),
-        )
-        return next((rate, unit, per) for rate, unit, per in rates if rate is not None)
-
     def of_each_port(self, profile: Profile, sending: int) -> float:
         """Return the frames/s of each of *sending* ports of a card."""
-        rate, unit, per = self.rate
-        frames = rate if unit == "pps" else rate / (8 * profile.mean_size)
-        return frames / sending if per == "card" else frames
+        frames = self.rate if self.unit == "pps" else self.rate / (8 * profile.mean_size)
+        return frames / sending if self.per == "card" else frames
 
     def __str__(self) -> str:
-        rate, unit, per = self.rate
         small = f" of frames below {self.frames_below} bytes" if self.frames_below else ""
-        return f"{si(rate, unit)} per {per}{small}"
+        return f"{si(self.rate, self.unit)} per {self.per}{small}"
 
 
 class UnsupportedLatency(CardFact):
@@ -180,7 +149,7 @@ class Card(Config):
     card: str
     name: str
     drivers: Annotated[tuple[str, ...], Field(min_length=1)]
-    speeds: tuple[str, ...] = ()
+    speeds: tuple[Annotated[float, BeforeValidator(lambda text: parse_link_speed(str(text)))], ...] = ()
     descriptions: tuple[str, ...] = ()
     only_named: bool = False
     limits: tuple[CardLimit, ...] = ()
@@ -190,17 +159,9 @@ class Card(Config):
     firmware: tuple[FirmwareFact, ...] = ()
     quirks: tuple[CardQuirk, ...] = ()
 
-    @field_validator("speeds")
-    @classmethod
-    def _check_speeds(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for speed in value:
-            parse_link_speed(speed)
-        return value
-
     def has_speed(self, bps: float) -> bool:
         """Return whether it has ports of *bps* bit/s; 0 (unknown) fits any card."""
-        speeds = [parse_link_speed(speed) for speed in self.speeds]
-        return not speeds or not bps or any(abs(speed - bps) <= 0.01 * speed for speed in speeds)
+        return not self.speeds or not bps or any(abs(speed - bps) <= 0.01 * speed for speed in self.speeds)
 
     def firmware_facts(self, firmware: str, server: str | None) -> tuple[FirmwareFact, ...]:
         """Return what is known of *firmware* with the TRex version *server*."""
@@ -211,155 +172,121 @@ class Card(Config):
         return any(part.lower() in description.lower() for part in self.descriptions)
 
 
-@dataclass(frozen=True)
-class CardFile:
-    """A file that was read. ``sha256`` of its bytes."""
-
-    card: Card
-    path: Path
-    sha256: str
-
-
-def read_cards(folder: Folder) -> tuple[CardFile, ...]:
-    """Every file of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
-    files = []
+def read_cards(folder: Folder) -> tuple[Card, ...]:
+    """Return every card of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
+    cards = []
     for path in listed(folder, "*.yaml"):
         card = load_config(path, Card)
         if card.card != path.stem:
-            raise ConfigError(
-                f"says 'card: {shortened(card.card)}'; in a file of this name expected '{path.stem}'", path
-            )
-        files.append(CardFile(card, path, hashlib.sha256(read_file(path)).hexdigest()))
-    return tuple(files)
+            words = f"says 'card: {shortened(card.card)}'; in a file of this name expected '{path.stem}'"
+            raise ConfigError(words, path)
+        cards.append(card)
+    return tuple(cards)
 
 
-@dataclass(frozen=True)
-class CardChoice:
-    """The card of the generator's ports; None if it is not known. ``why``: the reason for either."""
+def choose_card(
+    cards: Sequence[Card], ports: Sequence[GeneratorPort], named: str | None = None
+) -> tuple[Card | None, str]:
+    """Return which of *cards* the *ports* are on, None if that is not known, and why.
 
-    file: CardFile | None
-    why: str
-
-
-def choose_card(files: Sequence[CardFile], ports: Sequence[GeneratorPort], named: str | None = None) -> CardChoice:
-    """The card of all *ports*: the one *named* in the testbed, else by driver, description and speed."""
+    *named*: the one that the testbed file says. Otherwise the drivers decide; of several cards of one driver those that
+    TRex's description of each port names, or else those with ports of this speed.
+    """
     drivers = sorted({port.driver for port in ports})
-    driven = [file for file in files if all(driver in file.card.drivers for driver in drivers)]
+    driven = [card for card in cards if all(driver in card.drivers for driver in drivers)]
     if named is not None:
-        file = next((file for file in files if file.card.card == named), None)
-        if file is None:
-            return CardChoice(None, f"there is no file '{named}.yaml' in variables/generators")
-        if file in driven:
-            return CardChoice(file, "named in the testbed file")
-        return CardChoice(
-            None,
-            f"the testbed file says 'card: {named}', which TRex drives by {', '.join(file.card.drivers)}, but the"
-            f" driver here is {', '.join(drivers)}; fix 'card'",
-        )
+        card = next(card for card in cards if card.card == named)  # a plan names none that is not there
+        if card in driven:
+            return card, "named in the testbed file"
+        mine = f"TRex drives by {', '.join(card.drivers)}, but the driver here is {', '.join(drivers)}"
+        return None, f"the testbed file says 'card: {named}', which {mine}; fix 'card'"
     if not ports or not drivers[0]:
-        return CardChoice(None, "the server does not report its ports' driver")
-    fitting = [file for file in driven if not file.card.only_named]
+        return None, "the server does not report its ports' driver"
+    fitting = [card for card in driven if not card.only_named]
     if not fitting:
-        return CardChoice(None, f"no file in variables/generators knows {', '.join(drivers)}")
-    described = [file for file in fitting if all(file.card.is_named_by(port.description) for port in ports)]
-    candidates = described or [file for file in fitting if all(file.card.has_speed(port.speed_bps) for port in ports)]
-    names = [file.card.card for file in candidates or fitting]
+        return None, f"no file in variables/generators knows {', '.join(drivers)}"
+    described = [card for card in fitting if all(card.is_named_by(port.description) for port in ports)]
+    candidates = described or [card for card in fitting if all(card.has_speed(port.speed_bps) for port in ports)]
     if len(candidates) == 1:
         by = "description" if described else "driver and port speed"
-        return CardChoice(candidates[0], f"by its {by if len(fitting) > 1 else 'driver'}")
-    return CardChoice(
-        None,
-        f"{', '.join(drivers)} may be {' or '.join(names)}; say which: 'card: {names[0]}' for the generator in the"
-        " testbed file",
-    )
-
-
-def card_of_each_port(ports: Sequence[GeneratorPort]) -> tuple[str, ...]:
-    """The card of each of *ports*, by its PCI bus and device; all the same ("") if one is not known."""
-    cards = tuple(port.pci.rpartition(".")[0] for port in ports)
-    return cards if all(cards) else ("",) * len(cards)
+        return candidates[0], f"by its {by if len(fitting) > 1 else 'driver'}"
+    names = [card.card for card in candidates or fitting]
+    mine = f"say which: 'card: {names[0]}' for the generator in the testbed file"
+    return None, f"{', '.join(drivers)} may be {' or '.join(names)}; {mine}"
 
 
 @dataclass(frozen=True)
 class PublishedLimits:
-    """The limits of the chosen card, if any (``choice``), with TRex version ``server`` (None: not known).
+    """What is published of the generator's *card* (None: not known; ``why`` either way) with TRex version ``server``.
 
-    ``software``: whether that TRex picks received frames out itself (``--software``), as far as it reports it.
+    ``ports``: those that the testbed uses, each of ``link_bps``. ``server`` None: not known.
     """
 
-    choice: CardChoice
+    card: Card | None
+    why: str
+    ports: Sequence[GeneratorPort]
     link_bps: float
     server: str | None = None
-    port_cards: tuple[str, ...] = ("", "")
-    """The card of each port that the testbed uses; "": not known, taken as the same."""
-    software: bool = False
 
-    @classmethod
-    def of(
-        cls, choice: CardChoice, ports: Sequence[GeneratorPort], link_bps: float, server: str | None
-    ) -> PublishedLimits:
-        """*ports*: those that the testbed uses, each of *link_bps* bit/s."""
-        software = bool(ports) and all(SOFTWARE_ONLY in (port.measures or ()) for port in ports)
-        return cls(choice, link_bps, server, card_of_each_port(ports), software)
+    @property
+    def software(self) -> bool:
+        """Return whether that TRex picks received frames out itself (``--software``), as far as it reports it."""
+        # with filters of the card it does not measure tpg (v3.08, src/stx/common/trex_rpc_cmds_common.cpp:502-506)
+        return bool(self.ports) and all("tpg" in (port.measures or ()) for port in self.ports)
 
     def most_senders_on_one_card(self, bidirectional: bool, pairs: int = 1) -> int:
-        """How many ports of one card send at once: the highest number of any card."""
-        senders = [card for index, card in enumerate(self.port_cards[: 2 * pairs]) if bidirectional or not index % 2]
+        """Return how many ports of one card send at once: the highest number of any card.
+
+        Ports of one card have the same PCI bus and device; where one is not known, all are taken for those of one.
+        """
+        cards = [port.pci.rpartition(".")[0] for port in self.ports[: 2 * pairs]]
+        senders = [card if all(cards) else "" for card in (cards if bidirectional else cards[::2])]
         return max(Counter(senders).values(), default=1)
 
     @property
-    def card_file(self) -> CardFile | None:
-        """The card's file; None if the card is not known."""
-        return self.choice.file
-
-    @property
     def limits(self) -> tuple[CardLimit, ...]:
-        """The ceilings that apply to this TRex version."""
-        limits = self.card_file.card.limits if self.card_file else ()
-        return tuple(limit for limit in limits if limit.servers.include(self.server))
+        """Return the ceilings that apply to this TRex version."""
+        return tuple(limit for limit in self.card.limits if limit.servers.include(self.server)) if self.card else ()
 
     @property
     def lacking_latency(self) -> tuple[UnsupportedLatency, ...]:
         """Return what this TRex cannot measure the latency of with this card."""
-        facts = self.card_file.card.latency if self.card_file else ()
-        here = [fact for fact in facts if fact.servers.include(self.server)]
+        here = [fact for fact in self.card.latency if fact.servers.include(self.server)] if self.card else []
         return tuple(fact for fact in here if not (fact.hardware_filters and self.software))
 
-    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart | None:
-        """The lowest ceiling that applies to *profile*, of each sending port; None if none is known."""
-        file, sending = self.card_file, self.most_senders_on_one_card(bidirectional, pairs)
+    def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> OwnPart:
+        """Return the lowest ceiling that applies to *profile*, of each sending port, as the generator's own part."""
+        sending = self.most_senders_on_one_card(bidirectional, pairs)
         limits = [limit for limit in self.limits if limit.applies_to(profile)]
-        if file is None or not limits:
-            return None
+        if self.card is None or not limits:
+            return OwnPart()
         limit = min(limits, key=lambda one: one.of_each_port(profile, sending))
         pps = limit.of_each_port(profile, sending)
-        ports = f", {sending} ports of it send" if sending > 1 and limit.pps_per_port is None else ""
+        ports = f", {sending} ports of it send" if sending > 1 and limit.per == "card" else ""
         words = (
-            f"the generator's card is not known to carry this load: this card ({file.card.name}) is known to stop at"
+            f"the generator's card is not known to carry this load: this card ({self.card.name}) is known to stop at"
             f" {limit}{ports}: {si(pps, 'pps')} from each port (source: {limit.source}; beyond {USABLE_SHARE:.0%} of"
             " that no FAIL is given)"
         )
         remedy = "calibrate the generator, because a measured ceiling replaces a published one, or use a faster one"
         evidence = {
             "known": True,
-            "card": file.card.card,
+            "card": self.card.card,
             "limit": limit.model_dump(mode="json", exclude_none=True),
             "ports_of_card": sending,
             "ceiling_pps": pps,
-            "file": file.path.name,
-            "sha256": file.sha256,
         }
         return own_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words, remedy, evidence)
 
     def check_sendable(self, profile: Profile, probes: bool) -> None:
         """Raise TestbedError if the card is known not to send these frames, or not to measure their latency."""
-        if self.card_file is None:
+        if self.card is None:
             return
-        card, server = self.card_file.card, self.server or "this TRex"
-        refused = f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to"
-        for size in card.frame_sizes:
+        server = self.server or "this TRex"
+        refused = f"'{profile.name}' was not sent: the generator's card ({self.card.name}) is known not to"
+        for size in self.card.frame_sizes:
             sizes = [frame.size for frame in profile.frames]
-            beyond = [n for n in sizes if n > (size.largest or n) or n < (size.smallest or n)]
+            beyond = [n for n in sizes if not (size.smallest or n) <= n <= (size.largest or n)]
             if beyond and size.servers.include(self.server):
                 raise TestbedError(f"{refused} send frames of {beyond[0]} bytes under {server} ({size.source})")
         for lacking in self.lacking_latency if probes else ():
@@ -371,19 +298,11 @@ class PublishedLimits:
                 )
 
     def record(self) -> dict[str, object]:
-        """For the record of the environment."""
-        if self.card_file is None:
-            return {"card": None, "why": self.choice.why}
-        return {
-            "card": self.card_file.card.card,
-            "why": self.choice.why,
-            "file": self.card_file.path.name,
-            "sha256": self.card_file.sha256,
-            "one_card": len(set(self.port_cards)) == 1,
-        }
+        """Return it for the record of the environment; the card's file is among the run's inputs."""
+        return {"card": self.card and self.card.card, "why": self.why}
 
     def __str__(self) -> str:
-        if self.card_file is None:
-            return f"limits of the generator's card are not known: {self.choice.why}"
-        file, known = self.card_file, "; ".join(map(str, self.limits))
-        return f"{file.card.name} ({self.choice.why}): {known or 'no limit of its own is known'} ({file.path.name})"
+        if self.card is None:
+            return f"limits of the generator's card are not known: {self.why}"
+        limits = "; ".join(map(str, self.limits)) or "no limit of its own is known"
+        return f"{self.card.name} ({self.why}): {limits} ({self.card.card}.yaml)"

@@ -6,11 +6,12 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from .. import __version__
-from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
+from ..ceilings.calibration import FOLDER, Calibration, CeilingEntry, Watch, write_calibration
 from ..core.doubts import USABLE_SHARE
 from ..core.goal import Goal
 from ..core.traffic.profiles import PAIRS, Profile
@@ -122,7 +123,7 @@ def calibrate(
                     _print(_line(ceilings[-1]))
         finally:
             if ceilings:
-                content = CalibrationFile(
+                content = Calibration(
                     testbed=plan.testbed.testbed,
                     platform=plan.platform.platform,
                     kind=plan.testbed.kind,
@@ -163,8 +164,20 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
     except LineproofError as error:  # these frames, or its card, have no probes
         _print(f"  latency of {profile.name} is not known: {error}")
     steal = steal_percent(before, cpu_times())
-    asked = {"bidirectional": bidirectional, "pairs": pairs, "trial_duration": duration}
-    return ceiling_entry(profile, ceiling, steal, latency=latency, watched=watched, **asked)
+    names = ("line", "offered", "lossless", "received")
+    return CeilingEntry(
+        traffic=profile.name,
+        mean_size=profile.mean_size,
+        bidirectional=bidirectional,
+        pairs=pairs,
+        measured=datetime.now(UTC).replace(microsecond=0),
+        **{f"{name}_pps": round(getattr(ceiling, name), 3) for name in names},
+        trials=len(ceiling.trials),
+        trial_duration=duration,
+        steal_percent=None if steal is None else round(steal, 2),
+        latency=latency,
+        watched=watched,
+    )
 
 
 def watch_trials(goal: Goal) -> int:

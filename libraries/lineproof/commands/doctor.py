@@ -255,11 +255,11 @@ def _port(session: Session, port: GeneratorPort) -> Check:
 
 def _card(session: Session) -> Iterator[Check]:
     known = session.generator.known_limits
-    if known is None or known.card_file is None:
+    if known is None or known.card is None:
         yield warning("card", str(known or "the generator's ports could not be asked"))
         return
     yield ok("card", str(known))
-    card = known.card_file.card
+    card = known.card
     for lacking in known.lacking_latency:
         of_frames = f" of {', '.join(lacking.frames)} frames" if lacking.frames else ""
         found = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
@@ -339,9 +339,9 @@ def pcie_checks(name: str, nic: NicFacts) -> Iterator[Check]:
 def firmware_checks(session: Session) -> Iterator[Check]:
     """The firmware of the generator's cards, compared with what the card's file knows of it under this TRex."""
     host, known = session.testbed.host, session.generator.known_limits
-    if host is None or known is None or known.card_file is None:
+    if host is None or known is None or known.card is None:
         return
-    card = known.card_file.card
+    card = known.card
     nics = {nic.interface: nic for nic in host.facts.nics}
     for port in session.generator.ports:
         held = nics.get(port.pci.lower())

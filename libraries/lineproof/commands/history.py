@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     from ..evidence.history.importing import find_runs, import_run
-    from ..evidence.history.store import Added, HistoryStore, store_url
+    from ..evidence.history.store import HistoryStore, store_url
 
     paths = list(dict.fromkeys(run for path in arguments.paths for run in find_runs(path)))
     store = HistoryStore(store_url(arguments.store, Project.find().results), create=True)
@@ -73,7 +73,7 @@ def _import(arguments: argparse.Namespace) -> int:
         lines.append(f"REFUSED   {result.refused}" if result.refused else f"{result.added:<9}  {counts}")
         lines += [f"           note: {note}" for note in result.notes]
     refused = sum(bool(result.refused) for result in results)
-    taken = sum(result.added in (Added.NEW, Added.REPLACED) for result in results)
+    taken = sum(result.added in ("imported", "replaced") for result in results)
     lines.append(f"{taken} of {counted(len(results), 'run')} added to {store.shown}, {refused} refused")
     data = {"store": store.shown, "runs": list(map(asdict, results)), "refused": refused}
     print_lines(lines, data, arguments.json)

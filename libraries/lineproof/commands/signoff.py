@@ -15,9 +15,9 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.run_files import DRAFTS, MANIFEST_FILE, SHEETS, SIGNATURE, partial
-from ..evidence.signature import PublicKey, secret_key, sign
-from ..evidence.signoff.page import html_sheet, pdf_sheet, require_weasyprint, result_words
+from ..evidence.signoff.page import html_sheet, pdf_sheet, require_weasyprint, result
 from ..evidence.signoff.sheet import Sheet, make_sheet
+from ..evidence.signoff.signature import public_key, secret_key, sign
 from ..files import check_writable, read_file, write_whole
 
 
@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " format. Refuses what is altered, unfinished or not of hardware, a weak goal, INCONCLUSIVE without a waiver."
     )
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="folder of a run: results/<run id>")
-    parser.add_argument("--about", metavar="FILE", type=Path, help="YAML: parties, serial number, place, cables")
-    parser.add_argument("--waivers", metavar="FILE", type=Path, help="YAML: sentence, author, reason, expiry")
+    parser.add_argument("--about", metavar="FILE", type=Path, help="YAML: parties, nameplate, cables, waivers")
     parser.add_argument("--key", metavar="FILE", type=Path, help="minisign's secret key: sign manifest.json with it")
     parser.add_argument(
         "--password-from", metavar="NAME", help="environment variable with the key's password (asked on the terminal)"
@@ -53,29 +52,31 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.draft and (output / SIGNATURE).exists():
         words = "is a signature already; move it away with its sheets, or write elsewhere with --output"
         raise ConfigError(words, output / SIGNATURE)
-    sheet = make_sheet(folder, datetime.now(UTC), arguments.about, arguments.waivers, arguments.draft)
+    sheet = make_sheet(folder, datetime.now(UTC), arguments.about, arguments.draft)
     check_writable(output)
     if arguments.key is None:
-        contents = _contents(sheet, arguments.html_only)
+        contents = _contents(sheet, arguments)
     else:
         with secret_key(arguments.key, lambda: _password(arguments.password_from, arguments.key)) as key:
-            sheet = replace(sheet, key=PublicKey.of(key))
-            contents = _contents(sheet, arguments.html_only)
+            sheet = replace(sheet, key=public_key(key))
+            contents = _contents(sheet, arguments)
             contents[SIGNATURE] = _signature(sheet, key, contents)
     for name, made in contents.items():
         write_whole(output / name, made, fresh=partial(output / name))
         print(f"wrote {output / name}")
-    print(f"Result: {result_words(sheet)}")
-    if sheet.key is not None:
-        print(f"Next: lineproof verify {folder} --public-key {sheet.key.text}")
+    print(f"Result: {result(sheet)}")
+    if sheet.key:
+        print(f"Next: lineproof verify {folder} --public-key {sheet.key}")
     return 0
 
 
-def _contents(sheet: Sheet, html_only: bool) -> dict[str, bytes]:
+def _contents(sheet: Sheet, arguments: argparse.Namespace) -> dict[str, bytes]:
     """Return the sheet's files: name -> content."""
     html, pdf = DRAFTS if sheet.draft else SHEETS
     page = html_sheet(sheet)
-    return {html: page.encode(), **({} if html_only else {pdf: pdf_sheet(page, sheet)})}
+    if arguments.html_only:
+        return {html: page.encode()}
+    return {html: page.encode(), pdf: pdf_sheet(page, sheet.run.path / MANIFEST_FILE, arguments.about)}
 
 
 def _signature(sheet: Sheet, key: Any, contents: Mapping[str, bytes]) -> bytes:
@@ -86,7 +87,7 @@ def _signature(sheet: Sheet, key: Any, contents: Mapping[str, bytes]) -> bytes:
         raise ConfigError("was changed while the sheet was made; nothing was signed", path)
     sums = {name: sha256(made).hexdigest() for name, made in contents.items()}
     signed = f"{sheet.made:%Y-%m-%dT%H:%M:%SZ}"
-    return sign(key, manifest, {"signed": signed, "run": sheet.environment.run, "result": result_words(sheet), **sums})
+    return sign(key, manifest, {"signed": signed, "run": sheet.environment.run, "result": result(sheet), **sums})
 
 
 def _password(variable: str | None, key: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
-from ..evidence.signature import read_public_key
+from ..evidence.signoff.signature import read_public_key
 from ..evidence.verification import VerifiedRun, verify
 from ..visible import one_line
 from .arguments import add_json, print_document

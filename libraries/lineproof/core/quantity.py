@@ -145,7 +145,8 @@ class Quantity(ABC):
     frame's figure, not only those of as many frames. ``loss_explains``: a FAIL may come of lost frames, which the
     router's counters then explain. ``has_capacity``: how much the router carries can be searched for after its verdict.
     ``margin``: where it shows how much more is carried than is promised. ``chart``: the rates of each trial, the ranges
-    of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages.
+    of its figure, or the histogram of the probe frames. ``title`` for charts, ``example`` for messages, ``glossary``
+    for people who know no network.
     """
 
     name: ClassVar[str]
@@ -168,6 +169,7 @@ class Quantity(ABC):
     chart: ClassVar[Literal["rates", "range", "histogram"]] = "range"
     title: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    glossary: ClassVar[Mapping[str, str]] = {}
     scale: ClassVar[float] = 1.0
     """The figure that people read, as a multiple of its own: 100 for per cent of a ratio."""
     judges_loss: ClassVar[bool] = False

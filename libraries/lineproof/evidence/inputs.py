@@ -80,8 +80,9 @@ def input_files(plan: Plan) -> dict[str, Path]:
         paths = [layers / name for name in named[kind]] if kind in named else list(layers.glob("*.yaml"))
         for path in paths:
             found[f"{'variables' if path.parent == layers.own else PACKAGED}/{kind}/{path.name}"] = path
-    if plan.calibration is not None:
-        found[f"{CALIBRATIONS}/{plan.calibration.path.name}"] = plan.calibration.path
+    if plan.calibrations is not None and plan.calibration is not None:
+        name = plan.calibration.file_name
+        found[f"{CALIBRATIONS}/{name}"] = plan.calibrations / name
     return dict(sorted(found.items()))
 
 

@@ -138,9 +138,9 @@ class RecordedBench:
         server = environment.versions.get("generator.server")
         then = datetime.fromtimestamp(environment.started, UTC)
         measured = measured_limits(plan, self.link_bps, server, environment.simulated, then)
-        published = PublishedLimits.of(choose_card(plan.cards, ports, plan.card), ports, self.link_bps, server)
-        sources = *filter(None, [measured]), *([published] if ports else ())
-        return own_part(sources, measured, requirement, load_pps, seconds)
+        card, why = choose_card(plan.cards, ports, plan.card)
+        published = PublishedLimits(card, why, ports, self.link_bps, server) if ports else None
+        return own_part(measured, published, requirement, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
         """Raise TestbedError where the testbed broke down before the trials."""

@@ -15,7 +15,7 @@ from ..json_text import JsonError
 from .integrity import CHANGED, MISSING, Alteration, Integrity, check_integrity
 from .run import kind_of
 from .run_files import ENVIRONMENT_FILE, MANIFEST_FILE, SHEETS, SIGNATURE, derived_sums
-from .signature import PublicKey, Signed, check_signature
+from .signoff.signature import Signed, check_signature
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class VerifiedRun:
         replace(self.found, altered=self.problems).refuse_altered()
 
 
-def verify(folder: Path, key: PublicKey | None = None, signature: Path | None = None) -> VerifiedRun:
+def verify(folder: Path, key: str | None = None, signature: Path | None = None) -> VerifiedRun:
     """Compare the run in *folder* with its own sums and schemas, and its signature with *key*.
 
     *signature*: its file, ``manifest.json.minisig`` of the folder by default. Raises ConfigError for what is no run,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..ceilings.headroom import first_known, own_part
+from ..ceilings.headroom import own_part
 from ..core.deciding import TrialConditions
 from ..core.doubts import USABLE_SHARE, Conditions, OwnPart
 from ..core.quantity import Promise, Requirement, TrafficWords
@@ -111,7 +111,7 @@ class Characteriser:
         traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
         highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
-        own = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
+        own = self._own_part(traffic)
         highest = Load(min(highest.pps, USABLE_SHARE * own.lossless_pps))
         conditions = TrialConditions(
             session.tolerance,
@@ -138,9 +138,9 @@ class Characteriser:
         promise = requirement.promise(self.session.plan.goal, Load(pps), self.session.link_bps)
         return replace(promise, own=self._own_part(requirement, pps, promise.quantity.trial_seconds(promise)))
 
-    def _own_part(self, traffic: Requirement | TrafficWords, pps: float, seconds: float) -> OwnPart:
+    def _own_part(self, traffic: Requirement | TrafficWords, pps: float = 0.0, seconds: float = 1.0) -> OwnPart:
         generator = self.session.generator
-        return own_part(generator.ceilings, generator.headroom, traffic, pps, seconds)
+        return own_part(generator.headroom, generator.known_limits, traffic, pps, seconds)
 
     def ramp(
         self, words: str, steps: int = 100, step: float = 1.0, warm_up: float = 5.0, hold: float = 5.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ..ceilings.cards import PublishedLimits, choose_card
-from ..ceilings.headroom import CeilingSource, MeasuredLimits
+from ..ceilings.headroom import MeasuredLimits
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
 from ..generators.site import Site, SiteSide
@@ -177,17 +177,12 @@ class GeneratorConnection:
         server, simulated = self.versions.get("server"), bool(self.simulation_signs)
         return measured_limits(self.plan, self.testbed.facts.link_bps, server, simulated)
 
-    @property
-    def ceilings(self) -> tuple[CeilingSource, ...]:
-        """The sources on the generator's own ceilings: what was measured, then what is published."""
-        return tuple(source for source in (self.headroom, self.known_limits) if source is not None)
-
     def check_links(self, expected: bool = True) -> None:
         """Raise TestbedError for a port of another speed than the platform's, or without an *expected* link."""
         ports, link_bps = self.driver.ports, self.testbed.facts.link_bps
         self._note_signs(ports)
-        choice = choose_card(self.plan.cards, ports, self.plan.card)
-        self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
+        card, why = choose_card(self.plan.cards, ports, self.plan.card)
+        self.known_limits = PublishedLimits(card, why, ports, link_bps, self.versions.get("server"))
         for port in ports:
             if not port.link_up:
                 if not expected:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..ceilings.calibration import Calibration, read_calibration
-from ..ceilings.cards import CardFile, read_cards
+from ..ceilings.cards import Card, read_cards
 from ..core.goal import Goal, read_goal
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse
@@ -61,7 +61,7 @@ class Plan:
     calibration: Calibration | None = None
     """The calibration of the testbed's generator, if there is one."""
 
-    cards: tuple[CardFile, ...] = ()
+    cards: tuple[Card, ...] = ()
     """The files on generators' network cards."""
 
     command_file: CommandFile | None = None
@@ -72,6 +72,9 @@ class Plan:
 
     setups: tuple[RouterSetup, ...] = ()
     """Changes that a study's commands may make to the router: a simulated one knows these commands beside its own."""
+
+    calibrations: Path | None = None
+    """The folder of the calibration."""
 
     @classmethod
     def read(
@@ -118,7 +121,8 @@ class Plan:
         loader = load_program or TrexProfileLoader(_client_of(settings))
         catalogue = Catalogue.read(project.profiles, loader)
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
-        return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
+        read = (project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
+        return cls(*read, calibrations=calibrations)
 
     def load_for(self, requirement: Requirement, link_bps: float) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""

@@ -163,7 +163,7 @@ class Session:
 
     def own_part(self, requirement: Requirement, load_pps: float, seconds: float) -> OwnPart:
         """Return the generator's own part, as far as it was measured or published."""
-        return own_part(self.generator.ceilings, self.generator.headroom, requirement, load_pps, seconds)
+        return own_part(self.generator.headroom, self.generator.known_limits, requirement, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> Trial | None:
         """Put the streams of a sentence on the ports, and return its warm-up. Raises TestbedError.

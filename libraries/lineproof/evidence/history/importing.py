@@ -14,9 +14,9 @@ from ...stats import mean_interval
 from ...visible import visible
 from ..integrity import Integrity, check_integrity
 from ..run import RecordedRun, recorded_run
-from ..run_files import REQUIREMENTS, TRIALS
+from ..run_files import REQUIREMENTS
 from ..sentence_rows import SentenceRow, sentence_rows
-from .store import Added, HistoryStore, runs
+from .store import HistoryStore, runs
 
 MEASURED, CAPACITY, AT_LEAST = "measured", "capacity", "at least"
 """Kinds of a value: the mean of the trials, the highest load carried, a load that passed without a search for more."""
@@ -37,66 +37,59 @@ class Imported:
 
 def find_runs(path: Path) -> list[Path]:
     """Return the folders of runs in *path*: itself, or those below it, in order. Raises ConfigError without one."""
-    folders = sorted({file.parent for name in (TRIALS, REQUIREMENTS) for file in path.rglob(name)})
-    if not folders:
-        raise ConfigError("holds no run; expected the folder of a run, as results/<run id>, or one with runs", path)
-    return folders
+    if folders := sorted(file.parent for file in path.rglob(REQUIREMENTS)):
+        return folders
+    raise ConfigError("holds no run; expected the folder of a run, as results/<run id>, or one with runs", path)
 
 
 def import_run(store: HistoryStore, path: Path, replace: bool = False) -> Imported:
     """Add the run at *path*; why it is refused is said in the result. Raises TestbedError if the store fails."""
     try:
-        found = check_integrity(path)
-        found.refuse_altered()
-        known = select(runs.c.run, runs.c.simulated).where(runs.c.closed, runs.c.sha256 == found.sum_of_records)
-        if found.manifest is not None and (same := store.rows(known)):
+        state = check_integrity(path)
+        state.refuse_altered()
+        known = select(runs.c.run, runs.c.simulated).where(runs.c.closed, runs.c.sha256 == state.sum_of_records)
+        if state.manifest is not None and (same := store.rows(known)):
             # the sums are right, so that reading it would give what is there
-            return Imported(str(path), same[0].run, Added.SAME, simulated=same[0].simulated)
-        recorded = recorded_run(found)
-        run, sentences = _run_row(found, recorded), list(map(_sentence_row, sentence_rows(recorded, mean_interval)))
-        added = store.add(run, sentences, replace)
+            return Imported(str(path), same[0].run, "unchanged", simulated=same[0].simulated)
+        recorded = recorded_run(state)
+        run, lines = _run_row(state, recorded), list(map(_sentence_row, sentence_rows(recorded, mean_interval)))
+        added = store.add(run, lines, replace)
     except TestbedError:
         raise
     except BREAKDOWN_ERRORS as error:
         where = "" if isinstance(error, ConfigError) else f"{path}: "
         return Imported(str(path), refused=f"{where}{in_words(error)}")
-    return Imported(str(path), run["run"], added, len(sentences), run["simulated"], recorded.notes)
+    return Imported(str(path), run["run"], added, len(lines), run["simulated"], recorded.notes)
 
 
-def _run_row(found: Integrity, run: RecordedRun) -> dict[str, Any]:
-    known = run.environment
+def _run_row(state: Integrity, recorded: RecordedRun) -> dict[str, Any]:
+    environment = recorded.environment
+    if environment is None:
+        raise ConfigError("has no environment.json, which says what was tested", state.path)
+    names = ("run", "simulated", "started", "testbed", "platform", "software")
     return _stored(
-        run=known.run if known else found.path.resolve().name,
-        folder=str(found.path.resolve()),
-        simulated=run.simulated,
-        closed=found.manifest is not None,
-        sha256=found.sum_of_records,
-        records=sum(map(len, found.lines.values())),
-        started=known.started if known else min((item.started for item in run.requirements), default=None),
-        testbed=known.testbed if known else "",
-        platform=known.platform if known else "",
-        software=known.software if known else "",
-        release=release_of(known.versions) if known else "",
+        **{name: getattr(environment, name) for name in names},
+        folder=str(state.path.resolve()),
+        closed=state.manifest is not None,
+        sha256=state.sum_of_records,
+        records=sum(map(len, state.lines.values())),
+        release=release_of(environment.versions),
     )
 
 
 def _sentence_row(row: SentenceRow) -> dict[str, Any]:
-    record, demanded, measured, search = row.record, row.record.requirement, row.measured, row.search
+    record, threshold, measured, search = row.record, row.record.requirement.threshold, row.measured, row.search
     kind = AT_LEAST if row.is_carried else MEASURED
     value, low, high = (measured.estimate, measured.low, measured.high) if measured else (None, None, None)
     if search is not None:
-        kind, value = CAPACITY, demanded.threshold.number * search.low
-        low, high = value, search.high and demanded.threshold.number * search.high
+        kind, value = CAPACITY, threshold.number * search.low
+        low, high = value, search.high and threshold.number * search.high
     return _stored(
         **{name: getattr(record, name) for name in ("number", "test", "sentence", "goal", "verdict", "started")},
-        kind=kind,
-        at_least=demanded.at_least,
-        unit=demanded.threshold.unit.value,
-        threshold=demanded.threshold.number,
-        value=value,
-        low=low,
-        high=high,
-        lost=row.lost,
+        **{"kind": kind, "value": value, "low": low, "high": high, "lost": row.lost},
+        at_least=record.requirement.at_least,
+        unit=threshold.unit.value,
+        threshold=threshold.number,
         trials=len(row.sample),
         set_aside=row.set_aside,
     )

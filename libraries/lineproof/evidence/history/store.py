@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +28,9 @@ runs = Table(
     Column("run", Text, primary_key=True),
     *(Column(name, Text, nullable=False) for name in ("folder", "testbed", "platform", "software", "release")),
     *(Column(name, Boolean, nullable=False) for name in ("simulated", "closed")),
-    Column("sha256", Text, nullable=False, index=True),
+    Column("sha256", Text, nullable=False),
     Column("records", sql.BigInteger, nullable=False),
-    Column("started", Float),
+    Column("started", Float, nullable=False),
 )
 
 sentences = Table(
@@ -48,22 +46,13 @@ sentences = Table(
 )
 
 
-class Added(StrEnum):
-    """The fate of a run that was to be added."""
-
-    NEW = "imported"
-    SAME = "unchanged"
-    REPLACED = "replaced"
-    OLDER = "the store has a later state"
-
-
 def store_url(given: str | None, results: Path) -> sql.URL:
     """Return the store that *given* names, else LINEPROOF_HISTORY, else a file in *results*. Raises ConfigError."""
     name = given or os.environ.get("LINEPROOF_HISTORY") or str(results / "history.db")
-    if "://" not in name:
+    scheme, is_url, _ = name.partition("://")
+    if not is_url:
         return sql.URL.create("sqlite", database=name)
-    scheme = name.partition("://")[0]
-    with contextlib.suppress(ArgumentError, ValueError):
+    with suppress(ArgumentError, ValueError):
         url = sql.make_url(name)
         if scheme in ("postgresql", "postgres"):
             return url.set(drivername="postgresql+psycopg")
@@ -78,90 +67,67 @@ class HistoryStore:
 
     def __init__(self, url: sql.URL, create: bool = False) -> None:
         """Open it; *create*: make its tables if there are none. Raises ConfigError where there is no store."""
-        self._file = Path(url.database or "") if url.drivername == "sqlite" else None
+        self._is_file = url.drivername == "sqlite"
+        file, wait = Path(url.database or ""), {"timeout": 120} if self._is_file else {"connect_timeout": 10}  # s
         plain = url.set(drivername="postgresql", password=None).difference_update_query(["password", "sslpassword"])
-        self.shown = plain.render_as_string() if self._file is None else str(self._file)
-        if self._file is not None and create:
-            check_writable(self._file.parent)
-        elif self._file is not None and not self._file.exists():
-            raise ConfigError("there is no store yet; 'lineproof history import RUN' makes it", self._file)
-        self._engine = _engine(url)
-        with self._connection(create) as connection:
-            if create and self._file is None:
+        self.shown = str(file) if self._is_file else plain.render_as_string()
+        if self._is_file and create:
+            check_writable(file.parent)
+        elif self._is_file and not file.exists():
+            raise ConfigError("there is no store yet; 'lineproof history import RUN' makes it", file)
+        self._engine = sql.create_engine(url, connect_args=wait)
+        with self._connection() as connection:
+            if create and not self._is_file:
                 connection.execute(sql.text("SELECT pg_advisory_xact_lock(1818848869)"))  # as others may make them too
             present = sql.inspect(connection).get_table_names()
             if create and not present:
-                metadata.create_all(connection)
+                for table in metadata.sorted_tables:
+                    connection.execute(sql.schema.CreateTable(table, if_not_exists=True))
             elif version.name not in present:
                 words = "is no store of this version of Lineproof; name another, and import the runs again"
                 raise ConfigError(words, self.shown)
 
-    def add(self, run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], replace: bool = False) -> Added:
-        """Add a *run* with its sentences; the same one again changes nothing, a later state of it takes its place.
+    def add(self, run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], replace: bool = False) -> str:
+        """Add a *run* with its sentences, and return what became of it.
 
-        *replace*: also take it where the store has a closed run of that name with other records, which is refused
-        otherwise (ConfigError): a closed run does not change.
+        The same one again changes nothing, a later state of it takes its place. A closed run does not change: another
+        one of its name is refused (ConfigError), unless it is to *replace* it.
         """
-        dialect = postgresql if self._file is None else sqlite
-        adding = dialect.insert(runs).values(run).on_conflict_do_nothing().returning(runs.c.run)
-        own = runs.c.run == run["run"]
-        with self._connection(True) as connection:
-            result = Added.NEW
-            if connection.execute(adding).first() is None:  # another writer's makes it wait
-                known = connection.execute(sql.select(runs).where(own).with_for_update()).mappings().one()
-                result = self._compared(dict(known), run, replace)
-            if result is Added.REPLACED:
+        dialect, own, added = sqlite if self._is_file else postgresql, runs.c.run == run["run"], "imported"
+        insert = dialect.insert(runs).values(run).on_conflict_do_nothing().returning(runs.c.run)
+        with self._connection() as connection:
+            # it comes first, so that another writer's makes it wait
+            if connection.execute(insert).first() is None:
+                known = connection.execute(sql.select(runs).where(own).with_for_update()).one()
+                if (known.sha256, known.closed) == (run["sha256"], run["closed"]):
+                    return "unchanged"
+                if known.closed and run["closed"] and not replace:
+                    raise ConfigError(
+                        f"differs from the run {known.run} that the store has, from {known.folder}; a closed run does"
+                        " not change. Find out which one is right; --replace takes this",
+                        run["folder"],
+                    )
+                if not replace and (run["closed"], run["records"]) <= (known.closed, known.records):
+                    return "the store has a later state"
+                added = "replaced"
                 connection.execute(sql.delete(sentences).where(sentences.c.run == run["run"]))
                 connection.execute(sql.update(runs).where(own).values(run))
-            if rows and result in (Added.NEW, Added.REPLACED):
+            if rows:
                 connection.execute(sql.insert(sentences), [{"run": run["run"], **row} for row in rows])
-        return result
-
-    def _compared(self, known: Mapping[str, Any], run: Mapping[str, Any], replace: bool) -> Added:
-        if (known["sha256"], known["closed"]) == (run["sha256"], run["closed"]):
-            return Added.SAME
-        if known["closed"] and run["closed"] and not replace:
-            raise ConfigError(
-                f"differs from the run {known['run']} that the store has (records {known['sha256'][:12]}…, from"
-                f" {known['folder']}); a closed run does not change. Find out which one is right; --replace takes this",
-                run["folder"],
-            )
-        is_later = (run["closed"], run["records"]) > (known["closed"], known["records"])
-        return Added.REPLACED if replace or is_later else Added.OLDER
+        return added
 
     def rows(self, statement: sql.Executable) -> Sequence[sql.Row[Any]]:
         """Return the rows of *statement*."""
-        with self._connection(False) as connection:
+        with self._connection() as connection:
             return connection.execute(statement).all()
 
-    @contextlib.contextmanager
-    def _connection(self, writing: bool) -> Iterator[Connection]:
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
         """Connect for one transaction. Errors of the database become a TestbedError."""
         try:
-            with self._engine.connect().execution_options(writing=writing) as connection, connection.begin():
+            with self._engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
             words = shortened(" ".join(str(getattr(error, "orig", None) or error).split()), 300)
-            if "not a database" in words:
-                raise ConfigError("is no store: the file is no SQLite database; name another", self.shown) from None
-            advice = "host, database and user, and that the server runs"
-            advice = advice if self._file is None else "that it can be written and that its disk is not full"
-            raise TestbedError(f"the store {self.shown} does not answer: {words}; check {advice}") from None
-
-
-def _engine(url: sql.URL) -> sql.Engine:
-    if url.drivername != "sqlite":
-        return sql.create_engine(url, connect_args={"connect_timeout": 10})
-    engine = sql.create_engine(url, connect_args={"timeout": 120})  # s that a writer waits for another one
-
-    @sql.event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # transactions are begun below, not by Python's driver
-
-    @sql.event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writing = connection.get_execution_options().get("writing", False)
-        # a writer that begins as a reader would fail when another one wrote meanwhile
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-    return engine
+            advice = "check its address, that it can be written, and that its server runs"
+            raise TestbedError(f"the store {self.shown} does not answer: {words}; {advice}") from None

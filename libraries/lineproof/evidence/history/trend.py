@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Row as StoreRow
 from sqlalchemy import select
@@ -16,7 +15,7 @@ from sqlalchemy import select
 from ...core.units import Unit, Value
 from ...stats import Comparison
 from ...stats.change_points import FALSE_ALARMS, LEAST_SEGMENT, change_points
-from ...units import counted
+from ...units import counted, moment
 from ...visible import shortened
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
 from .importing import AT_LEAST, CAPACITY
@@ -43,58 +42,25 @@ def points_of(store: HistoryStore, wanted: Mapping[str, str], part: str = "", si
     return store.rows(chosen.order_by(sentences.c.started, sentences.c.run, sentences.c.number))
 
 
-class LevelChange(NamedTuple):
-    """A change of a sentence's level between two of its points; ``size`` is of the levels."""
-
-    before: Point
-    after: Point
-    size: Comparison
-
-    @property
-    def worse(self) -> bool:
-        """Return whether the router became worse."""
-        return (self.size.difference < 0) is bool(self.after.at_least)
-
-    def __str__(self) -> str:
-        size, after = self.size, self.after
-        by = f"{size.difference:+.4g} ± {size.half_width:.2g}"
-        if size.relative_percent is not None:
-            by = f"{size.relative_percent:+.3g} % ± {size.relative_half_width_percent:.2g} %"
-        levels = f"from {_text(after, size.reference.mean)} to {_text(after, size.candidate.mean)}"
-        release = f", new release: {new}" if (new := new_in_release(self.before.release, after.release)) else ""
-        word = "WORSE" if self.worse else "better"
-        return f"{word} {by}, {levels}, in run {after.run} of {moment(after.started)}{release}: {after.sentence}"
-
-
-def level_changes(points: Sequence[Point]) -> list[LevelChange]:
-    """Return where the level of a sentence changed, by time. *points*: those of :func:`judged_points`."""
-    places = change_points([point.value for point in points])
-    return [LevelChange(points[place - 1], points[place], size) for place, size in places]
-
-
-def judged_points(points: Sequence[Point]) -> list[Point]:
-    """Return the points with a figure; where margins were searched, none of a load that only passed."""
-    searched = any(point.kind == CAPACITY for point in points)
-    return [point for point in points if point.value is not None and not (searched and point.kind == AT_LEAST)]
-
-
 def trend(points: Sequence[Point], by_release: bool = False) -> Document:
     """Return a table for each platform, software, testbed and goal, and below it the changes; real runs first.
 
     *by_release*: a column is the newest run of a release.
     """
     simulated = all(point.simulated for point in points)
-    sections, changes, counts = [], list[LevelChange](), list[int]()
-    for key, group in sorted(_groups(points, *_GROUP).items(), key=lambda named: str(named[0])):
-        of_simulated, platform, software, testbed, goal = key
+    sections, changes, counts = [], list[dict[str, object]](), list[int]()
+    groups = sorted(_groups(points, *_GROUP).items(), key=lambda named: str(named[0]))
+    for (of_simulated, *names, testbed, goal), group in groups:
         series = _groups(group, "sentence", "test")
-        judged = list(map(judged_points, series.values()))
-        own = [change for one in judged for change in level_changes(one)]
-        label = [Note(SIMULATED, strong=True)] if of_simulated and not simulated else []
-        name = " ".join(filter(None, (platform, software))) or "unknown platform"
-        parts: list[Part] = [*label, _table(group, series, by_release), Items(list(map(str, own)))]
-        sections.append(Section(f"{name} on {testbed}, goal {goal}", parts))
-        changes += own
+        judged = list(map(_judged, series.values()))
+        parts: list[Part] = [Note(SIMULATED, strong=True)] if of_simulated and not simulated else []
+        parts.append(_table(group, series, by_release))
+        for own in judged:
+            for place, size in change_points([point.value for point in own]):
+                words, data = _change(own[place - 1], own[place], size)
+                parts.append(Items([words]))
+                changes.append(data)
+        sections.append(Section(f"{' '.join(filter(None, names))} on {testbed}, goal {goal}", parts))
         counts += map(len, judged)
     enough = sum(count >= 2 * LEAST_SEGMENT for count in counts)
     rule = (
@@ -102,11 +68,32 @@ def trend(points: Sequence[Point], by_release: bool = False) -> Document:
         f" {2 * LEAST_SEGMENT} runs. Of sentences without a change at most 1 in {1 / FALSE_ALARMS:.0f} shows one by"
         " chance. The ± is Welch's, at 95 % confidence."
     )
-    data = {"false_alarms": FALSE_ALARMS, "changes": list(map(_change_data, changes))}
+    data = {"false_alarms": FALSE_ALARMS, "changes": changes}
     return Document("", [*sections, Section("", [Note(rule)])], simulated, data)
 
 
-def _groups(points: Iterable[Point], *names: str) -> dict[tuple[Any, ...], list[Point]]:
+def _judged(points: Sequence[Point]) -> list[Point]:
+    """Return the points with a figure; where margins were searched, none of a load that only passed."""
+    searched = any(point.kind == CAPACITY for point in points)
+    return [point for point in points if point.value is not None and not (searched and point.kind == AT_LEAST)]
+
+
+def _change(before: Point, after: Point, size: Comparison) -> tuple[str, dict[str, object]]:
+    """Return a change of a sentence's level between two of its points, in words and for programs."""
+    is_worse = (size.difference < 0) is bool(after.at_least)
+    by = f"{size.difference:+.4g} ± {size.half_width:.2g}"
+    if size.relative_percent is not None:
+        by = f"{size.relative_percent:+.3g} % ± {size.relative_half_width_percent:.2g} %"
+    levels = size.reference.mean, size.candidate.mean
+    new = new_in_release(before.release, after.release)
+    words = (
+        f"{'WORSE' if is_worse else 'better'} {by}, from {_text(after, levels[0])} to {_text(after, levels[1])},"
+        f" in run {after.run} of {moment(after.started)}{f', new release: {new}' if new else ''}: {after.sentence}"
+    )
+    return words, {**after._asdict(), "levels": levels, "percent": size.relative_percent, "worse": is_worse}
+
+
+def _groups(points: Sequence[Point], *names: str) -> dict[tuple[Any, ...], list[Point]]:
     groups: dict[tuple[Any, ...], list[Point]] = {}
     key = attrgetter(*names)
     for point in points:
@@ -125,9 +112,9 @@ def _table(group: Sequence[Point], series: Mapping[tuple[Any, ...], Sequence[Poi
     twice = Counter(sentence for sentence, _ in series)
     rows = []
     for (sentence, test), own in series.items():
+        by_run = {point.run: _cell(point) for point in own}
         name = sentence if twice[sentence] == 1 else f"{sentence} ({test})"
-        by_run = {point.run: point for point in own}
-        rows.append(Row([name, *(_cell(by_run.get(point.run)) for point in shown)]))
+        rows.append(Row([name, *(by_run.get(point.run, "–") for point in shown)]))
     return Table([Column("sentence", left=True), *columns], rows)
 
 
@@ -137,9 +124,7 @@ def _head(before: Point | None, point: Point) -> str:
     return " ".join(filter(None, (moment(point.started), shortened(new, 40), "" if point.closed else "incomplete")))
 
 
-def _cell(point: Point | None) -> Cell:
-    if point is None:
-        return Cell("–")
+def _cell(point: Point) -> Cell:
     value = "no figure" if point.value is None else f"{'≥ ' * (point.kind == AT_LEAST)}{_text(point, point.value)}"
     return replace(verdict_cell(point.verdict), text=f"{value} {point.verdict}")
 
@@ -148,27 +133,7 @@ def _text(point: Point, value: float) -> str:
     return str(Value(float(f"{value:.4g}"), Unit(point.unit)))
 
 
-def _change_data(change: LevelChange) -> dict[str, object]:
-    after, size = change.after, change.size
-    return {
-        **{name: getattr(after, name) for name in (*_GROUP, "sentence", "test", "run")},
-        "worse": change.worse,
-        "before": size.reference.mean,
-        "after": size.candidate.mean,
-        "percent": size.relative_percent,
-        "half_width_percent": size.relative_half_width_percent,
-    }
-
-
 def new_in_release(before: str, after: str) -> str:
     """Return the words of *after* that *before* has not; where it has all of them, all; "" for the same release."""
     known = before.split(", ")
     return "" if before == after else ", ".join(part for part in after.split(", ") if part not in known) or after
-
-
-def moment(unix: float) -> str:
-    """Return ``2026-11-22 04:00``, UTC; of what is no time, the number."""
-    try:
-        return f"{datetime.fromtimestamp(unix, UTC):%Y-%m-%d %H:%M}"
-    except (OverflowError, ValueError, OSError):
-        return f"{unix:g}"

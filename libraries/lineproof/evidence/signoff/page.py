@@ -4,314 +4,155 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from ...config import read_yaml
 from ...core.goal import Goal
 from ...core.verdict import odds_text
 from ...errors import TestbedError
 from ...files import read_file
 from ...system.installed import remedy
-from ...units import counted, si
-from ..document import (
-    Cell,
-    Code,
-    Column,
-    Document,
-    Facts,
-    Figure,
-    Items,
-    Note,
-    Part,
-    Row,
-    Section,
-    Table,
-    as_page,
-    verdict_cell,
-)
+from ...units import counted, moment, si
+from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, as_page
 from ..forms import known_rows
 from ..pictures import sentence_plot
-from ..records import RequirementRecord
+from ..records import EnvironmentRecord, RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
-from ..sentence_rows import SentenceRow
-from ..summary import NOT_READ, confidence_words, interval_text, margin_text, measured_text
-from .sheet import KEPT, Sheet, goals_of
+from ..summary import ExecutionSummary, summary
+from .sheet import Sheet, goals_of
+from .signature import key_id
 
 BLANK = "_" * 20
 """A place to write by hand."""
 
-ANSWERS = {
-    "supplier": "the router and its settings: for every promise that was not kept (FAIL)",
-    "tester": "testbed, measurement and records: for every promise that could not be decided (INCONCLUSIVE)",
-    "buyer": "acceptance; for a waiver answers who it names as its author",
-    "witness": "having seen the measurement",
-}
-"""Party -> what it answers for."""
+WORDS = read_yaml(Path(__file__).with_name("words.yaml"))[0]
+"""The words of the sheet that are no measurement's."""
 
 
 def sheet_document(sheet: Sheet) -> Document:
     """Return what the sheet says."""
-    told = sheet.about.device
+    records, environment, told = sheet.run.requirements, sheet.environment, sheet.about.facts
     device = " ".join(filter(None, (told.get("manufacturer"), told.get("model"))))
-    device = device or sheet.summary.facts.get("router", sheet.environment.platform)
-    sections = (
-        _head(sheet),
-        Section("This traffic, a good trial, and what is forgiven", [Facts(terms(sheet.rows))]),
-        _parties(sheet),
-        _promises(sheet),
-        *_reasons(sheet),
-        _device(sheet),
-        _method(sheet),
-        _evidence(sheet),
-        _signatures(sheet),
-        _plots(sheet),
-        Section("Appendix B: words", [Facts(WORDS)]),
-        *_versions(sheet),
-    )
-    title = f"{'DRAFT: ' if sheet.draft else ''}Acceptance sheet: {device}"
-    return Document(title, sections, sheet.run.simulated)
-
-
-def _head(sheet: Sheet) -> Section:
-    told, environment = sheet.about, sheet.environment
-    parts: list[Part] = [
-        Note(
-            "What the router was promised to do, what was measured, and who answers for what. Times are UTC, dates"
-            " year-month-day."
-        )
-    ]
-    if sheet.watermark:
-        known = " SIMULATED: nothing on it is a measurement of a router." if sheet.run.simulated else ""
-        parts.append(Note(f"DRAFT, not to be signed.{known}", strong=True))
-    if sheet.reasons:
-        parts += [Note("This run cannot be signed off:", strong=True), Items(sheet.reasons)]
-    ended = moment(environment.ended) if environment.ended else "not ended"
-    facts = {
-        "Contract": told.contract or BLANK,
-        "Measured": f"{moment(environment.started)} to {ended}",
-        "Sheet made": f"{sheet.made:%Y-%m-%d %H:%M}",
-        **{name.capitalize(): words for name, words in {"place": BLANK, **told.testbed}.items()},
-        **({"Remarks": told.remarks} if told.remarks else {}),
-    }
-    return Section("", [*parts, Note(f"Result: {result_words(sheet)}.", strong=True), Facts(facts)])
-
-
-def result_words(sheet: Sheet) -> str:
-    """Return the result in a line: ``8 of 9 promises kept; 1 not kept (FAIL), waived``."""
-    rows = sheet.rows
-    if not rows:
-        return "no promise was judged"
-    kept = sum(row.record.verdict == KEPT for row in rows)
-    marked = "".join(f"{word}: " for word in sheet.watermark)
-    of = f"{kept} of " if kept < len(rows) else "" if sheet.summary.incomplete else "all "
-    parts = [f"{marked}{of}{counted(len(rows), 'promise')} kept"]
-    for verdict, words in (("FAIL", "not kept"), ("INCONCLUSIVE", "not decided")):
-        mine = [row for row in rows if row.record.verdict == verdict]
-        count = sum(sheet.waiver(row) is not None for row in mine)
-        waived = "waived" if count == len(mine) else f"{count} of them waived" if count else "not waived"
-        if mine:
-            parts.append(f"{len(mine)} {words} ({verdict}), {waived}")
-    return "; ".join([*parts, *sheet.summary.incomplete])
-
-
-def _parties(sheet: Sheet) -> Section:
-    rows = []
-    for part, party in sheet.parties.items():
-        who = ", ".join(words for name, words in party.items() if name != "signatory")
-        rows.append((part.capitalize(), who or BLANK, ANSWERS[part]))
-    return Section("Who answers for what", [_table(("party", "who", "answers for"), rows)])
-
-
-def _promises(sheet: Sheet) -> Section:
-    parts: list[Part] = [Note("A promise of the contract that is not listed here was not measured in this run.")]
-    heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
-    parts += [_table(heads, [_promise(sheet, row) for row in sheet.rows])] if sheet.rows else []
-    return Section("What was promised, and what was measured", parts)
-
-
-def _promise(sheet: Sheet, row: SentenceRow) -> tuple[Cell | str, ...]:
-    record, waiver = row.record, sheet.waiver(row)
-    trials = f"{counted(len(row.sample), 'trial')}{f', {row.set_aside} set aside' if row.set_aside else ''}"
-    verdict = f"{record.verdict}{f', waived by {waiver.author} until {waiver.expires}' if waiver else ''}"
-    return (
-        str(sheet.number(row)),
-        f"{record.sentence}: {in_plain_words(record)}",
-        f"{measured_text(row)}; {trials}",
-        interval_text(row),
-        margin_text(row),
-        replace(verdict_cell(record.verdict), text=verdict),
-    )
-
-
-def _reasons(sheet: Sheet) -> Iterator[Section]:
-    """Yield why promises were not kept, the waivers, and every try."""
-    unkept = [row for row in sheet.rows if row.record.verdict != KEPT]
-    if unkept:
-        yield Section("Why", [part for row in unkept for part in _why(sheet.number(row), row.record.message)])
-    waivers = [
-        (str(sheet.number(row)), row.record.sentence, waiver.author, waiver.reason, str(waiver.expires))
-        for row in unkept
-        if (waiver := sheet.waiver(row))
-    ]
-    if waivers:
-        words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
-        heads = ("no.", "promise", "author", "reason", "valid until")
-        yield Section("Waivers", [Note(words), _table(heads, waivers)])
-    # what other runs had judged before on the same router, in the same folder of results
-    tries = [
-        (str(sheet.number(row)), item.run, moment(item.ended), item.verdict, odds_text(item.odds))
-        for row in sheet.rows
-        if len(row.record.tries) > 1
-        for item in row.record.tries
-    ]
-    if tries:
-        words = "Each run began at 1; evidence for the router, and against it (1 to …)."
-        yield Section("Every try", [Note(words), _table(("no.", "run", "ended", "verdict", "evidence"), tries)])
-
-
-def _why(number: int, message: str) -> Iterator[Part]:
-    first, *details = message.splitlines() or [""]
-    yield Note(f"Promise {number}: {first}", strong=True)
-    yield Items([line.strip() for line in details])
-
-
-def _device(sheet: Sheet) -> Section:
-    """Return the router, as its nameplate and as it reports itself, and each port with its cable."""
-    facts, environment = sheet.summary.facts, sheet.environment
-    told = {**dict.fromkeys(("manufacturer", "model", "serial", "hardware"), BLANK), **sheet.about.device}
-    read = facts.get("firmware", NOT_READ)
-    rows = [
-        *((name, words, "told by the parties: nameplate, papers") for name, words in told.items()),
-        ("firmware", BLANK, "") if read == NOT_READ else ("firmware", read, "read from the router"),
-        ("platform", facts.get("router", ""), "platform file of the run"),
-        ("software", facts.get("software", ""), "read from the router"),
-        ("generator", facts.get("generator", ""), "read from the generator"),
-    ]
-    known = {str(port.index): port for port in environment.ports}
-    ports = []
-    for index, interface in environment.interfaces.items():
-        port = known.get(index)
-        card = (f"{port.driver} {port.mac}", f"{port.speed_bps / 1e9:g} Gbit/s") if port else ("", "")
-        ports.append((index, *card, sheet.about.cables.get(index, BLANK), interface))
-    heads = ("port", "generator's card", "speed", "cable", "router's interface")
-    return Section("Router and testbed", [_table(("", "what", "known from"), rows), _table(heads, ports)])
-
-
-def _method(sheet: Sheet) -> Section:
-    declared = [*dict.fromkeys(words for row in sheet.rows for words in row.record.deviations), *sheet.about.deviations]
-    return Section(
-        "How it was measured",
-        [
-            Note(
-                "Trials are repeated until the goal's rule decides. What the testbed did wrong widens a trial's figure,"
-                " and each trial counts at both ends: for a PASS at the worse one, for a FAIL at the better one. Means"
-                " are without trials of which any number of frames may be the testbed's: they are set aside. Terms are"
-                " those of RFC 1242, RFC 2285, RFC 2544 and RFC 9971; the whole method is Lineproof's page"
-                " 'methodology', of the version in appendix D."
-            ),
-            Note(f"Goal {sheet.summary.facts.get('goal', '')}"),
-            Note(f"Deviations{' from the method' if declared else ': none was declared'}", strong=True),
-            Items(declared),
-        ],
-    )
-
-
-def _evidence(sheet: Sheet) -> Section:
-    key = sheet.key
-    facts = {
-        "Run": sheet.environment.run,
-        f"SHA-256 of {MANIFEST_FILE}": sheet.manifest or "none: the run was never closed",
-        "Judged again": sheet.again,
-        "Electronic signature": f"key {key.id}, public key {key.text}" if key else "none",
-    }
-    check = Note(f"{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:")
-    if not key:
-        return Section("Evidence", [Facts(facts), check, Code("lineproof verify RUN")])
-    commands = f"lineproof verify RUN --public-key {key.text}\nminisign -V -m RUN/{MANIFEST_FILE} -P {key.text}"
-    compare = Note(
-        f"The signature is in {SIGNATURE}. Compare the public key with one that its owner gave you: a sheet alone does"
-        " not prove whose it is."
-    )
-    return Section("Evidence", [Facts(facts), check, Code(commands), compare])
-
-
-def _signatures(sheet: Sheet) -> Section:
-    words = "Signed for what each party answers for, as above; the appendix is part of it."
-    places = [
-        Code(
-            f"{part.capitalize()}: {party.get('name', BLANK)}\n"
-            f"name         {party.get('signatory', BLANK)}\n\n"
-            f"place, date  {BLANK}\n\n\n"
-            f"signature    {BLANK}\n"
-        )
-        for part, party in sheet.parties.items()
-    ]
-    return Section("Signatures", [Note("Not to be signed: a draft." if sheet.draft else words), *places])
-
-
-def _plots(sheet: Sheet) -> Section:
-    plots = []
-    for number, row in enumerate(sheet.rows, 1):
-        record, title = row.record, f"{number}. {row.record.sentence}: {row.record.verdict}"
-        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
-        plots.append(Figure(sentence_plot(record, trials, title, record.simulated), record.sentence))
-    return Section("Appendix A: every trial", plots)
-
-
-def _versions(sheet: Sheet) -> Iterator[Section]:
-    environment = sheet.environment
-    if (facts := environment.router_facts) is not None:
-        yield Section("Appendix C: the router, as it reports itself", [Facts(dict(known_rows(facts)))])
+    deviations = [*dict.fromkeys(words for record in records for words in record.deviations), *sheet.about.deviations]
+    glossary = {name: words for record in records for name, words in record.requirement.quantity.glossary.items()}
+    router = dict(known_rows(environment.router_facts)) if environment.router_facts else {}
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
-    versions = {"Lineproof": code or "unknown", **dict(sorted(environment.versions.items()))}
-    yield Section("Appendix D: versions, as each reports it", [Facts(versions)])
+    sections = (
+        Section("", list(_head(sheet))),
+        Section("This traffic, a good trial, and what is forgiven", [Facts(_terms(sheet))]),
+        Section("What was promised, and what was measured", list(summary(ExecutionSummary((sheet.summary,))).tables)),
+        Section("Each promise", list(_promises(sheet))),
+        Section("Router and testbed, as the run read them", [Facts({**sheet.summary.facts, **_ports(environment)})]),
+        Section("How it was measured", [Note(WORDS["method"])]),
+        Section("Deviations from the method", [Items(deviations or ["none was declared"])]),
+        Section("Words", [Facts(WORDS["words"] | glossary)]),
+        Section("The router, as it reports itself", [Facts(router)] if router else []),
+        Section("Versions, as each reports it", [Facts({"Lineproof": code or "unknown", **environment.versions})]),
+        Section("Evidence", list(_evidence(sheet))),
+        Section("Signatures: who answers for what", list(_signatures(sheet))),
+    )
+    title = f"{'DRAFT: ' if sheet.draft else ''}Acceptance sheet: {device or sheet.summary.facts['router']}"
+    return Document(title, [section for section in sections if section.parts], sheet.run.simulated)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
-    return Table([Column(head, left=True) for head in heads], [Row(cells) for cells in rows])
+def _head(sheet: Sheet) -> Iterator[Part]:
+    environment = sheet.environment
+    yield Note(WORDS["head"])
+    if sheet.draft:
+        yield Note(f"DRAFT, not to be signed{':' if sheet.reasons else '.'}", strong=True)
+        yield Items(sheet.reasons)
+    yield Note(f"Result: {result(sheet)}.", strong=True)
+    yield Facts(
+        {
+            "begun": moment(environment.started),
+            "ended": "not ended" if environment.ended is None else moment(environment.ended),
+            "sheet made": f"{sheet.made:%Y-%m-%d %H:%M}",
+        }
+    )
+    yield Note("As the parties say, from nameplate and papers:")
+    blanks = dict.fromkeys([*WORDS["blanks"], *(f"cable {port}" for port in environment.interfaces)], BLANK)
+    yield Facts({**blanks, **sheet.about.facts})
 
 
-def moment(seconds: float) -> str:
-    """Return Unix time as UTC."""
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, ValueError, OSError):
-        return "unknown"
+def result(sheet: Sheet) -> str:
+    """Return the result in a line: ``8 of 9 promises kept, 1 not kept (FAIL), …``."""
+    records, marks = sheet.run.requirements, "".join(f"{mark}: " for mark in sheet.marks)
+    count, waived = Counter(record.verdict for record in records), sum(map(bool, map(sheet.about.waivers_of, records)))
+    kept = f"{marks}{count['PASS']} of {counted(len(records), 'promise')} kept, {count['FAIL']} not kept (FAIL)"
+    words = f"{kept}, {count['INCONCLUSIVE']} not decided (INCONCLUSIVE), {waived} waived"
+    return "; ".join([words, *sheet.summary.incomplete])
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+def _promises(sheet: Sheet) -> Iterator[Part]:
+    """Yield of each promise its words, its verdict, what other runs judged before, who waives it, and its picture."""
+    for record in sheet.run.requirements:
+        first, *details = record.message.splitlines() or [record.verdict]
+        tries = [
+            f"try in run {one.run}, ended {moment(one.ended)}: {one.verdict}, evidence {odds_text(one.odds)}"
+            for one in record.tries
+        ]
+        waivers = [
+            f"waived by {waiver.author} until {waiver.expires}, which changes no verdict: {waiver.reason}"
+            for waiver in sheet.about.waivers_of(record)
+        ]
+        trials = [each.trial for each in sheet.run.trials_by_number.get(record.number, ())]
+        yield Note(first, strong=True)
+        yield Note(f"Promised: {_in_plain_words(record)}")
+        yield Items([*map(str.strip, details), *(tries if len(tries) > 1 else ()), *waivers])
+        yield Figure(sentence_plot(record, trials, record.sentence, record.simulated), record.sentence)
 
 
-def terms(rows: Sequence[SentenceRow]) -> dict[str, str]:
-    """Return what the promises of *rows* mean: each traffic, and what the goals count and forgive."""
-    traffics = dict.fromkeys(row.record.requirement.traffic for row in rows)
-    goals = goals_of(rows)
-    facts = {f"traffic {name}": _traffic_words(name) for name in traffics}
+def _ports(environment: EnvironmentRecord) -> dict[str, str]:
+    """Return each port of the generator with its interface of the router."""
+    cards = {str(port.index): f"{port.driver} {port.mac}, {si(port.speed_bps, 'bit/s')}" for port in environment.ports}
+    cabled = environment.interfaces.items()
+    return {f"port {port}": f"{cards.get(port, 'not read')}, to {interface}" for port, interface in cabled}
+
+
+def _evidence(sheet: Sheet) -> Iterator[Part]:
+    key, verify = sheet.key, "lineproof verify RUN"
+    yield Facts(
+        {
+            "run": sheet.environment.run,
+            f"SHA-256 of {MANIFEST_FILE}": sheet.manifest or "none: the run was never closed",
+            "records judged again": sheet.again,
+            "electronic signature": f"key {key_id(key)}, public key {key}, in {SIGNATURE}" if key else "none",
+        }
+    )
+    yield Note(f"{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:")
+    yield Code(f"{verify} --public-key {key}\nminisign -V -m RUN/{MANIFEST_FILE} -P {key}" if key else verify)
+    if key:
+        yield Note("Compare the key with one that its owner gave you: a sheet alone does not prove whose it is.")
+
+
+def _signatures(sheet: Sheet) -> Iterator[Part]:
+    yield Note("Not to be signed: a draft." if sheet.draft else "Signed for what each party answers for:")
+    for part, duty in WORDS["answers"].items():
+        party = sheet.about.parties.get(part, {})
+        who = ", ".join(words for name, words in party.items() if name != "signatory")
+        if party or part != "witness":
+            yield Note(f"{part.capitalize()}: {who or BLANK}; answers for {duty}")
+            yield Code(f"name  {party.get('signatory', BLANK)}   place, date  {BLANK}\n\n\nsignature  {BLANK}\n")
+
+
+# -- plain words -------------------------------------------------------------------------------------------------------
+
+
+def _terms(sheet: Sheet) -> dict[str, str]:
+    """Return what the promises mean: each traffic, and what the goals count and forgive."""
+    facts, goals = {}, goals_of(sheet.run)
+    for traffic in dict.fromkeys(record.requirement.traffic for record in sheet.run.requirements):
+        parts = traffic.split()
+        for pattern, words in WORDS["traffic"].items():
+            parts = [re.sub(f"^{pattern}$", words, part) for part in parts]
+        facts[f"traffic {traffic}"] = "; ".join(parts)
     for goal in goals:
         of = f" (goal {goal.goal})" if len(goals) > 1 else ""
         facts |= {f"{name}{of}": words for name, words in _goal_words(goal).items()}
     return facts
-
-
-_TRAFFIC = (
-    (r"(\d+)b", r"frames (pieces of data) of \1 bytes; small ones are the hardest"),
-    (r"imix", "a mix of small, middle and large frames, as on the Internet"),
-    (r"1-flow", "all frames belong to one connection, which one core of the processor has to carry"),
-    (r"(\d+)-flows?", r"the frames belong to \1 connections"),
-    (r"unidirectional", "sent in one direction"),
-    (r"bidirectional", "sent in both directions at once"),
-)
-
-
-def _traffic_words(traffic: str) -> str:
-    """Return *traffic* for somebody who knows no network; a word of the user's own profiles stays."""
-    parts = []
-    for word in traffic.split():
-        known = (re.sub(pattern, words, word) for pattern, words in _TRAFFIC if re.fullmatch(pattern, word))
-        parts.append(next(known, word))
-    return "; ".join(parts)
 
 
 def _goal_words(goal: Goal) -> Mapping[str, str]:
@@ -332,61 +173,27 @@ def _goal_words(goal: Goal) -> Mapping[str, str]:
     }
 
 
-def in_plain_words(record: RequirementRecord) -> str:
-    """Return what the sentence of *record* promises."""
+def _in_plain_words(record: RequirementRecord) -> str:
     demanded = record.requirement
     least, scope = "at least" if demanded.at_least else "at most", demanded.scope.value
     figure = f"{least} {demanded.text()}{f' {scope}' if scope else ''}"
-    load = "offered as much as the generator can send"
-    if named := demanded.named_load(record.link_bps):
-        load = f"offered {si(named.pps, 'pps')} at each port"
+    named = demanded.named_load(record.link_bps)
+    load = f"offered {si(named.pps, 'pps')} at each port" if named else "offered as much as the generator can send"
     return demanded.quantity.plain(record.promise, figure, load)
-
-
-WORDS = {
-    "PASS": "the promise was kept, and the testbed really put the load on the cable",
-    "FAIL": "the promise was not kept; the router is the reason",
-    "INCONCLUSIVE": "nothing is proven, neither for nor against the router; the testbed is the reason",
-    "interval": "within it the mean lies with the confidence that the column's head says",
-    "margin": "by how much the figure is better (+) or worse (−) than promised",
-    "each way, in total": "the figure of the worse direction; the sum of all (two full directions are 200 %)",
-    "line rate": "as many frames as the cable can carry; 100 % is a full cable in one direction",
-    "kpps, Mpps": "thousands, millions of frames per second",
-    "L1, L2": "bits on the cable with the gaps between frames; without them",
-    "µs, ms": "millionths, thousandths of a second",
-    "cycles/packet": "steps of the processor for a frame",
-}
-"""The sheet's own words, and units."""
 
 
 # -- page and PDF ------------------------------------------------------------------------------------------------------
 
-_PAPER = """
-@page {{ size: A4; margin: 18mm 15mm; font: 7pt "DejaVu Sans", sans-serif;
-        @bottom-left {{ content: {foot}; width: 150mm; }}
-        @bottom-right {{ content: "page " counter(page) " of " counter(pages); }} }}
-body::before {{ content: {watermark}; white-space: pre; position: fixed; top: 80mm; left: 0; width: 100%; opacity: 0.13;
-               text-align: center; transform: rotate(-35deg); font: 700 64pt/1.3 "DejaVu Sans", sans-serif;
-               pointer-events: none; z-index: 9; }}
-body .lineproof {{ font: 8.6pt/1.38 "DejaVu Sans", sans-serif; max-width: 190mm; margin: auto; }}
-.lineproof * {{ color: #000 !important; background: none !important; }}
-body .lineproof table {{ width: 100%; font-size: 7.6pt; }}
-body .lineproof td {{ white-space: normal; overflow-wrap: anywhere; }}
-body .lineproof td:first-child, body .lineproof thead ~ tbody td:last-child {{ overflow-wrap: normal; }}
-body .lineproof pre {{ white-space: pre-wrap; overflow-wrap: anywhere; font: 8pt "DejaVu Sans Mono", monospace; }}
-.lineproof tr, .lineproof svg, .lineproof pre {{ break-inside: avoid; }}
-.lineproof h2 {{ break-after: avoid; }}
-.lineproof > svg {{ max-width: 100%; height: auto; }}
-"""
-"""CSS for paper, in black and white."""
-
 
 def html_sheet(sheet: Sheet) -> str:
     """Return the sheet as a page that prints on A4, with its run and sum below each page and its marks across it."""
-    marks = [*sheet.watermark, f"run {sheet.environment.run}", f"manifest {sheet.manifest or 'none'}"]
-    style = _PAPER.format(foot=_css_text(" · ".join(marks)), watermark=_css_text("\n".join(sheet.watermark)))
-    made = f'<meta name="dcterms.created" content="{sheet.made:%Y-%m-%dT%H:%M:%SZ}">'
-    return as_page(sheet_document(sheet)).replace("</head>", f"{made}<style>{style}</style></head>", 1)
+    foot = [*sheet.marks, f"run {sheet.environment.run}", f"manifest {sheet.manifest or 'none'}"]
+    style = (
+        f"{Path(__file__).with_name('paper.css').read_text(encoding='utf-8')}"
+        f"@page {{ @bottom-left {{ content: {_css_text(' · '.join(foot))} }} }}\n"
+        f"body::before {{ content: {_css_text(chr(10).join(sheet.marks))} }}\n"
+    )
+    return as_page(sheet_document(sheet)).replace("</head>", f"<style>{style}</style></head>", 1)
 
 
 def _css_text(words: str) -> str:
@@ -405,24 +212,22 @@ def require_weasyprint() -> Any:
     raise TestbedError(f"the PDF needs {needs}; or leave the PDF out: --html-only")
 
 
-def pdf_sheet(page: str, sheet: Sheet) -> bytes:
-    """Return *page*, that of *sheet*, as PDF/A-3b with the fonts of the system. Nothing is fetched."""
+def pdf_sheet(page: str, manifest: Path, about: Path | None) -> bytes:
+    """Return *page* as PDF/A-3b with the fonts of the system, and the two files in it. Nothing is fetched."""
     weasyprint = require_weasyprint()
-    files = dict.fromkeys(sheet.attached, "Supplement")
-    files |= {sheet.run.path / MANIFEST_FILE: "Source"} if sheet.manifest else {}
     attached = [
-        weasyprint.Attachment(string=read_file(path), name=path.name, relationship=relationship)
-        for path, relationship in files.items()
+        weasyprint.Attachment(string=read_file(path), name=path.name, relationship=use)
+        for path, use in ((manifest, "Source"), (about, "Supplement"))
+        if path and path.exists()
     ]
     nothing = weasyprint.urls.URLFetcher(allowed_protocols=(), allow_redirects=False, fail_on_errors=True)
-    made: bytes = weasyprint.HTML(string=page, url_fetcher=nothing).write_pdf(
-        attachments=attached, pdf_variant="pdf/a-3b", pdf_tags=True, finisher=_plain_metadata
-    )
-    return made
+    printed = weasyprint.HTML(string=page, url_fetcher=nothing)
+    options = {"pdf_variant": "pdf/a-3b", "pdf_tags": True, "finisher": _plain_metadata}
+    return bytes(printed.write_pdf(attachments=attached, **options))
 
 
 def _plain_metadata(_: Any, pdf: Any) -> None:
-    """Leave the metadata uncompressed: for validators that ask it of every PDF/A, and programs that know no PDF."""
-    for item in pdf.objects:
-        if getattr(item, "extra", {}).get("Type") == "/Metadata":
-            item.compress = False
+    """Leave the metadata uncompressed, for validators that ask it of every PDF/A, and programs that know no PDF."""
+    for part in pdf.objects:
+        if getattr(part, "extra", {}).get("Type") == "/Metadata":
+            part.compress = False

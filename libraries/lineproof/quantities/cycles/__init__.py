@@ -57,6 +57,10 @@ class Cycles(Quantity):
     doubts = ()
     title = "Cost of a packet"
     example = "costs ≤ 450 cycles/packet"
+    glossary: ClassVar[Mapping[str, str]] = {
+        "cycles/packet": "steps of the processor for a frame",
+        "vectors/call": "frames that the router's software takes at once",
+    }
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return the figure of all packets of a trial, of several the median; open where it is not known."""
