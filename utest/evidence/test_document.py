@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -21,8 +25,9 @@ from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Fault, Problem
+from lineproof.core.trial import Fault, Load, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.verdict import Try
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
 from lineproof.evidence.document import (
@@ -46,6 +51,7 @@ from lineproof.evidence.document import (
     verdict_cell,
 )
 from lineproof.evidence.forms import (
+    host_document,
     ledgers_document,
     router_document,
     trials_document,
@@ -53,19 +59,40 @@ from lineproof.evidence.forms import (
 )
 from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
+from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
 from lineproof.evidence.result_forms import (
+    back_to_back_document,
+    latency_document,
+    loss_document,
+    ramp_document,
+    recovery_document,
+    reset_document,
     scaling_document,
+    search_document,
+    throughput_document,
 )
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signature import Signed
+from lineproof.evidence.signoff.page import sheet_document
+from lineproof.evidence.signoff.sheet import PARTIES, About, Sheet
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
+from lineproof.generators.base import GeneratorPort
+from lineproof.methods.deviations import Deviation
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
+from lineproof.methods.search import CapacityBounds, SearchResult
+from lineproof.studies.forms import document as study_document
+from lineproof.studies.page import drawn
+from lineproof.studies.results import results_of
+from lineproof.studies.study import Study
 from lineproof.visible import one_line, visible
-from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
+from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial, trial_record
+from support.paths import ROOT
+from support.source_trees import tree_of
+from support.study_builders import SMALL, measurements
 
 # -- every document, with the same words wherever text is somebody else's
 
@@ -143,6 +170,64 @@ def under_load(words: str) -> Document:
     return under_load_document(UnderLoad(1.0, 1.0, 1.0, workers, queues, cpus, **more), words)
 
 
+def of_characterisation(made: Callable[..., Document], **fields: Any) -> Callable[[str], Document]:
+    """Return what shows a result with *fields*, all of whose words are somebody else's."""
+
+    def document(words: str) -> Document:
+        deviations = (Deviation(words, words, words),)
+        result = SimpleNamespace(**fields, size=64, trials=(), ended=words, kind=words, deviations=deviations)
+        return made([result] if made is not ramp_document else result, words)
+
+    return document
+
+
+def a_search(words: str) -> Document:
+    bounds = CapacityBounds(words, 0.0, Load(1.0), None, None, False)
+    found = SearchResult((bounds,), (), words, requirement_record().promise.goal, Load(1.0), Load(2.0), 0.1, 1.0)
+    return search_document(found, NamedTraffic(words, 64.0), LINK, words)
+
+
+def a_trend(words: str) -> Document:
+    named = dict.fromkeys(("platform", "software", "testbed", "goal", "sentence", "test", "release", "verdict"), words)
+    shared = {**named, "kind": "mean", "unit": "pps", "simulated": True, "closed": False, "at_least": True}
+    values = enumerate([5e6, 5e6 + 1] * 3 + [4e6, 4e6 + 1] * 3)
+    points: list[Any] = [
+        SimpleNamespace(**shared, run=f"{words}{number}", started=number, value=value) for number, value in values
+    ]
+    return trend(points)
+
+
+def a_study(words: str) -> Document:
+    study = Study.model_validate(yaml.safe_load(SMALL)).model_copy(
+        update=dict.fromkeys(("title", "about", "source"), words)
+    )
+    records = measurements(study, {"vpp": [33.5, 33.6], "linux": [4.3, None]}, reason=words)
+    found = results_of(study, records, run=words, testbed=words, planned=9, machine=words)
+    return study_document(found, drawn(found))
+
+
+def a_sheet(words: str) -> Document:
+    facts, named = RouterFacts(os=words, firmware=words, other={words: words}), {words: words, "name": words}
+    port = GeneratorPort(0, words, LINK, True, words)
+    environment = replace(ENVIRONMENT, ports=(port,), interfaces={"0": words}, router_facts=facts, code={words: words})
+    made = datetime(2026, 11, 22, tzinfo=UTC)
+    unkept = row_of(words, verdict="FAIL", other_tries=(Try(words, words, 1.0, 1.0),))
+    record = trial_record(problems=(Problem(Fault.GENERATOR, words),))
+    run = replace(run_of(words), trials=(record,), requirements=(unkept.record,), environment=environment)
+    about = About.model_construct(
+        contract=words,
+        parties=dict.fromkeys(PARTIES, named),
+        device=named,
+        testbed=named,
+        cables={"0": words},
+        deviations=(words,),
+        remarks=words,
+    )
+    waiver: Any = SimpleNamespace(author=words, reason=words, expires=words)
+    known = RunSummary(Path("run"), words, True, {"router": words, "goal": words}, (unkept,), (words,))
+    return sheet_document(Sheet(run, known, environment, about, {1: waiver}, words, made, words, (words,), draft=True))
+
+
 DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
@@ -152,11 +237,43 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "rejudged": a_rejudged_run,
     "another_sla": another_suite,
     "router_document": a_router,
+    "host_document": lambda words: host_document(RouterFacts(os=words, unread={words: words}, differences=(words,))),
     "trials_document": trials_of,
     "ledgers_document": a_ledger,
     "under_load_document": under_load,
     "scaling_document": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
+    "search_document": a_search,
+    "ramp_document": of_characterisation(ramp_document, steps=(), findings=("found",)),
+    "throughput_document": of_characterisation(
+        throughput_document, line_pps=1.0, throughput=None, percent=None, duration=1.0
+    ),
+    "loss_document": of_characterisation(loss_document, points=()),
+    "latency_document": of_characterisation(latency_document, directions=()),
+    "back_to_back_document": of_characterisation(
+        back_to_back_document,
+        bursts=(),
+        unlimited=False,
+        mean=None,
+        spread=None,
+        implied_buffer_time=None,
+        corrected_buffer_time=None,
+    ),
+    "recovery_document": of_characterisation(
+        recovery_document, overload=None, reduced=None, mean=None, times=(), after=1.0
+    ),
+    "reset_document": of_characterisation(reset_document, load=None, by_loss=None, by_time=None, lost=0),
+    "document": a_study,
+    "trend": a_trend,
+    "sheet_document": a_sheet,
 }
+
+
+def test_every_function_that_makes_a_document_is_among_them() -> None:
+    nodes = (node for path in (ROOT / "libraries" / "lineproof").rglob("*.py") for node in tree_of(path).body)
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"))
+    made = {one.name for one in functions if one.returns is not None and ast.unparse(one.returns) == "Document"}
+    assert made == DOCUMENTS.keys() - {"every part"}
+
 
 HOSTILE = (
     '=HYPERLINK("http://x","y") <script>alert(1)</script> | `x` [a](b) \x1b[2J\r\n# not a title\x00\u202e\u2066',
