@@ -92,7 +92,7 @@ def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> Non
     svg = picture("64b unidirectional forwards ≥ 5 Mpps", sent)
     assert "lost, which this sentence allows" in words(svg) and ("lost |" in words(svg)) is not is_kept
     heights = {fill: float(height) for height, fill in BOX.findall(svg) if height != "11.00"}
-    missing = heights.get("url(#crossed-d1382c)", 0.0) / heights["#2c6fa6"]
+    missing = heights.get("url(#hatch45-d1382c)", 0.0) / heights["#2c6fa6"]
     assert missing == pytest.approx(0.0 if is_kept else 0.7 / 4.3, abs=1e-3)
 
 
@@ -102,9 +102,9 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked
     good = [measured(number, lost=100_000) for number in (1, 2)]
     counts = (DirectionCount(0, 1, 10**9, 10**9, 5 * 10**8),)
     wild = Trial(3, Outcome(Load(1e9), 1.0, 1.0, 0.0, counts), FLAP, SECOND)
-    scale = re.compile(r'<text x="65.00"[^>]*>([^<]*)</text>')
-    assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good))
-    assert f"{HATCHED}back-" in picture(sentence, *good, wild)
+    scale = re.compile(r'<text x="73.00"[^>]*>([^<]*)</text>')
+    assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good)) != []
+    assert f"{HATCHED}hatch-45-" in picture(sentence, *good, wild)
 
 
 # -- latency and recovery ----------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
     sentence = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     assert HATCHED not in picture(sentence, measured(1))
     svg = picture(sentence, measured(1, late=7), measured(2, FLAP, late=9))
-    assert f"{HATCHED}crossed-" in svg and " 7 | " in words(svg)
+    assert f"{HATCHED}hatch45-" in svg and " 7 | " in words(svg)
     assert "1 of 2 trials not shown" in words(svg) and "p99 ≤ 50 µs" in words(svg)
     later = picture(sentence.replace("latency", "pdv"), measured(1))
     assert "≤ 50 µs later than the fastest frame" in words(later)
