@@ -19,6 +19,9 @@ from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import pictures
 from lineproof.evidence.pictures import plot_name, sentence_plot
+from lineproof.methods.ramp import RampPlan, ramp
+from lineproof.methods.rfc2544.throughput import loss_curve, throughput
+from lineproof.methods.scaling import scale
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms
 from support.evidence_builders import requirement_record, trial
@@ -164,3 +167,17 @@ def test_a_search_can_be_drawn_however_far_it_came(deadline: float) -> None:
     shown = words(pictures.search_plot(result, "T", simulated=True))
     assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
     assert ("NDR" in shown) is (deadline == math.inf)
+
+
+def test_each_procedure_is_drawn_with_its_names() -> None:
+    router, terms = PureRouter(5e6), CharacterisationTerms()
+    at_each = scale("flows", [1, 64], lambda value, seconds: search(router, GOAL, Load(LINE / 1000), Load(LINE), terms))
+    drawn = {
+        pictures.scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
+        pictures.ramp_plot(
+            ramp(router, RampPlan(LINE, 20), terms), "T"
+        ): "hold begins | offered | forwarded | saturation",
+        pictures.throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
+        pictures.loss_plot([loss_curve(router, 64, LINE, terms)], "T"): "64 bytes",
+    }
+    assert all(said in words(svg) for svg, said in drawn.items())
