@@ -215,6 +215,9 @@ def _lines(code: str) -> list[str]:
 STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of every document; it applies to documents only."""
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
+"""Content Security Policy of a page: a browser asks nothing of the network, whatever a name contains."""
+
 
 def as_html(document: Document) -> str:
     """Return *document* as HTML for use inside another page, as Robot's log: no script, nothing from elsewhere."""
@@ -225,11 +228,10 @@ def as_html(document: Document) -> str:
 
 
 def as_page(document: Document) -> str:
-    """Return *document* as a page of its own: a browser asks nothing of the network, whatever a name contains."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
+    """Return *document* as a page of its own."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", document.title)}'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'</head>\n<body style="margin: 0">{as_html(document)}</body></html>\n'
     )
 
