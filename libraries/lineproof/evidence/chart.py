@@ -123,7 +123,7 @@ class Chart:
         names = max((text_width(words, _LABEL_SIZE) for _, words in across.marks if is_level), default=0.0)
         self._left, self._right = max(_LEFT, 24 + min(names, 0.3 * _WIDTH)), _WIDTH - (70 if is_level else 24)
         lines = textwrap.wrap(title, int((_WIDTH - 30) / text_width("x", _TITLE_SIZE))) or [""]
-        self._top = 34 + 1.25 * _TITLE_SIZE * len(lines)
+        self._top = 46 + 1.25 * _TITLE_SIZE * len(lines)
         self._bottom = self._top + (_ROW * len(across.marks) if is_level else _HEIGHT)
         for number, line in enumerate(lines):
             y = 42 + 1.25 * _TITLE_SIZE * number
@@ -192,8 +192,9 @@ class Chart:
         x, y = self._at(*place)
         is_far = x > (self._left + self._right) / 2
         shown = fitted(words, x - self._left if is_far else self._right - x, _LABEL_SIZE)
-        x, y = x - 5 if is_far else x + 5, max(self._top + 13, y - 7)
-        self._picture.text(x, y, shown, _LABEL_SIZE, colour, "end" if is_far else "", **style)
+        self._picture.text(
+            x - 5 if is_far else x + 5, y - 6, shown, _LABEL_SIZE, colour, "end" if is_far else "", **style
+        )
 
     def limit(self, value: float, words: str, is_upright: bool = False) -> None:
         """Draw the promise, a figure of the axis *up*, or where it *is_upright* of the one *across*."""

@@ -54,9 +54,9 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
     plot = Chart(title, _of_trials(trials), scaled(name, promise.unit.value, high + room, start), simulated)
     worse = -math.inf if record.requirement.at_least else math.inf
     plot.area((-math.inf, math.inf), (limit, worse), chart.WORSE, "breaks the promise")
-    _set_aside(plot, trials)
     plot.limit(limit, _promised(record))
-    for column, figures in enumerate(charted):
+    for column, (trial, figures) in enumerate(zip(trials, charted, strict=True)):
+        plot.bar(column, [_SET_ASIDE] * is_set_aside(trial))
         for number, (name, sign) in enumerate(signs.items()):
             if one := figures.get(name):
                 place = plot.beside(column, number, len(signs))
@@ -67,15 +67,11 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
     return plot.svg()
 
 
+_SET_ASIDE = Part(math.inf, "set aside: spoilt by the testbed", chart.ASIDE)
+
+
 def _of_trials(trials: Sequence[Trial], more: str = "") -> chart.Axis:
     return columns(f"trial{more}", list(map(trial_name, trials)))
-
-
-def _set_aside(plot: Chart, trials: Sequence[Trial]) -> None:
-    for column in (column for column, trial in enumerate(trials) if is_set_aside(trial)):
-        plot.area(
-            (column - 0.45, column + 0.45), (-math.inf, math.inf), chart.ASIDE, "set aside: spoilt by the testbed"
-        )
 
 
 def _promised(record: RequirementRecord) -> str:
@@ -96,14 +92,14 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
     needed = math.inf if record.promise.quantity.judges_loss else promised
     bars: list[tuple[int, int, int, list[Part], float, str]] = []
     for column, trial in enumerate(trials):
-        own = [] if is_set_aside(trial) else list(enumerate(direction_rows([trial], record.mean_size, link_bps)))
-        groups = [own] if own and record.promise.in_total else [[row] for row in own]
-        bars += [(column, number, len(groups), *_rate_bar(group, needed)) for number, group in enumerate(groups)]
+        own = list(enumerate(direction_rows([trial], record.mean_size, link_bps)))
+        groups = [own] if record.promise.in_total else [[row] for row in own]
+        drawn = [([_SET_ASIDE], 0.0, "")] if is_set_aside(trial) else [_rate_bar(group, needed) for group in groups]
+        bars += [(column, number, len(drawn), *bar) for number, bar in enumerate(drawn)]
     line_rate = line_rate_pps(link_bps, record.mean_size)
-    most = max([promised, *(_end(bar[3]) for bar in bars)])
+    most = max([promised, *filter(math.isfinite, (_end(bar[3]) for bar in bars))])
     across = _of_trials(trials, f" (line rate of one direction: {si(line_rate, 'pps')})")
     plot = Chart(title, across, scaled("rate", "pps", 1.12 * most or line_rate), simulated)
-    _set_aside(plot, trials)
     for column, number, of, parts, *_ in bars:
         plot.bar(plot.beside(column, number, of), parts, of)
     if promised:
@@ -157,20 +153,17 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
     if statistic is not None:
         promised = f"{statistic.name} {promised}{' later than the fastest frame' if statistic.variation else ''}"
         limit += min(placed, default=0.0) if statistic.variation else 0.0
-    edges = [1.0 if min([*placed, limit]) < 10 else 10.0]
-    while edges[-1] < max([*placed, limit]):
-        edges.append(edges[-1] + 10.0 ** (len(str(int(edges[-1]))) - 1))
-    edges = sorted({*edges, limit}) + [math.inf] * any(frames[LOST_PROBE] for frames in counts.values())
-    starts = [f"{edge:g}" for edge in (0.0, *edges[:-1])]
-    names = [start if len(edges) <= 16 or start.strip("0") in ("", "1") else "" for start in starts]
+    ladder = [step * 10.0**power for power in range(9) for step in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)]
+    first, last = (bisect_left(ladder, chosen([*placed, limit])) for chosen in (min, max))
+    edges = sorted({*ladder[max(0, first - 1) : last + 1], limit})
+    names = [f"{start:g}" for start in (0.0, *edges[:-1])]
+    if any(frames[LOST_PROBE] for frames in counts.values()):
+        edges, names = [*edges, math.inf], [*names, "late, lost"]
     aside = f" ({len(trials) - len(shown)} of {len(trials)} trials not shown: set aside, spoilt by the testbed)"
     below = f"latency [µs], from each figure up to the next{aside if len(shown) < len(trials) else ''}"
-    across = columns(
-        below, ["late, lost" if math.isinf(edge) else name for edge, name in zip(edges, names, strict=True)]
-    )
     most = max((number for frames in counts.values() for number in frames.values()), default=1)
     powers = [10.0**power for power in range(1 + len(str(most)))]
-    plot = Chart(title, across, valued("probe frames", powers, True), simulated)
+    plot = Chart(title, columns(below, names), valued("probe frames", powers, True), simulated)
     for number, (direction, frames) in enumerate(counts.items()):
         in_columns = Counter[int]()
         for latency, seen in frames.items():
