@@ -125,6 +125,7 @@ class Chart:
         lines = textwrap.wrap(title, int((_WIDTH - 30) / text_width("x", _TITLE_SIZE))) or [""]
         self._top = 46 + 1.25 * _TITLE_SIZE * len(lines)
         self._bottom = self._top + (_ROW * len(across.marks) if is_level else _HEIGHT)
+        self._middle = (self._left + self._right) / 2, (self._top + self._bottom) / 2
         for number, line in enumerate(lines):
             y = 42 + 1.25 * _TITLE_SIZE * number
             self._picture.text(16, y, line, _TITLE_SIZE, TEXT_COLOUR, font_weight="bold")
@@ -190,11 +191,9 @@ class Chart:
     def words(self, place: Point, words: str, colour: str = TEXT_COLOUR, **style: str) -> None:
         """Write *words* above a place, to the side where there is more room."""
         x, y = self._at(*place)
-        is_far = x > (self._left + self._right) / 2
-        shown = fitted(words, x - self._left if is_far else self._right - x, _LABEL_SIZE)
-        self._picture.text(
-            x - 5 if is_far else x + 5, y - 6, shown, _LABEL_SIZE, colour, "end" if is_far else "", **style
-        )
+        left, right = x - self._left, self._right - x
+        room, shift, anchor = (left, -5, "end") if left > right else (right, 5, "")
+        self._picture.text(x + shift, y - 6, fitted(words, room, _LABEL_SIZE), _LABEL_SIZE, colour, anchor, **style)
 
     def limit(self, value: float, words: str, is_upright: bool = False) -> None:
         """Draw the promise, a figure of the axis *up*, or where it *is_upright* of the one *across*."""
@@ -204,9 +203,8 @@ class Chart:
 
     def svg(self) -> str:
         """Return the picture with its labels and its legend."""
-        middle = (self._left + self._right) / 2, (self._top + self._bottom) / 2
         if not self._legend:
-            self._picture.text(*middle, "nothing was measured", _WORD_SIZE, TEXT_COLOUR, "middle")
+            self._picture.text(*self._middle, "nothing was measured", _WORD_SIZE, TEXT_COLOUR, "middle")
         if self._simulated:
             self._picture.text(_WIDTH - 5, 17, SIMULATED, _LABEL_SIZE, SIMULATED_COLOUR, "end", font_weight="bold")
         x, y = 16.0, self._bottom + 62
@@ -236,9 +234,8 @@ class Chart:
 
     def _axes(self) -> None:
         for axis, is_upright in ((self._across, self._is_level), (self._up, not self._is_level)):
-            named = [mark for mark in axis.marks if mark[1]]
-            step = 1 if is_upright else math.ceil(len(named) / _MOST_NAMES) or 1
-            for figure, words in named[::step]:
+            step = 1 if is_upright else math.ceil(len(axis.marks) / _MOST_NAMES) or 1
+            for figure, words in axis.marks[::step]:
                 x, y = self._at(figure, -math.inf) if axis is self._across else self._at(-math.inf, figure)
                 if axis is self._up:
                     self._picture.path([(x, y), self._at(math.inf, figure)], GRID_COLOUR)
@@ -247,15 +244,11 @@ class Chart:
                     self._picture.text(x - 7, y + 4.5, shown, _LABEL_SIZE, TEXT_COLOUR, "end")
                 else:
                     self._picture.text(x, self._bottom + 18, words, _LABEL_SIZE, TEXT_COLOUR, "middle")
-            middle = (
-                (18.0, (self._top + self._bottom) / 2)
-                if is_upright
-                else ((self._left + self._right) / 2, self._bottom + 38)
-            )
-            turned = f"rotate(-90 {middle[0]:.2f} {middle[1]:.2f})" if is_upright else ""
-            self._picture.text(*middle, axis.name, _WORD_SIZE, TEXT_COLOUR, "middle", transform=turned)
-        corner = (self._left, self._bottom)
-        self._picture.path([(self._left, self._top), corner, (self._right, self._bottom)], FAINT_COLOUR)
+            x, y = (18.0, self._middle[1]) if is_upright else (self._middle[0], self._bottom + 38)
+            turned = f"rotate(-90 {x:.2f} {y:.2f})" if is_upright else ""
+            self._picture.text(x, y, axis.name, _WORD_SIZE, TEXT_COLOUR, "middle", transform=turned)
+        ends = (self._left, self._top), (self._left, self._bottom), (self._right, self._bottom)
+        self._picture.path(ends, FAINT_COLOUR)
 
     def _fill(self, area: tuple[float, float, float, float], fill: Fill) -> None:
         if fill.hatch is not None:
