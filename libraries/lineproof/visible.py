@@ -29,7 +29,7 @@ def visible_data(data: Any) -> Any:
         return visible(data)
     if isinstance(data, dict):
         return {visible_data(key): visible_data(value) for key, value in data.items()}
-    return [visible_data(value) for value in data] if isinstance(data, list) else data
+    return [visible_data(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 _SHOWN = 160

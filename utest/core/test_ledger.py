@@ -22,6 +22,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict, where_lost
 from lineproof.errors import TestbedError
+from lineproof.evidence.document import Table
 from lineproof.evidence.forms import ledgers_document
 from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper
 from support.made_testbeds import promised
@@ -146,7 +147,8 @@ def test_a_router_that_gave_no_counts_has_no_rows_for_them() -> None:
 
 def _shown(ledger: Ledger) -> list[object]:
     """Return the names of the rows that the log shows of *ledger*."""
-    (table,) = ledgers_document([ledger], "t").tables
+    (section,) = ledgers_document([ledger], "t").sections
+    (table,) = (part for part in section.parts if isinstance(part, Table))
     return [row.cells[0] for row in table.rows]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -21,8 +25,9 @@ from lineproof.core.causes import Stage
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Fault, Problem
+from lineproof.core.trial import Fault, Load, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from lineproof.core.verdict import Try
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
 from lineproof.evidence.document import (
@@ -43,23 +48,51 @@ from lineproof.evidence.document import (
     as_markdown,
     as_page,
     as_text,
-    data_cells,
     verdict_cell,
 )
-from lineproof.evidence.forms import ledgers_document, router_document, trials_document, under_load_document
+from lineproof.evidence.forms import (
+    host_document,
+    ledgers_document,
+    router_document,
+    trials_document,
+    under_load_document,
+)
 from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
+from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
-from lineproof.evidence.result_forms import scaling_document
+from lineproof.evidence.result_forms import (
+    back_to_back_document,
+    latency_document,
+    loss_document,
+    ramp_document,
+    recovery_document,
+    reset_document,
+    scaling_document,
+    search_document,
+    throughput_document,
+)
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
+from lineproof.evidence.signoff.page import sheet_document
+from lineproof.evidence.signoff.sheet import About, Sheet, Waiver
 from lineproof.evidence.signoff.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
+from lineproof.generators.base import GeneratorPort
+from lineproof.methods.deviations import Deviation
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
-from lineproof.visible import one_line
-from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
+from lineproof.methods.search import CapacityBounds, SearchResult
+from lineproof.studies.forms import document as study_document
+from lineproof.studies.page import drawn
+from lineproof.studies.results import results_of
+from lineproof.studies.study import Study
+from lineproof.visible import one_line, visible
+from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial, trial_record
+from support.paths import ROOT
+from support.source_trees import tree_of
+from support.study_builders import SMALL, measurements
 
 # -- every document, with the same words wherever text is somebody else's
 
@@ -78,15 +111,11 @@ def run_of(words: str) -> RecordedRun:
 
 
 def every_part(words: str) -> Document:
-    row = {
-        Column(words, words, left=True): Cell(words),
-        **data_cells({"data": words}),
-    }
-    parts = (Facts({words: words}), Items([words]), Note(words), Code(words), Figure("<svg></svg>", words))
-    table = Table.of([row, {}], "rows")
-    return Document(
-        words, [Section(words, [*parts, table, Folded(words, [*parts, table])])], data={"data": [{words: words}]}
-    )
+    row = {Column(words, words, left=True): Cell(words), Column(words, on_page=True): Cell(words)}
+    parts = (Facts({words: words}), Items([words]), Note(words, strong=True), Code(words), Figure("<svg></svg>", words))
+    table = Table.of([row, {}])
+    sections = [Section(words, [*parts, table, Folded(words, [*parts, table])])]
+    return Document(words, sections, data={"rows": [{words: words, "same": words}]})
 
 
 def a_summary(words: str) -> Document:
@@ -141,20 +170,102 @@ def under_load(words: str) -> Document:
     return under_load_document(UnderLoad(1.0, 1.0, 1.0, workers, queues, cpus, **more), words)
 
 
+def of_characterisation(made: Callable[..., Document], **fields: Any) -> Callable[[str], Document]:
+    """Return what shows a result with *fields*, all of whose words are somebody else's."""
+
+    def document(words: str) -> Document:
+        deviations = (Deviation(words, words, words),)
+        result = SimpleNamespace(**fields, size=64, trials=(), ended=words, kind=words, deviations=deviations)
+        return made([result] if made is not ramp_document else result, words)
+
+    return document
+
+
+def a_search(words: str) -> Document:
+    bounds = CapacityBounds(words, 0.0, Load(1.0), None, None, False)
+    found = SearchResult((bounds,), (), words, requirement_record().promise.goal, Load(1.0), Load(2.0), 0.1, 1.0)
+    return search_document(found, NamedTraffic(words, 64.0), LINK, words)
+
+
+def a_trend(words: str) -> Document:
+    named = dict.fromkeys(("platform", "software", "testbed", "goal", "sentence", "test", "release", "verdict"), words)
+    shared = {**named, "kind": "mean", "unit": "pps", "simulated": True, "closed": False, "at_least": True}
+    values = enumerate([5e6, 5e6 + 1] * 3 + [4e6, 4e6 + 1] * 3)
+    rows = [{**shared, "run": f"{words}{number}", "started": number, "value": value} for number, value in values]
+    points: list[Any] = [SimpleNamespace(**row, _asdict=row.copy) for row in rows]
+    return trend(points)
+
+
+def a_study(words: str) -> Document:
+    study = Study.model_validate(yaml.safe_load(SMALL)).model_copy(
+        update=dict.fromkeys(("title", "about", "source"), words)
+    )
+    records = measurements(study, {"vpp": [33.5, 33.6], "linux": [4.3, None]}, reason=words)
+    found = results_of(study, records, run=words, testbed=words, planned=9, machine=words)
+    return study_document(found, drawn(found))
+
+
+def a_sheet(words: str) -> Document:
+    facts, named = RouterFacts(os=words, firmware=words, other={words: words}), {words: words, "name": words}
+    port = GeneratorPort(0, words, LINK, True, words)
+    environment = replace(ENVIRONMENT, ports=(port,), interfaces={"0": words}, router_facts=facts, code={words: words})
+    made = datetime(2026, 11, 22, tzinfo=UTC)
+    unkept = row_of(words, verdict="FAIL", other_tries=(Try(words, words, 1.0, 1.0),))
+    record = trial_record(problems=(Problem(Fault.GENERATOR, words),))
+    run = replace(run_of(words), trials=(record,), requirements=(unkept.record,), environment=environment)
+    waiver = Waiver.model_construct(sentence=unkept.record.sentence, author=words, reason=words, expires=words)
+    parties: Any = {"supplier": named}
+    about = About.model_construct(parties=parties, facts=named, deviations=(words,), waivers=(waiver,))
+    known = RunSummary(Path("run"), words, True, {"router": words, "goal": words}, (unkept,), (words,))
+    return sheet_document(Sheet(run, known, environment, about, words, made, words, (words,), draft=True))
+
+
 DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
     "comparison": lambda words: comparison([compared_of(words)], [words], ComparisonRule()),
-    "gate": lambda words: gate_document(Gate((compared_of(words),), ComparisonRule(), (words,), True), words),
-    "verify": a_verification,
-    "rejudge": a_rejudged_run,
-    "another suite": another_suite,
-    "router": a_router,
-    "trials": trials_of,
-    "ledger": a_ledger,
-    "router under load": under_load,
-    "procedure": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
+    "gate_document": lambda words: gate_document(Gate((compared_of(words),), ComparisonRule(), (words,), True), words),
+    "verified": a_verification,
+    "rejudged": a_rejudged_run,
+    "another_sla": another_suite,
+    "router_document": a_router,
+    "host_document": lambda words: host_document(RouterFacts(os=words, unread={words: words}, differences=(words,))),
+    "trials_document": trials_of,
+    "ledgers_document": a_ledger,
+    "under_load_document": under_load,
+    "scaling_document": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
+    "search_document": a_search,
+    "ramp_document": of_characterisation(ramp_document, steps=(), findings=("found",)),
+    "throughput_document": of_characterisation(
+        throughput_document, line_pps=1.0, throughput=None, percent=None, duration=1.0
+    ),
+    "loss_document": of_characterisation(loss_document, points=()),
+    "latency_document": of_characterisation(latency_document, directions=()),
+    "back_to_back_document": of_characterisation(
+        back_to_back_document,
+        bursts=(),
+        unlimited=False,
+        mean=None,
+        spread=None,
+        implied_buffer_time=None,
+        corrected_buffer_time=None,
+    ),
+    "recovery_document": of_characterisation(
+        recovery_document, overload=None, reduced=None, mean=None, times=(), after=1.0
+    ),
+    "reset_document": of_characterisation(reset_document, load=None, by_loss=None, by_time=None, lost=0),
+    "document": a_study,
+    "trend": a_trend,
+    "sheet_document": a_sheet,
 }
+
+
+def test_every_function_that_makes_a_document_is_among_them() -> None:
+    nodes = (node for path in (ROOT / "libraries" / "lineproof").rglob("*.py") for node in tree_of(path).body)
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"))
+    made = {one.name for one in functions if one.returns is not None and ast.unparse(one.returns) == "Document"}
+    assert made == DOCUMENTS.keys() - {"every part"}
+
 
 HOSTILE = (
     '=HYPERLINK("http://x","y") <script>alert(1)</script> | `x` [a](b) \x1b[2J\r\n# not a title\x00\u202e\u2066',
@@ -176,7 +287,8 @@ def texts(document: Document) -> Iterator[str]:
     body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary"}
     table = {"table", "thead", "tbody", "tr", "th", "td", "small"}
     found = Elements(page)
-    assert found.found <= {"html", "head", "meta", "title", "body"} | body | table and not found.addresses
+    pictures = {"g", "rect", "line", "pattern", "polygon", "polyline", "text"}
+    assert found.found <= {"html", "head", "meta", "title", "body"} | body | table | pictures and not found.addresses
     yield markdown
     kinds = {each.type for token in MarkdownIt("gfm-like", {"linkify": False}).parse(markdown) for each in _all(token)}
     assert not [kind for kind in kinds if kind.startswith(("html", "link", "image", "s_", "code_block"))]
@@ -207,7 +319,7 @@ def check(form: str, words: str) -> None:
     for shown in texts(document):
         assert all(each.isprintable() or each in "\n\t" or each.isspace() for each in shown)
         assert not set(shown) & set("\r\x85\u2028\u2029\x1c\x1d\x1e\x0b\x0c")
-    assert json.loads(as_json(document))["title"] == document.title
+    assert json.loads(as_json(document))["title"] == visible(document.title)
 
 
 @pytest.mark.parametrize("words", HOSTILE)
@@ -240,17 +352,16 @@ def test_markdown_shows_any_words_as_they_are(words: str) -> None:
 TABLE = Table.of(
     [
         {
-            Column("test", left=True, only="page"): "T",
+            Column("test", left=True, on_page=True): "T",
             Column("sentence", left=True): "64b ≥ 5 Mpps",
-            Column("measured", "Mpps", key="measured_mpps"): Cell("5.5", 5.5),
+            Column("measured", "Mpps"): "5.5",
             Column("verdict", left=True): verdict_cell("FAIL"),
-            **data_cells({"low": None, "high": True}),
         }
-    ],
-    "sentences",
+    ]
 )
 PARTS = (Note("Read me.", strong=True), Facts({"a": "b"}), Code("x  y"), Folded.of("FAIL: it\n  because", "more"))
-DOCUMENT = Document("Title", [Section("One", [*PARTS, TABLE, Items(["last"])])], True, {"answer": "FAIL"})
+DATA = {"answer": "FAIL", "sentences": [{"sentence": "64b ≥ 5 Mpps", "measured": 5.5, "low": None, "high": True}]}
+DOCUMENT = Document("Title", [Section("One", [*PARTS, TABLE, Items(["last"])])], True, DATA)
 
 
 def test_text_has_what_fits_a_terminal() -> None:
@@ -273,27 +384,16 @@ def test_markdown_has_the_columns_of_a_page() -> None:
 def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:
     shown = as_html(DOCUMENT)
     assert "<h1>Title</h1>" in shown and "<th>measured<small>Mpps</small></th>" in shown
-    assert '<td class="left bad">FAIL</td>' in shown and ">low<" not in shown
+    assert '<td class="left bad">FAIL</td>' in shown
     assert "<details><summary>FAIL: it</summary><ul><li>because</li><li>more</li></ul></details>" in shown
     selectors = [line.split("{")[0] for line in shown.partition("</style>")[0].splitlines() if "{" in line]
     assert all(selector.startswith(".lineproof") for selector in selectors)
 
 
-def test_csv_and_json_have_values_and_columns_that_people_do_not_see() -> None:
-    assert as_csv(DOCUMENT) == "test,sentence,measured_mpps,verdict,low,high\r\nT,64b ≥ 5 Mpps,5.5,FAIL,,true\r\n"
-    found = json.loads(as_json(DOCUMENT))
-    assert list(found) == ["title", "simulated", "answer", "sentences", "sections"]
-    row = {"test": "T", "sentence": "64b ≥ 5 Mpps", "measured_mpps": 5.5, "verdict": "FAIL", "low": None, "high": True}
-    assert found["sentences"] == [row]
-    folded = {"title": "FAIL: it", "parts": [["because", "more"]]}
-    assert found["sections"] == [{"title": "One", "parts": ["Read me.", {"a": "b"}, "x  y", folded, ["last"]]}]
-
-
-def test_csv_has_the_tables_that_are_like_the_first() -> None:
-    one, other = Column("a"), Column("b")
-    tables = [Table.of([{one: "1"}]), Table.of([{other: "2"}]), Table.of([{one: "3"}])]
-    assert as_csv(Document("", [Section("", tables)])) == "a\r\n1\r\n3\r\n"
+def test_csv_and_json_have_the_data() -> None:
+    assert as_csv(DOCUMENT) == "sentence,measured,low,high\r\n64b ≥ 5 Mpps,5.5,,true\r\n"
     assert as_csv(Document("")) == ""
+    assert json.loads(as_json(DOCUMENT)) == {"title": "Title", "simulated": True, **DATA}
 
 
 def test_a_wide_table_keeps_to_the_width_and_its_first_column_is_the_widest() -> None:

@@ -19,6 +19,9 @@ from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import pictures
 from lineproof.evidence.pictures import plot_name, sentence_plot
+from lineproof.methods.ramp import RampPlan, ramp
+from lineproof.methods.rfc2544.throughput import loss_curve, throughput
+from lineproof.methods.scaling import scale
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms
 from support.evidence_builders import requirement_record, trial
@@ -92,7 +95,7 @@ def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> Non
     svg = picture("64b unidirectional forwards ≥ 5 Mpps", sent)
     assert "lost, which this sentence allows" in words(svg) and ("lost |" in words(svg)) is not is_kept
     heights = {fill: float(height) for height, fill in BOX.findall(svg) if height != "11.00"}
-    missing = heights.get("url(#crossed-d1382c)", 0.0) / heights["#2c6fa6"]
+    missing = heights.get("url(#hatch45-d1382c)", 0.0) / heights["#2c6fa6"]
     assert missing == pytest.approx(0.0 if is_kept else 0.7 / 4.3, abs=1e-3)
 
 
@@ -102,9 +105,9 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked
     good = [measured(number, lost=100_000) for number in (1, 2)]
     counts = (DirectionCount(0, 1, 10**9, 10**9, 5 * 10**8),)
     wild = Trial(3, Outcome(Load(1e9), 1.0, 1.0, 0.0, counts), FLAP, SECOND)
-    scale = re.compile(r'<text x="65.00"[^>]*>([^<]*)</text>')
-    assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good))
-    assert f"{HATCHED}back-" in picture(sentence, *good, wild)
+    scale = re.compile(r'<text x="73.00"[^>]*>([^<]*)</text>')
+    assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good)) != []
+    assert f"{HATCHED}hatch-45-" in picture(sentence, *good, wild)
 
 
 # -- latency and recovery ----------------------------------------------------------------------------------------------
@@ -114,7 +117,7 @@ def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
     sentence = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     assert HATCHED not in picture(sentence, measured(1))
     svg = picture(sentence, measured(1, late=7), measured(2, FLAP, late=9))
-    assert f"{HATCHED}crossed-" in svg and " 7 | " in words(svg)
+    assert f"{HATCHED}hatch45-" in svg and " 7 | " in words(svg)
     assert "1 of 2 trials not shown" in words(svg) and "p99 ≤ 50 µs" in words(svg)
     later = picture(sentence.replace("latency", "pdv"), measured(1))
     assert "≤ 50 µs later than the fastest frame" in words(later)
@@ -164,3 +167,17 @@ def test_a_search_can_be_drawn_however_far_it_came(deadline: float) -> None:
     shown = words(pictures.search_plot(result, "T", simulated=True))
     assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
     assert ("NDR" in shown) is (deadline == math.inf)
+
+
+def test_each_procedure_is_drawn_with_its_names() -> None:
+    router, terms = PureRouter(5e6), CharacterisationTerms()
+    at_each = scale("flows", [1, 64], lambda value, seconds: search(router, GOAL, Load(LINE / 1000), Load(LINE), terms))
+    drawn = {
+        pictures.scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
+        pictures.ramp_plot(
+            ramp(router, RampPlan(LINE, 20), terms), "T"
+        ): "hold begins | offered | forwarded | saturation",
+        pictures.throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
+        pictures.loss_plot([loss_curve(router, 64, LINE, terms)], "T"): "64 bytes",
+    }
+    assert all(said in words(svg) for svg, said in drawn.items())

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,7 +198,7 @@ EARLIER, LONG, YOUNG = occasion(100.0), occasion(HOUR), occasion(60.0)
 NAMED, VPP = replace(EARLIER, boot="first"), replace(occasion(100.0, "vpp"), boot="first")
 
 
-def later(earlier: Occasion, seconds: float, uptime: float | None, clock: float = 0.0, **more: str) -> Occasion:
+def later(earlier: Occasion, seconds: float, uptime: float | None, clock: float = 0.0, **more: Any) -> Occasion:
     """*seconds* after *earlier* in this machine's same run; the router has *uptime*. *clock*: s by which it was set."""
     since = earlier.since + seconds + clock
     return replace(earlier, uptime=uptime, here=earlier.here + seconds, since=since, **more)

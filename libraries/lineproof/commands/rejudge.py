@@ -27,7 +27,6 @@ from ..evidence.document import (
     Part,
     Section,
     Table,
-    data_cells,
     verdict_cell,
 )
 from ..evidence.environment import code_identity
@@ -46,7 +45,7 @@ def rejudged(found: RejudgedRun) -> Document:
     title = f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
     judged = {"run": found.run.path.name, "then": _code(found.environment.code), "now": _code(code_identity())}
     words = [*(f"CHANGED: {words}" for words in found.changed), *(f"note: {note}" for note in found.notes)]
-    table = Table.of([_row(item) for item in found.sentences], "sentences")
+    table = Table.of([_row(item) for item in found.sentences])
     reasons = [_reason(item) for item in found.sentences if not item.same or item.problems or item.notes]
     data = {
         "run": str(found.run.path),
@@ -54,26 +53,33 @@ def rejudged(found: RejudgedRun) -> Document:
         "changed": list(found.changed),
         "notes": list(found.notes),
         "different": count - same,
+        "sentences": [_figures(item) for item in found.sentences],
     }
     sections = [Section("", [Facts(judged), Items(words), table]), Section("", reasons)]
     return Document(title if count else "no sentence was judged in this run", sections, found.run.simulated, data)
 
 
 def _row(item: RejudgedSentence) -> dict[Column, Cell]:
-    record, now = item.record, "" if item.verdict is None else item.verdict.ruling.value
-    data = {
-        "now": now or None,
+    now = "the records are not enough" if item.verdict is None else item.verdict.ruling.value
+    return {
+        Column("sentence", left=True): Cell(item.record.sentence),
+        Column("then", left=True): verdict_cell(item.record.verdict),
+        Column("now", left=True): verdict_cell(now),
+    }
+
+
+def _figures(item: RejudgedSentence) -> dict[str, object]:
+    record = item.record
+    return {
+        "test": record.test,
+        "same": item.same,
+        "sentence": record.sentence,
+        "then": record.verdict,
+        "now": item.verdict and item.verdict.ruling.value,
         "message_then": record.message,
         "message_now": item.verdict and item.verdict.message,
         "problems": list(item.problems),
         "notes": list(item.notes),
-    }
-    return {
-        **data_cells({"test": record.test, "same": item.same}),
-        Column("sentence", left=True): Cell(record.sentence),
-        Column("then", left=True): verdict_cell(record.verdict),
-        Column("now", left=True, only="people"): verdict_cell(now or "the records are not enough"),
-        **data_cells(data),
     }
 
 
@@ -122,23 +128,26 @@ def run(arguments: argparse.Namespace) -> int:
 def another_sla(folder: Path, simulated: bool, found: Sequence[AnotherVerdict]) -> Document:
     """Return what the trials in *folder* say of each sentence of another SLA, and by which of them."""
     counts = {ruling.value: sum(item.ruling is ruling for item in found) for ruling in Ruling}
-    rows = [
-        data_cells({"test": item.asked.test, "message": item.message, "rests_on": item.rests_on or None})
-        | {
-            Column("sentence", left=True): Cell(item.asked.sentence),
-            Column("verdict", left=True): verdict_cell(item.ruling.value),
-        }
-        for item in found
-    ]
+    sentence, verdict = Column("sentence", left=True), Column("verdict", left=True)
+    rows = [{sentence: Cell(item.asked.sentence), verdict: verdict_cell(item.ruling.value)} for item in found]
     reasons = [
         Section(item.asked.test, [Folded.of(item.message, *([f"by {item.rests_on}"] if item.rests_on else []))])
         for item in found
     ]
     about = f"{folder.name}: another SLA, judged by its trials; nothing was measured now"
-    first = Section(about, [Table.of(rows, "sentences")])
-    data = {"run": str(folder), "verdicts": counts}
+    figures = [
+        {
+            "test": item.asked.test,
+            "message": item.message,
+            "rests_on": item.rests_on or None,
+            "sentence": item.asked.sentence,
+            "verdict": item.ruling.value,
+        }
+        for item in found
+    ]
+    data = {"run": str(folder), "verdicts": counts, "sentences": figures}
     title = ", ".join(f"{count} {ruling}" for ruling, count in counts.items())
-    return Document(title, [first, *reasons], simulated, data)
+    return Document(title, [Section(about, [Table.of(rows)]), *reasons], simulated, data)
 
 
 def _another_sla(arguments: argparse.Namespace) -> int:

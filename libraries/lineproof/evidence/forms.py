@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core.causes import Stage
@@ -22,9 +21,9 @@ Columns = Sequence[tuple[Column, Callable[[T], Cell | str]]]
 
 
 def table_of(things: Iterable[T], columns: Columns[T], mark: Callable[[T], Mark] = lambda thing: "") -> Table:
-    """Return the table with a row for each of *things*. Programs know a column by its name and its unit."""
-    heads = [replace(column, key=f"{column.name} {column.unit}".strip()) for column, _ in columns]
-    return Table(heads, [Row([cell(thing) for _, cell in columns], mark(thing)) for thing in things])
+    """Return the table with a row for each of *things*."""
+    rows = [Row([cell(thing) for _, cell in columns], mark(thing)) for thing in things]
+    return Table([column for column, _ in columns], rows)
 
 
 # -- trials ------------------------------------------------------------------------------------------------------------
@@ -88,7 +87,7 @@ def ledgers_document(ledgers: Sequence[Ledger], title: str, simulated: bool = Fa
 
 def _ledger_section(ledger: Ledger) -> Section:
     ports = [Column(f"{direction.tx_port} → {direction.rx_port}") for direction in ledger.directions]
-    heads = [Column("frames", left=True), *ports, Column("all"), Column("", left=True, key="meaning")]
+    heads = [Column("frames", left=True), *ports, Column("all"), Column("", left=True)]
     reasons = (
         f"Also reported, not added: {drop.label}{f' ({drop.meaning})' if drop.meaning else ''}: {drop.frames:,}"
         for drop in ledger.reasons

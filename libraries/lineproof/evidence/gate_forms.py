@@ -24,7 +24,6 @@ from .document import (
     Part,
     Section,
     Table,
-    data_cells,
     verdict_cell,
 )
 from .gate import Answer, Gate, answer_to
@@ -50,12 +49,13 @@ def comparison(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: 
     title = f"{worse} of {counted(len(sentences), 'sentence')} proven worse{more}"
     sentences.sort(key=lambda each: list(Proven).index(each[1].state))
     rows = [
-        {**_row(*each, True), Column("verdict", left=True): verdict_cell(each[1].after.record.verdict)}
-        for each in sentences
+        {**_row(sentence, True), Column("verdict", left=True): verdict_cell(sentence.after.record.verdict)}
+        for _, sentence in sentences
     ]
-    data = {**_data(compared, rule), "not_comparable": reasons, "worse": worse}
+    figures = [{**_figures(*each, True), "verdict": each[1].after.record.verdict} for each in sentences]
+    data = {**_data(compared, rule), "not_comparable": reasons, "worse": worse, "sentences": figures}
     only = [f"only in the baseline: {row.record.sentence}" for pair in compared for row in pair.only_before]
-    parts = [*_head(compared, "NOT COMPARABLE", reasons, rule), Items(only), Table.of(rows, "sentences")]
+    parts = [*_head(compared, "NOT COMPARABLE", reasons, rule), Items(only), Table.of(rows)]
     return Document(title, [Section("", parts)], any(pair.simulated for pair in compared), data)
 
 
@@ -71,8 +71,8 @@ def gate_document(answered: Gate, tagged: str = "") -> Document:
     sentences = [(pair, sentence) for pair in answered.runs for sentence in pair.sentences]
     sentences.sort(key=lambda each: _URGENCY.index(answer_to(each[1])))
     rows = [
-        {**_row(*each, answered.has_baseline), Column("answer", left=True): verdict_cell(answer_to(each[1]).name)}
-        for each in sentences
+        {**_row(sentence, answered.has_baseline), Column("answer", left=True): verdict_cell(answer_to(sentence).name)}
+        for _, sentence in sentences
     ]
     data = {
         **_data(answered.runs, answered.rule),
@@ -81,10 +81,13 @@ def gate_document(answered: Gate, tagged: str = "") -> Document:
         "counts": {answer.name: number for answer, number in counts.items()},
         "problems": list(answered.problems),
         "notes": list(answered.notes),
+        "sentences": [
+            {**_figures(*each, answered.has_baseline), "answer": answer_to(each[1]).name} for each in sentences
+        ],
     }
     rule = answered.rule if answered.has_baseline else None
     parts = _head(answered.runs, "NOT DECIDED", answered.problems, rule)
-    parts += [Items([f"note: {note}" for note in answered.notes]), Table.of(rows, "sentences")]
+    parts += [Items([f"note: {note}" for note in answered.notes]), Table.of(rows)]
     messages = [each.after.record.message for _, each in sentences if each.after.record.verdict != "PASS"]
     reasons = Section("", [*map(Folded.of, messages), *([Note(tagged)] if tagged else [])])
     return Document(title, [Section("", parts), reasons], answered.simulated, data)
@@ -127,17 +130,26 @@ def _data(pairs: Sequence[ComparedRuns], rule: ComparisonRule) -> dict[str, obje
     }
 
 
-def _row(pair: ComparedRuns, sentence: ComparedSentence, has_baseline: bool) -> dict[Column, Cell]:
-    """Return what people read, then figures: means in the sentence's unit, changes in per cent."""
-    record, change = sentence.after.record, sentence.change or CandidateChange(None, None, of="")
-    people = {
-        Column("sentence", left=True): Cell(record.sentence),
-        Column("measured", left=True, only="people"): Cell(measured_text(sentence)),
+def _row(sentence: ComparedSentence, has_baseline: bool) -> dict[Column, Cell]:
+    """Return what people read."""
+    row = {
+        Column("sentence", left=True): Cell(sentence.after.record.sentence),
+        Column("measured", left=True): Cell(measured_text(sentence)),
     }
+    if has_baseline:
+        row[Column("proven", left=True)] = Cell(proven_text(sentence), mark=_MARKS.get(sentence.state, ""))
+    return row
+
+
+def _figures(pair: ComparedRuns, sentence: ComparedSentence, has_baseline: bool) -> dict[str, object]:
+    """Return means in the sentence's unit, and changes in per cent."""
+    record, change = sentence.after.record, sentence.change or CandidateChange(None, None, of="")
+    own = {"suite": suite_of(pair.after), "test": record.test, "sentence": record.sentence}
     if not has_baseline:
-        return data_cells({"suite": suite_of(pair.after), "test": record.test, "verdict": record.verdict}) | people
-    people[Column("proven", left=True)] = Cell(proven_text(sentence), mark=_MARKS.get(sentence.state, ""))
-    data = {
+        return {**own, "verdict": record.verdict}
+    return {
+        **own,
+        "proven": proven_text(sentence),
         "unit": record.requirement.threshold.unit.value,
         "state": sentence.state.value,
         "by": None if sentence.change is None else "sample" if sentence.test else "margin",
@@ -149,7 +161,6 @@ def _row(pair: ComparedRuns, sentence: ComparedSentence, has_baseline: bool) -> 
         **_side("baseline", sentence.before),
         **_side("run", sentence.after),
     }
-    return data_cells({"suite": suite_of(pair.after), "test": record.test}) | people | data_cells(data)
 
 
 def _side(name: str, side: SentenceRow | None) -> dict[str, object]:

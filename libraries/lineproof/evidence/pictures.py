@@ -10,11 +10,11 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from ..core.bounds import Bounds
 from ..core.latency import LOST as LOST_PROBE
-from ..core.quantity import Promise, Requirement
+from ..core.quantity import Requirement
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..methods.ramp import RampResult
@@ -23,7 +23,7 @@ from ..methods.scaling import ScalingResult
 from ..methods.search import SearchResult
 from ..units import l1_bits, line_rate_pps, si
 from . import chart
-from .chart import SIGNS, Axis, Bar, BarGroup, Curve, LimitLine, Panel, Part, linear, scaled
+from .chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
 from .rates import DirectionRow, direction_rows, is_set_aside, percent, trial_name
 from .records import RequirementRecord
 
@@ -31,176 +31,211 @@ from .records import RequirementRecord
 def plot_name(requirement: Requirement) -> str:
     """Return what the picture of a sentence shows."""
     quantity = requirement.quantity
-    if quantity.chart == "rates":
-        return "Offered and forwarded rate"
-    if quantity.chart == "histogram":
-        return "Latency of the probe frames"
-    return f"{quantity.title or quantity.name} of each trial"
+    names = {"rates": "Offered and forwarded rate", "histogram": "Latency of the probe frames"}
+    return names.get(quantity.chart, f"{quantity.title or quantity.name} of each trial")
 
 
 def sentence_plot(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
     """Return the picture of the sentence of *record* as SVG."""
-    demanded, promise = record.requirement, record.promise
-    limit = LimitLine(demanded.threshold.number, f"{demanded.relation} {demanded.text()}", demanded.at_least)
-    quantity, judged = promise.quantity, [trial for trial in trials if trial.number]
-    if quantity.chart == "rates" or not judged:
-        is_rate = demanded.threshold.unit in RATE_UNITS
-        rate = limit._replace(value=demanded.threshold_pps(record.link_bps)) if is_rate else None
-        return _rates(record, rate, judged, title, simulated)
-    if quantity.chart == "histogram":
-        return _latencies(promise, limit, judged, title, simulated)
-    columns = [(trial_name(one), None if is_set_aside(one) else quantity.charted(promise, one)) for one in judged]
-    name, unit = quantity.title or quantity.name, promise.unit.value
-    return chart.range_chart(title, columns, name, unit, "trial", limit=limit, simulated=simulated)
+    judged, kind = [trial for trial in trials if trial.number], record.promise.quantity.chart
+    plot = _rates if kind == "rates" or not judged else _latencies if kind == "histogram" else _ranges
+    return plot(record, judged, title, simulated)
+
+
+def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool) -> str:
+    """Return the figures of each trial, as far as they are known, beside the promise."""
+    promise, limit = record.promise, record.requirement.threshold.number
+    charted = [{} if is_set_aside(trial) else promise.quantity.charted(promise, trial) for trial in trials]
+    signs = dict(zip(dict.fromkeys(name for figures in charted for name in figures), 9 * SIGNS, strict=False))
+    ends = [end for figures in charted for one in figures.values() for end in (one.low, one.high) if math.isfinite(end)]
+    low, high = min(limit, *ends, limit), max(limit, *ends, limit)
+    room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
+    name, start = promise.quantity.title or promise.quantity.name, low - room if low < 0 else max(0.0, low - room)
+    plot = Chart(title, _of_trials(trials), scaled(name, promise.unit.value, high + room, start), simulated)
+    worse = -math.inf if record.requirement.at_least else math.inf
+    plot.area((-math.inf, math.inf), (limit, worse), chart.WORSE, "breaks the promise")
+    plot.limit(limit, _promised(record))
+    for column, (trial, figures) in enumerate(zip(trials, charted, strict=True)):
+        plot.bar(column, [_SET_ASIDE] * is_set_aside(trial))
+        for number, (name, sign) in enumerate(signs.items()):
+            if one := figures.get(name):
+                place = plot.beside(column, number, len(signs))
+                plot.range(place, one, sign, name)
+                if math.isfinite(one.high):
+                    came = one.low if record.requirement.at_least else one.high
+                    plot.label(place, one.high, record.requirement.text(float(f"{came:.4g}")), len(signs))
+    return plot.svg()
+
+
+_SET_ASIDE = Part(math.inf, "set aside: spoilt by the testbed", chart.ASIDE)
+
+
+def _of_trials(trials: Sequence[Trial], more: str = "") -> chart.Axis:
+    return columns(f"trial{more}", list(map(trial_name, trials)))
+
+
+def _promised(record: RequirementRecord) -> str:
+    return f"{record.requirement.relation} {record.requirement.text()}"
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
 
 
-def _rates(
-    record: RequirementRecord, limit: LimitLine | None, trials: Sequence[Trial], title: str, simulated: bool
-) -> str:
+def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool) -> str:
     """Return the rates of each trial: forwarded, then lost, then unsent frames; their end is the load.
 
     There is one bar for all directions if the promise counts them in total. A quantity that does not judge loss allows
-    what is lost beyond its *limit* in frames/s.
+    what is lost beyond its limit.
     """
-    promise = record.promise
-    rows = [direction_rows([trial], record.mean_size, record.link_bps) for trial in trials]
-    directions = list(dict.fromkeys(row.direction for own in rows for row in own))
-    promised = limit.value if limit else 0.0
-    needed = math.inf if promise.quantity.judges_loss else promised
-    columns = []
-    for trial, own in zip(trials, rows, strict=True):
-        is_aside = is_set_aside(trial)
-        groups = [] if is_aside else [own] if promise.in_total else [[row] for row in own]
-        shown = [_rate_bar(group, directions, needed) for group in groups if group]
-        columns.append(BarGroup(trial_name(trial), shown, is_aside))
-    line_rate = line_rate_pps(record.link_bps, record.mean_size)
-    up = scaled("rate", "pps", 1.12 * max([promised, *(bar.end for one in columns for bar in one.bars)]) or line_rate)
-    below = f"trial (line rate of one direction: {si(line_rate, 'pps')})"
-    return chart.bars(title, columns, up, below, limit=limit, simulated=simulated)
+    demanded, link_bps = record.requirement, record.link_bps
+    promised = demanded.threshold_pps(link_bps) if demanded.threshold.unit in RATE_UNITS else 0.0
+    needed = math.inf if record.promise.quantity.judges_loss else promised
+    bars: list[tuple[int, int, int, list[Part], float, str]] = []
+    for column, trial in enumerate(trials):
+        own = list(enumerate(direction_rows([trial], record.mean_size, link_bps)))
+        groups = [own] if record.promise.in_total else [[row] for row in own]
+        drawn = [([_SET_ASIDE], 0.0, "")] if is_set_aside(trial) else [_rate_bar(group, needed) for group in groups]
+        bars += [(column, number, len(drawn), *bar) for number, bar in enumerate(drawn)]
+    line_rate = line_rate_pps(link_bps, record.mean_size)
+    most = max([promised, *filter(math.isfinite, (_end(bar[3]) for bar in bars))])
+    across = _of_trials(trials, f" (line rate of one direction: {si(line_rate, 'pps')})")
+    plot = Chart(title, across, scaled("rate", "pps", 1.12 * most or line_rate), simulated)
+    for column, number, of, parts, *_ in bars:
+        plot.bar(plot.beside(column, number, of), parts, of)
+    if promised:
+        plot.limit(promised, _promised(record))
+    for column, number, of, _, end, came in bars:
+        plot.label(plot.beside(column, number, of), end, came, of)
+    return plot.svg()
 
 
-def _rate_bar(rows: Sequence[DirectionRow], directions: Sequence[str], needed: float) -> Bar:
-    """Return the bar of *rows*: losses below the rate that is *needed* are red, and those beyond it are allowed."""
-    parts, forwarded = [], 0.0
-    for row in rows:
-        fill = chart.AREAS[directions.index(row.direction) % len(chart.AREAS)]
-        parts.append(Part(min(row.forwarded.pps, row.offered.pps), f"forwarded {row.direction}", fill))
-        forwarded += parts[-1].size
-    lost = sum(max(0.0, row.offered.pps - row.forwarded.pps) for row in rows)
+def _end(parts: Sequence[Part]) -> float:
+    return math.fsum(part.size for part in parts)
+
+
+def _rate_bar(rows: Sequence[tuple[int, DirectionRow]], needed: float) -> tuple[list[Part], float, str]:
+    """Return a bar, the end of what was *needed* of it, and what came of that, in words, if it is less.
+
+    Losses below the rate that is *needed* are red, and those beyond it are allowed.
+    """
+    parts, lost, unsent = [], 0.0, 0.0
+    for number, row in rows:
+        forwarded = min(row.forwarded.pps, row.offered.pps)
+        parts.append(Part(forwarded, f"forwarded {row.direction}", AREAS[number % len(AREAS)]))
+        lost += row.offered.pps - forwarded
+        unsent += max(0.0, row.intended.pps - row.offered.pps)
+    forwarded = _end(parts)
     missing = min(lost, max(0.0, needed - forwarded))
-    unsent = sum(max(0.0, row.intended.pps - row.offered.pps) for row in rows)
     parts += [Part(missing, "lost", chart.LOST)] if missing else []
     parts += [Part(lost - missing, "lost, which this sentence allows", chart.ALLOWED)] if lost > missing else []
     # less than the width of a line cannot be seen
     parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
-    ratio = sum(row.count.lost for row in rows) / max(1, sum(row.count.offered for row in rows))
-    return Bar(parts, label=f"−{percent(ratio)}" if missing and missing == lost else "")
+    ratio = sum(row.count.lost for _, row in rows) / max(1, sum(row.count.offered for _, row in rows))
+    came = f"{si(forwarded, 'pps')}{f' (−{percent(ratio)})' if missing == lost else ''}"
+    return parts, forwarded + missing, came if missing else ""
 
 
 # -- latency -----------------------------------------------------------------------------------------------------------
 
 
-def _latencies(promise: Promise, limit: LimitLine, trials: Sequence[Trial], title: str, simulated: bool) -> str:
-    """Return the probe frames of *trials* by latency, each at the end of its bucket."""
-    shown = [trial for trial in trials if not is_set_aside(trial)]
-    aside = f"{len(trials) - len(shown)} of {len(trials)} trials not shown: set aside, spoilt by the testbed"
-    found: dict[str, Counter[float]] = {}
+def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool) -> str:
+    """Return the probe frames of *trials* by latency, on a logarithmic axis, each at the end of its bucket.
+
+    What is later than the limit, which is the end of a column, is hatched. The last column: what was lost.
+    """
+    shown, statistic = [trial for trial in trials if not is_set_aside(trial)], record.promise.statistic
+    counts: dict[str, Counter[float]] = {}
     for count in (count for trial in shown for count in trial.outcome.latency):
         if spread := count.spread():
-            found.setdefault(f"{count.tx_port} → {count.rx_port}", Counter()).update(spread.worst)
-    placed = [latency for frames in found.values() for latency in frames if latency < LOST_PROBE]
-    if promise.statistic is not None:
-        limit = limit._replace(words=f"{promise.statistic.name} {limit.words}")
-    if promise.statistic is not None and promise.statistic.variation:
-        fastest = min(placed, default=0.0)
-        limit = LimitLine(limit.value + fastest, f"{limit.words} later than the fastest frame")
-    edges = _edges(min([*placed, limit.value]), max([*placed, limit.value]), limit.value)
-    edges += [math.inf] * any(frames[LOST_PROBE] for frames in found.values())
-    counts = {name: Counter[float]() for name in found}
-    for name, frames in found.items():
-        for latency, number in frames.items():
-            counts[name][edges[bisect_left(edges, latency)]] += number
-    below = f"latency [µs], from each figure up to the next{f' ({aside})' if len(shown) < len(trials) else ''}"
-    return chart.histogram(title, counts, edges, "probe frames", below, limit=limit, simulated=simulated)
-
-
-def _edges(least: float, most: float, limit: float) -> list[float]:
-    """Return the ends of columns of one digit, from that of *least* µs to that of *most*, and *limit*."""
-    found = [1.0 if least < 10 else 10.0]
-    while found[-1] < most:
-        found.append(found[-1] + 10.0 ** (len(str(int(found[-1]))) - 1))
-    return sorted({*found, limit})
+            counts.setdefault(f"{count.tx_port} → {count.rx_port}", Counter()).update(spread.worst)
+    placed = [latency for frames in counts.values() for latency in frames if latency < LOST_PROBE]
+    limit, promised = record.requirement.threshold.number, _promised(record)
+    if statistic is not None:
+        promised = f"{statistic.name} {promised}{' later than the fastest frame' if statistic.variation else ''}"
+        limit += min(placed, default=0.0) if statistic.variation else 0.0
+    ladder = [step * 10.0**power for power in range(9) for step in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)]
+    first, last = (bisect_left(ladder, chosen([*placed, limit])) for chosen in (min, max))
+    edges = sorted({*ladder[max(0, first - 1) : last + 1], limit})
+    names = [f"{start:g}" for start in (0.0, *edges[:-1])]
+    if any(frames[LOST_PROBE] for frames in counts.values()):
+        edges, names = [*edges, math.inf], [*names, "late, lost"]
+    aside = f" ({len(trials) - len(shown)} of {len(trials)} trials not shown: set aside, spoilt by the testbed)"
+    below = f"latency [µs], from each figure up to the next{aside if len(shown) < len(trials) else ''}"
+    most = max((number for frames in counts.values() for number in frames.values()), default=1)
+    powers = [10.0**power for power in range(1 + len(str(most)))]
+    plot = Chart(title, columns(below, names), valued("probe frames", powers, True), simulated)
+    for number, (direction, frames) in enumerate(counts.items()):
+        in_columns = Counter[int]()
+        for latency, seen in frames.items():
+            in_columns[bisect_left(edges, latency)] += seen
+        for column, seen in in_columns.items():
+            is_kept = edges[column] <= limit
+            words = f"probe frames {direction}" if is_kept else "later than the limit, or lost"
+            part = Part(seen, words, AREAS[number % len(AREAS)] if is_kept else chart.LOST)
+            place = plot.beside(column, number, len(counts))
+            plot.bar(place, [part], len(counts))
+            plot.label(place, seen, f"{seen:,}", len(counts))
+    plot.limit(edges.index(limit) + 0.5, promised, is_upright=True)
+    return plot.svg()
 
 
 # -- searches, ramps, scaling ------------------------------------------------------------------------------------------
 
-_LINEAR, _MOST_LOSS = 0.01, 130.0
-"""Per cent of frames lost up to which the axis is linear, and where it ends; between them it is logarithmic."""
-
-_DASHES = ("", "9 4", "2 3", "9 3 2 3")
-"""Of the lines at the bounds that were found, by loss ratio."""
-
-
-def _loss_share(percent: float) -> float:
-    """Return where a loss is at the upright axis, as a share of its height."""
-    steps = 1 + math.log10(percent / _LINEAR) if percent > _LINEAR else max(0.0, percent) / _LINEAR
-    return steps / (1 + math.log10(_MOST_LOSS / _LINEAR))
-
 
 def search_plot(result: SearchResult, title: str, simulated: bool = False) -> str:
     """Return loss over load: a mark for each trial, and the bounds that were found."""
-    curves = []
-    for number, item in enumerate(result.bounds):
-        if item.lower is not None:
-            low, high = item.lower.pps, (item.upper or item.lower).pps
-            edges = [(low, 0.0), (low, math.inf), (high, math.inf), (high, 0.0)]
-            name = f"{item.name}{'' if item.finished else ' (unfinished)'}"
-            colour, dashes = SIGNS[(number + 2) % len(SIGNS)].colour, _DASHES[number % len(_DASHES)]
-            curves.append(Curve(name, edges, colour=colour, dashes=dashes))
-    points: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    for trial in result.trials:
-        points[trial.is_clean].append((trial.outcome.load.pps, 100 * trial.loss_ratio(in_total=False)))
-    signs = {"trial": (SIGNS[0], points[True]), "trial with a doubt": (SIGNS[1], points[False])}
-    curves += [Curve(name, found, sign, is_joined=False) for name, (sign, found) in signs.items() if found]
-    up = Axis("frames lost [%]", _loss_share, [(loss, f"{loss:g}") for loss in (0, 0.01, 0.1, 1, 10, 100)])
     across = scaled("load of each port", "pps", 1.03 * result.highest.pps)
-    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+    plot = Chart(title, across, valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True), simulated)
+    for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
+        if bounds.lower is not None:
+            low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
+            edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
+            plot.curve(edges, f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}", None, sign.colour, dashes)
+    for trial in result.trials:
+        sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
+        loss = 100 * trial.loss_ratio(in_total=False)
+        plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
+    return plot.svg()
 
 
 def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
     """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
     steps = result.steps
     edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
-    offered = [(edge, step.offered_pps) for at, step in enumerate(steps) for edge in edges[at : at + 2]]
-    forwarded = [(edge, step.forwarded_pps) for at, step in enumerate(steps) for edge in edges[at : at + 2]]
-    curves = [Curve("offered", offered, dashes="2 3"), Curve("forwarded", forwarded, colour=SIGNS[0].colour)]
-    for before, after, edge in zip(steps, steps[1:], edges[1:], strict=False):
+    across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
+    up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
+    plot = Chart(title, across, up, simulated)
+    offered = [(edge, step.offered_pps) for ends, step in zip(pairwise(edges), steps, strict=True) for edge in ends]
+    forwarded = [(edge, step.forwarded_pps) for ends, step in zip(pairwise(edges), steps, strict=True) for edge in ends]
+    plot.curve(offered, "offered", dashes="2 3")
+    plot.curve(forwarded, "forwarded", colour=SIGNS[0].colour)
+    for (before, after), edge in zip(pairwise(steps), edges[1:], strict=False):
         if before.phase is not after.phase:
-            curves.append(chart.upright(edge, "", chart.FAINT_COLOUR, "1 4", f"{after.phase.value} begins"))
+            plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
+            plot.words((edge, math.inf), f"{after.phase.value} begins")
     if result.saturation is not None:
         edge = edges[steps.index(result.saturation)]
-        curves.append(chart.upright(edge, "saturation", chart.LOST_COLOUR, "9 4"))
-    up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
-    across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
-    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+        plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, chart.LOST_COLOUR, "9 4")
+    return plot.svg()
 
 
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
     """Return lower bounds over the varied value, with a line up to the upper bounds."""
-    found = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
-    ends = [load.pps for _, item in found for load in (item.lower, item.upper) if load]
+    bounds = [(point.value, one) for point in result.points if point.result for one in point.result.bounds if one.lower]
+    ends = [load.pps for _, one in bounds for load in (one.lower, one.upper) if load]
     values = [point.value for point in result.points]
-    across = chart.valued(result.axis, values, max(values, default=0) > 20 * max(min(values, default=0), 1))
-    curves = []
-    for sign, name in zip(SIGNS, dict.fromkeys(item.name for _, item in found), strict=False):
-        own = [(value, item.lower.pps, item.upper) for value, item in found if item.name == name and item.lower]
-        spans = [(value, Bounds(low, max(low, upper.pps))) for value, low, upper in own if upper]
-        curves.append(Curve(name, [(value, low) for value, low, _ in own], sign, spans=spans))
-    up = scaled("load carried by each port", "pps", 1.1 * max(ends, default=1.0))
-    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+    across = valued(result.axis, values, max(values, default=0) > 20 * max(min(values, default=0), 1))
+    plot = Chart(title, across, scaled("load carried by each port", "pps", 1.1 * max(ends, default=1.0)), simulated)
+    for sign, name in zip(SIGNS, dict.fromkeys(one.name for _, one in bounds), strict=False):
+        own = [
+            (value, one.lower.pps, (one.upper or one.lower).pps)
+            for value, one in bounds
+            if one.name == name and one.lower
+        ]
+        plot.curve([(value, low) for value, low, _ in own], name, sign)
+        for value, low, high in own:
+            plot.range(value, Bounds(low, max(low, high)), sign, middle=low)
+    return plot.svg()
 
 
 # -- RFC 2544 ----------------------------------------------------------------------------------------------------------
@@ -209,27 +244,21 @@ def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> 
 def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
     """Return 26.1 as a graph: frame rate over frame size, with the theoretical rate of the medium."""
     sizes = [item.size for item in results] or [64]
-    across = linear("frame size [bytes with FCS]", 1.05 * max(sizes))
     up = scaled("rate into each port", "pps", 1.05 * max((item.line_pps for item in results), default=1.0))
-    carried = [(float(item.size), item.throughput.pps) for item in results if item.throughput]
-    curves = [Curve("throughput, no frame lost", carried, SIGNS[0])] if carried else []
+    plot = Chart(title, linear("frame size [bytes with FCS]", 1.05 * max(sizes)), up, simulated)
     for item in results[:1]:
         link = item.line_pps * l1_bits(item.size)
         places = [min(sizes) + (max(sizes) - min(sizes)) * (index / 200) ** 2 for index in range(201)]
-        theory = [(size, link / l1_bits(size)) for size in places]
-        curves.insert(0, Curve("theoretical maximum", theory, dashes="9 4"))
-    return chart.line(Panel(title, across, up, curves, simulated=simulated))
+        plot.curve([(size, link / l1_bits(size)) for size in places], "theoretical maximum", dashes="9 4")
+    if carried := [(float(item.size), item.throughput.pps) for item in results if item.throughput]:
+        plot.curve(carried, "throughput, no frame lost", SIGNS[0])
+    return plot.svg()
 
 
 def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
     """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
-    shown = [
-        Curve(
-            f"{curve.size:g} bytes",
-            [(point.offered, 100 * point.loss_ratio) for point in curve.points],
-            SIGNS[number % len(SIGNS)],
-        )
-        for number, curve in enumerate(curves)
-    ]
     across = linear("offered rate [% of the medium's frame rate at this size]", 100)
-    return chart.line(Panel(title, across, linear("frames lost [%]", 100), shown, simulated=simulated))
+    plot = Chart(title, across, linear("frames lost [%]", 100), simulated)
+    for sign, one in zip(len(curves) * SIGNS, curves, strict=False):
+        plot.curve([(point.offered, 100 * point.loss_ratio) for point in one.points], f"{one.size:g} bytes", sign)
+    return plot.svg()

@@ -23,7 +23,6 @@ from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
 from ..session.session import Session
-from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .records import (
     INTERRUPTED,
@@ -197,20 +196,15 @@ class Recorder:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic_key(requirement))
 
-    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> str:
-        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS.
-
-        Returns the flame graph of the stacks in it, "" without one.
-        """
+    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> None:
+        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS."""
         run, simulated = self.folder.run_id, self.environment.simulated
         self.folder.add(UnderLoadRecord(run, simulated, self.number, requirement.sentence, found))
         texts = dict(found.raw)
-        graph = under_load_flame_graph(found, f"The router {name}: {requirement.sentence}", simulated)
-        if graph and found.sampled:
+        if found.sampled and found.sampled.stacks:
             stacks = sorted(found.sampled.stacks.items())
             texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
         self._telemetry.append((name, texts))
-        return graph
 
     def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
         """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""

@@ -36,7 +36,6 @@ from .document import (
     Section,
     Table,
     as_page,
-    data_cells,
     verdict_cell,
 )
 from .rates import percent
@@ -168,7 +167,8 @@ def summary(found: ExecutionSummary) -> Document:
             "", [*map(Note, found.unread), *(Code(f"{name}: {words}") for name, words in commands.items() if words)]
         )
     )
-    return Document(title, sections, found.simulated)
+    figures = [_figures(run, row) for run in found.runs for row in run.rows]
+    return Document(title, sections, found.simulated, {"sentences": figures})
 
 
 def _parts(run: RunSummary) -> list[Part]:
@@ -179,18 +179,27 @@ def _parts(run: RunSummary) -> list[Part]:
 
 
 def _row(run: RunSummary, row: SentenceRow) -> dict[Column, Cell]:
-    """Return what people read, then figures as numbers in the sentence's unit, without SI prefix."""
+    """Return what people read."""
+    return {
+        Column("test", left=True, on_page=True): Cell(row.record.test),
+        Column("promised", left=True): Cell(row.record.sentence),
+        Column("measured", left=True): Cell(measured_text(row)),
+        Column(confidence_words(run.rows), left=True): Cell(interval_text(row)),
+        Column("margin", left=True): Cell(margin_text(row)),
+        Column("verdict", left=True): verdict_cell(row.record.verdict),
+    }
+
+
+def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
+    """Return figures as numbers in the sentence's unit, without SI prefix."""
     record, demanded, margin = row.record, row.record.requirement, row.margin or (None, None)
     measured = row.measured if row.sample else None
-    people = {
-        Column("test", left=True, only="page"): Cell(record.test),
-        Column("promised", left=True, key="sentence"): Cell(record.sentence),
-        Column("measured", left=True, only="people"): Cell(measured_text(row)),
-        Column(confidence_words(run.rows), left=True, only="people"): Cell(interval_text(row)),
-        Column("margin", left=True, only="people"): Cell(margin_text(row)),
-        Column("verdict", left=True): verdict_cell(record.verdict),
-    }
-    data = {
+    return {
+        "run": record.run,
+        "suite": run.suite,
+        "test": record.test,
+        "sentence": record.sentence,
+        "verdict": record.verdict,
         "quantity": record.quantity,
         "statistic": demanded.statistic and demanded.statistic.name,
         "relation": demanded.relation,
@@ -211,7 +220,6 @@ def _row(run: RunSummary, row: SentenceRow) -> dict[Column, Cell]:
         "simulated": record.simulated,
         "incomplete": "; ".join(run.incomplete),
     }
-    return data_cells({"run": record.run, "suite": run.suite}) | people | data_cells(data)
 
 
 def measured_text(row: SentenceRow) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from html import escape
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 FONT = "'DejaVu Sans', Verdana, Geneva, sans-serif"
 
@@ -25,14 +25,7 @@ _SHAPES = (
     ((-0.35, -1.1), (0.35, -1.1), (0.35, 1.1), (-0.35, 1.1)),
 )
 
-
-class Hatch(Enum):
-    """How the lines of a hatched area run; the value: degrees clockwise. ``CROSSED``: two sets of lines."""
-
-    FORWARD = 45.0
-    BACK = -45.0
-    LEVEL = 90.0
-    CROSSED = 44.0
+Point = tuple[float, float]
 
 
 def text_width(words: str, size: float) -> float:
@@ -57,116 +50,61 @@ class SvgPicture:
 
     def __init__(self, width: float, height: float, title: str) -> None:
         self.width, self.height = width, height
-        self._title = title
-        self._shapes: list[str] = []
+        self._root = self._into = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": FONT})
+        self._patterns: set[str] = set()
+        _shape(self._root, "title", title)
+        _shape(self._root, "rect", width="100%", height="100%", fill="white")
 
     def rectangle(self, x: float, y: float, width: float, height: float, fill: str, edge: str = "") -> None:
-        """A filled rectangle; *x*, *y*: its top left corner; *edge*: colour of a line around it."""
-        style = f" stroke={_quoted(edge)}" if edge else ""
-        self._shapes.append(f"<rect {_place(x, y, width, height)} fill={_quoted(fill)}{style}/>")
+        """Draw a filled rectangle; *x*, *y*: its top left corner; *edge*: colour of a line around it."""
+        _shape(self._into, "rect", x=x, y=y, width=max(width, 0.0), height=max(height, 0.0), fill=fill, stroke=edge)
 
-    def hatched(
-        self, x: float, y: float, width: float, height: float, colour: str, hatch: Hatch = Hatch.FORWARD
-    ) -> None:
-        """A white rectangle with a frame and lines of *colour*, which a printer without colours shows as well."""
-        name = f"{hatch.name.lower()}-{colour.lstrip('#')}"
-        across = f'<line x1="0" y1="0" x2="7" y2="0" stroke={_quoted(colour)} stroke-width="2"/>'
-        pattern = (
-            f'<pattern id={_quoted(name)} width="7" height="7" patternUnits="userSpaceOnUse"'
-            f' patternTransform="rotate({hatch.value:g})"><rect width="7" height="7" fill="white"/>'
-            f'<line x1="0" y1="0" x2="0" y2="7" stroke={_quoted(colour)} stroke-width="1.4"/>'
-            f"{across if hatch is Hatch.CROSSED else ''}</pattern>"
-        )
-        if pattern not in self._shapes:
-            self._shapes.append(pattern)
-        self._shapes.append(
-            f'<rect {_place(x, y, width, height)} fill="url(#{name})" stroke={_quoted(colour)} stroke-width="1"/>'
-        )
+    def hatched(self, x: float, y: float, width: float, height: float, colour: str, degrees: float) -> None:
+        """Draw a white rectangle with a frame and slanted lines, which a printer without colours shows as well."""
+        name = f"hatch{degrees:g}-{colour.lstrip('#')}"
+        if name not in self._patterns:
+            self._patterns.add(name)
+            pattern = _shape(self._root, "pattern", id=name, width=7, height=7, patternUnits="userSpaceOnUse")
+            pattern.set("patternTransform", f"rotate({degrees:g})")
+            _shape(pattern, "rect", width=7, height=7, fill="white")
+            _shape(pattern, "rect", width=2, height=7, fill=colour)
+        self.rectangle(x, y, width, height, f"url(#{name})", colour)
 
     def mark(self, x: float, y: float, shape: int, colour: str) -> None:
-        """A mark about 11 pixels wide with its middle at *x*, *y*; *shape* 0 to 5: a square, diamond, triangle …"""
+        """Draw a mark about 11 pixels wide with its middle at *x*, *y*; *shape* 0 to 5: square, diamond, triangle …"""
         places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in _SHAPES[shape])
-        style = f'fill={_quoted(colour)} stroke="white" stroke-width="0.8"'
-        self._shapes.append(f'<polygon points="{places}" {style}/>')
+        _shape(self._into, "polygon", points=places, fill=colour, stroke="white")
 
-    def line(
-        self, start: tuple[float, float], end: tuple[float, float], colour: str, width: float = 1.0, dashes: str = ""
-    ) -> None:
-        """A straight line; *dashes*: lengths of lines and gaps, as ``6 3``."""
-        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        (x1, y1), (x2, y2) = start, end
-        self._shapes.append(
-            f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke={_quoted(colour)}'
-            f' stroke-width="{width:g}"{dashed}/>'
-        )
-
-    def path(self, points: Sequence[tuple[float, float]], colour: str, width: float = 1.0, dashes: str = "") -> None:
-        """A line through *points*; *dashes* as of :meth:`line`."""
-        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    def path(self, points: Sequence[Point], colour: str, width: float = 1.0, dashes: str = "") -> None:
+        """Draw a line through *points*; *dashes*: lengths of lines and gaps, as ``6 3``."""
         places = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
-        self._shapes.append(
-            f'<polyline points="{places}" fill="none" stroke={_quoted(colour)} stroke-width="{width:g}"{dashed}/>'
-        )
+        line = _shape(self._into, "polyline", points=places, fill="none", stroke=colour, stroke_dasharray=dashes)
+        line.set("stroke-width", f"{width:g}")
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        words: str,
-        size: float,
-        colour: str,
-        *,
-        anchor: str = "start",
-        bold: bool = False,
-        turned: float = 0.0,
-        opacity: float = 1.0,
-    ) -> None:
-        """*words* with their base line at *y*; *anchor* start, middle or end; *turned*: degrees clockwise."""
-        if not words:
-            return
-        style = f' text-anchor="{anchor}"' if anchor != "start" else ""
-        style += ' font-weight="bold"' if bold else ""
-        style += f' transform="rotate({turned:g} {x:.2f} {y:.2f})"' if turned else ""
-        style += f' opacity="{opacity:g}"' if opacity != 1 else ""
-        self._shapes.append(
-            f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size:g}" fill={_quoted(colour)}{style}>{_plain(words)}</text>'
-        )
-
-    def titles(self, x: float, y: float, lines: Sequence[str], size: float, colour: str) -> None:
-        """Several lines of bold text; *y*: base line of the first."""
-        for number, words in enumerate(lines):
-            self.text(x, y + 1.25 * size * number, words, size, colour, bold=True)
+    def text(self, x: float, y: float, words: str, size: float, colour: str, anchor: str = "", **style: str) -> None:
+        """Write *words* with their base line at *y*; *anchor* middle or end; *style*: other attributes."""
+        if words:
+            _shape(self._into, "text", words, x=x, y=y, font_size=size, fill=colour, text_anchor=anchor, **style)
 
     @contextlib.contextmanager
     def tooltip(self, words: str) -> Iterator[None]:
-        """Yield what is drawn inside shows *words* when it is pointed at."""
-        self._shapes.append(f"<g><title>{_plain(words)}</title>")
+        """Show *words* when something is pointed at that is drawn within."""
+        self._into = _shape(self._root, "g")
+        _shape(self._into, "title", words)
         yield
-        self._shapes.append("</g>")
+        self._into = self._root
 
     def svg(self) -> str:
-        """The whole file."""
-        return "\n".join(
-            [
-                '<?xml version="1.0" encoding="utf-8"?>',
-                f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:g}" height="{self.height:g}"'
-                f' viewBox="0 0 {self.width:g} {self.height:g}" font-family="{FONT}">',
-                f"<title>{_plain(self._title)}</title>",
-                '<rect width="100%" height="100%" fill="white"/>',
-                *self._shapes,
-                "</svg>\n",
-            ]
-        )
+        """Return the whole file."""
+        size = {"width": f"{self.width:g}", "height": f"{self.height:g}"}
+        self._root.attrib.update(size, viewBox=f"0 0 {size['width']} {size['height']}")
+        return tostring(self._root, encoding="unicode")
 
 
-def _place(x: float, y: float, width: float, height: float) -> str:
-    return f'x="{x:.2f}" y="{y:.2f}" width="{max(width, 0):.2f}" height="{max(height, 0):.2f}"'
-
-
-def _quoted(value: str) -> str:
-    return f'"{escape(value)}"'
-
-
-def _plain(words: str) -> str:
-    """*words* for an XML file, which has no place for control characters."""
-    return escape("".join(character if character.isprintable() else " " for character in words), quote=False)
+def _shape(into: Element, name: str, words: str = "", /, **style: str | float) -> Element:
+    """Add an element with what is not empty of *style*: numbers in hundredths of a pixel."""
+    texts = {key: value if isinstance(value, str) else f"{value:.2f}" for key, value in style.items()}
+    shape = SubElement(into, name, {key.replace("_", "-"): text for key, text in texts.items() if text})
+    # XML has no place for control characters
+    shape.text = "".join(character if character.isprintable() else " " for character in words) or None
+    return shape

@@ -17,7 +17,6 @@ from ..evidence.document import (
     Note,
     Section,
     Table,
-    data_cells,
 )
 from ..units import Layer, counted
 from .fitness import LINES, Fitness, SenderFigures, senders_of
@@ -44,14 +43,15 @@ def document(found: StudyResults, pictures: Mapping[str, Sequence[Figure]] | Non
     ]
     for row, cells in found.rows():
         what = [Note(words)] if (words := study.measures[row].about) else []
-        table = Table.of([_row(found, cell, senders) for cell in cells])
+        table = Table.of([_row(found, cell) for cell in cells])
         sections.append(Section(f"{row} [{cells[0].unit}]", [*what, table, *drawn.get(row, ())]))
     if senders:
         table = Table.of([_sender_row(sender, senders) for sender in senders])
         sections.append(Section(LINE_RATE, [table, *drawn.get(LINE_RATE, ())]))
     if said := notes(found):
         sections.append(Section("What must be known of these figures", [Items(said)]))
-    return Document(study.title, sections, found.simulated)
+    figures = [_figures(found, cell, senders) for _, cells in found.rows() for cell in cells]
+    return Document(study.title, sections, found.simulated, {"figures": figures})
 
 
 def _variant(found: StudyResults, name: str) -> str:
@@ -61,29 +61,34 @@ def _variant(found: StudyResults, name: str) -> str:
     return ", ".join(filter(None, (*box, own.about)))
 
 
-def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:
-    """Return what people read of *cell*, then plain numbers."""
-    own, published, compared = cell.summary, cell.published_summary, cell.compared
+def _row(found: StudyResults, cell: StudyCell) -> dict[Column, Cell]:
+    """Return what people read of *cell*."""
+    own, published = cell.summary, cell.published_summary
     figures = [cell.sign + figure(x) for x in (own.minimum, own.median, own.maximum)] if own else [NOTHING] * 3
     told = NOTHING if published is None else figure(published.median)
     if published is not None and published.n > 1:
         told += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
     inside: dict[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
     words, mark = inside[cell.inside]
-    people = {
-        Column("variant", left=True, only="people"): Cell(cell.variant),
-        Column("n", only="people"): Cell(str(len(cell.values))),
-        Column("min", only="people"): Cell(figures[0]),
-        Column("median", only="people"): Cell(figures[1]),
-        Column("max", only="people"): Cell(figures[2]),
-        Column("against baseline", left=True, only="people"): Cell(_against(cell, found.study)),
-        Column("published", only="people"): Cell(told),
-        Column("inside", only="people"): Cell(words, mark=mark),
+    return {
+        Column("variant", left=True): Cell(cell.variant),
+        Column("n"): Cell(str(len(cell.values))),
+        Column("min"): Cell(figures[0]),
+        Column("median"): Cell(figures[1]),
+        Column("max"): Cell(figures[2]),
+        Column("against baseline", left=True): Cell(_against(cell, found.study)),
+        Column("published"): Cell(told),
+        Column("inside"): Cell(words, mark=mark),
     }
+
+
+def _figures(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures]) -> dict[str, object]:
+    """Return plain numbers of *cell*, for programs."""
+    own, published, compared = cell.summary, cell.published_summary, cell.compared
     sender = next((each for each in senders if (each.row, each.variant) == (cell.row, cell.variant)), None)
     fits = {Fitness.FIT: True, Fitness.UNFIT: False, Fitness.OPEN: None}
     change = cell.published_compared
-    data = {
+    return {
         "study": found.study.study,
         "run": found.run,
         "simulated": found.simulated,
@@ -115,7 +120,6 @@ def _row(found: StudyResults, cell: StudyCell, senders: Sequence[SenderFigures])
         **{f"fit_{link / 1e9:g}g": sender and fits[sender.fits[name]] for name, link in LINES.items()},
         "at_least": cell.at_least,
     }
-    return people | data_cells(data)
 
 
 def _sender_row(sender: SenderFigures, senders: Sequence[SenderFigures]) -> dict[Column, Cell]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..core.bounds import Bounds
 from ..evidence import chart
-from ..evidence.chart import AREAS, SIGNS, Bar, BarGroup, Curve, Panel, Part, Sign, Whisker, linear
+from ..evidence.chart import AREAS, SIGNS, Chart, Part, Sign, columns, linear
 from ..units import line_rate_pps
 from .fitness import LINES, SenderFigures
 from .forms import figure
@@ -38,35 +38,35 @@ def _values(cells: Sequence[StudyCell]) -> list[float]:
 
 def _bars(row: str, cells: Sequence[StudyCell], simulated: bool) -> str:
     """Return for each variant a bar up to its median, a line from least to largest value, and the published ones."""
-    columns = []
-    for cell in cells:
-        parts, whiskers, label = [], [], "no value"
+    value = linear(cells[0].unit, 1.06 * max([*_values(cells), 1e-9]))
+    names = columns("", [cell.variant for cell in cells])
+    plot = Chart(f"{row} [{cells[0].unit}]", names, value, simulated, is_level=True)
+    for place, cell in enumerate(cells):
         if own := cell.summary:
-            label = cell.sign + figure(own.median)
-            parts.append(Part(max(0.0, own.median), "", AREAS[1]))
             sign, words = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
-            whiskers.append(Whisker(words, own.minimum, own.maximum, sign, own.median))
+            plot.bar(place, [Part(max(0.0, own.median), "", AREAS[1])])
+            plot.range(place, Bounds(own.minimum, own.maximum), sign, words, own.median)
         if published := cell.published_summary:
             sign, words = Sign(1, chart.LIMIT_COLOUR), "published (median, from least to largest)"
-            whiskers.append(Whisker(words, published.minimum, published.maximum, sign, published.median))
-        columns.append(BarGroup(cell.variant, [Bar(parts, whiskers, label)]))
-    value = linear(cells[0].unit, 1.06 * max([*_values(cells), 1e-9]))
-    return chart.bars(f"{row} [{cells[0].unit}]", columns, value, is_level=True, simulated=simulated)
+            plot.range(place, Bounds(published.minimum, published.maximum), sign, words, published.median)
+        end = max((known.maximum for known in (own, published) if known), default=0.0)
+        plot.label(place, end, cell.sign + figure(own.median) if own else "no value")
+    return plot.svg()
 
 
 def _ramp(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return what each variant sent on, over what it was offered, in its first ramp."""
     records = {record.variant: record for record in reversed(found.records) if record.row == row and record.curve}
     unit, most = cells[0].unit, max(offered for record in records.values() for offered, _ in record.curve)
-    curves = [Curve("all that is offered", [(0.0, 0.0), (most, most)], dashes="9 4")]
+    across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
+    plot = Chart(f"{row}: received over offered, both in {unit}", across, up, found.simulated)
+    plot.curve([(0.0, 0.0), (most, most)], "all that is offered", dashes="9 4")
     for number, cell in enumerate(cell for cell in cells if cell.variant in records):
         record = records[cell.variant]
         falls = "does not fall behind up to" if record.figures.get(AT_LEAST) else "falls behind at"
         words = cell.variant if record.value is None else f"{cell.variant}: {falls} {figure(record.value)}"
-        curves.append(Curve(words, record.curve, SIGNS[number % len(SIGNS)]))
-    across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
-    title = f"{row}: received over offered, both in {unit}"
-    return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
+        plot.curve(record.curve, words, SIGNS[number % len(SIGNS)])
+    return plot.svg()
 
 
 def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float, StudyCell]]:
@@ -87,27 +87,27 @@ def _over_parameter(found: StudyResults, parameter: Parameter, row: str, cells: 
     for value, cell in points:
         own = cell.variant if cell.variant in study.baselines else ""
         lines.setdefault(study.baseline_of(cell.variant) or own, []).append((value, cell))
-    curves = []
-    for number, (name, points_of_line) in enumerate(lines.items()):
-        sign = SIGNS[number % len(SIGNS)]
-        if parameter.reference == "linear":
-            level = [point for point in _linear(points_of_line) if point[1] <= end]
-            curves += [Curve("linear with the parameter", level)] if level else []
-        known = [(value, cell.published_summary) for value, cell in points_of_line]
-        published = [(value, figures.median) for value, figures in known if figures is not None]
-        if published:
-            curves.append(Curve("published", published, colour=sign.colour, dashes=_DASHES))
-        middle = [(value, cell.summary.median) for value, cell in points_of_line if cell.summary]
-        spans = [(value, Bounds(min(cell.values), max(cell.values))) for value, cell in points_of_line]
-        labels = [((value, max(cell.values)), "≥") for value, cell in points_of_line if cell.at_least]
-        words = name if len(lines) > 1 and name else "measured"
-        curves.append(Curve(words, middle, sign, spans=spans, labels=labels))
     is_logarithmic = parameter.axis == "log"
     unit = f" [{parameter.unit}]" if parameter.unit else ""
     name = f"{parameter.name}{unit}{', logarithmic' if is_logarithmic else ''}"
     across = chart.valued(name, [value for value, _ in points], is_logarithmic)
-    title, up = f"{row} over {parameter.name}", linear(cells[0].unit, end)
-    return chart.line(Panel(title, across, up, curves, simulated=found.simulated))
+    plot = Chart(f"{row} over {parameter.name}", across, linear(cells[0].unit, end), found.simulated)
+    for number, (name, points_of_line) in enumerate(lines.items()):
+        sign = SIGNS[number % len(SIGNS)]
+        level = _linear(points_of_line) if parameter.reference == "linear" else []
+        if level := [point for point in level if point[1] <= end]:
+            plot.curve(level, "linear with the parameter")
+        known = [(value, cell.published_summary) for value, cell in points_of_line]
+        published = [(value, figures.median) for value, figures in known if figures is not None]
+        if published:
+            plot.curve(published, "published", colour=sign.colour, dashes=_DASHES)
+        measured = [(value, cell.summary, cell.at_least) for value, cell in points_of_line if cell.summary]
+        words = name if len(lines) > 1 and name else "measured"
+        plot.curve([(value, own.median) for value, own, _ in measured], words, sign)
+        for value, figures, is_least in measured:
+            plot.range(value, Bounds(figures.minimum, figures.maximum), sign, middle=figures.median)
+            plot.words((value, figures.maximum), "≥" * is_least)
+    return plot.svg()
 
 
 def _linear(points: Sequence[tuple[float, StudyCell]]) -> list[tuple[float, float]]:
@@ -125,16 +125,16 @@ def sender_pictures(found: StudyResults, senders: Sequence[SenderFigures]) -> li
     if len({sender.frame for sender in senders}) < 2:
         return []
     largest, end = max(sender.frame for sender in senders), 1.1 * max(sender.offered / 1e3 for sender in senders)
-    curves = []
+    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
+    title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
+    plot = Chart(title, across, linear(f"kframes/s{way}", max(end, 1e-9)), found.simulated)
     for name, link in LINES.items():
         sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
         if seen := [point for point in rates if point[1] <= end]:
-            curves.append(Curve("", seen, labels=[(seen[-1], name)]))
+            plot.curve(seen, "")
+            plot.words(seen[-1], name)
     for number, variant in enumerate(dict.fromkeys(sender.variant for sender in senders)):
         own = sorted((sender.frame, sender.offered / 1e3) for sender in senders if sender.variant == variant)
-        curves.append(Curve(variant, own, SIGNS[number % len(SIGNS)]))
-    way = " each way" if any(sender.directions > 1 for sender in senders) else ""
-    title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
-    up = linear(f"kframes/s{way}", max(end, 1e-9))
-    return [(title, chart.line(Panel(title, across, up, curves, simulated=found.simulated)))]
+        plot.curve(own, variant, SIGNS[number % len(SIGNS)])
+    return [(title, plot.svg())]

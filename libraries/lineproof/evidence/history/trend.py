@@ -107,8 +107,7 @@ def _table(group: Sequence[Point], series: Mapping[tuple[Any, ...], Sequence[Poi
     if by_release:
         ordered = [point for point, after in pairwise(ordered) if point.release != after.release] + ordered[-1:]
     shown = ordered[-COLUMNS:]
-    heads = map(_head, [None, *shown], shown)
-    columns = [Column(head, key=point.run, left=True) for head, point in zip(heads, shown, strict=True)]
+    columns = [Column(head, left=True) for head in map(_head, [None, *shown], shown)]
     twice = Counter(sentence for sentence, _ in series)
     rows = []
     for (sentence, test), own in series.items():

@@ -16,7 +16,7 @@ from ...errors import TestbedError
 from ...files import read_file
 from ...system.installed import remedy
 from ...units import counted, moment, si
-from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, as_page
+from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, Table, as_page
 from ..forms import known_rows
 from ..pictures import sentence_plot
 from ..records import EnvironmentRecord, RequirementRecord
@@ -40,10 +40,12 @@ def sheet_document(sheet: Sheet) -> Document:
     glossary = {name: words for record in records for name, words in record.requirement.quantity.glossary.items()}
     router = dict(known_rows(environment.router_facts)) if environment.router_facts else {}
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
+    known = summary(ExecutionSummary((sheet.summary,)))
+    tables = [part for section in known.sections for part in section.parts if isinstance(part, Table)]
     sections = (
         Section("", list(_head(sheet))),
         Section("This traffic, a good trial, and what is forgiven", [Facts(_terms(sheet))]),
-        Section("What was promised, and what was measured", list(summary(ExecutionSummary((sheet.summary,))).tables)),
+        Section("What was promised, and what was measured", tables),
         Section("Each promise", list(_promises(sheet))),
         Section("Router and testbed, as the run read them", [Facts({**sheet.summary.facts, **_ports(environment)})]),
         Section("How it was measured", [Note(WORDS["method"])]),
