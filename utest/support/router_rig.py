@@ -16,11 +16,11 @@ import psutil
 from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.routers.ssh_shell import SshShell
+from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import open_testbed
-from lineproof.testbed.simulated import write_known_hosts
 from support import robot_run
 from support.command_line import lineproof
 from support.described_router import DESCRIPTIONS, CommandLine

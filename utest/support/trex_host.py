@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lineproof.routers.base import Shell
-from lineproof.testbed.simulated import make_key, write_known_hosts
+from lineproof.system.known_hosts import write_known_hosts
+from lineproof.system.private_key import make_key
 from lineproof_bench.shells import trex_host
 from lineproof_bench.shells.machine import Machine, Memory
 from support.embedded_server import bench_process

@@ -17,10 +17,11 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system import local_command, ssh
+from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.local_command import run_here
 from lineproof.system.login import Login, Secrets
+from lineproof.system.private_key import make_key
 from lineproof.system.ssh import connect
-from lineproof.testbed.simulated import make_key, write_known_hosts
 from lineproof_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server

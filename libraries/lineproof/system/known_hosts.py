@@ -12,6 +12,8 @@ import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from ..errors import TestbedError
+from ..files import write_whole
+from .identity import ELSEWHERE
 from .login import Login
 
 REVOKED, AUTHORITY = "@revoked", "@cert-authority"
@@ -62,6 +64,11 @@ def read_known_hosts(path: Path, host: str, port: int) -> tuple[KnownHost, ...]:
 def known_fingerprints(path: Path, host: str, port: int) -> frozenset[str]:
     """Return those of the keys that *path* holds for a host. Raises TestbedError."""
     return frozenset(line.key.fingerprint for line in read_known_hosts(path, host, port) if not line.marker)
+
+
+def write_known_hosts(path: Path, host: str, port: int, public: str) -> None:
+    """Write a ``known_hosts`` file with one server's *public* key, ``ssh-ed25519 AAAA…`` with or without a comment."""
+    write_whole(path, f"{host_name(host, port)} {' '.join(public.split()[:2])}\n", ELSEWHERE)
 
 
 def _is_of(patterns: Sequence[str], name: str) -> bool:

@@ -6,6 +6,7 @@ import base64
 import io
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
@@ -17,11 +18,14 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
+    PublicFormat,
     load_pem_private_key,
     load_ssh_private_key,
 )
 
 from ..errors import TestbedError
+from ..files import write_whole
+from .identity import ELSEWHERE
 
 _KINDS = (
     (Ed25519PrivateKey, paramiko.Ed25519Key),
@@ -144,3 +148,20 @@ def _blob(public: bytes) -> bytes | None:
         return base64.b64decode(public.split()[1])
     except (ValueError, IndexError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """An Ed25519 key: ``path`` of the private half (OpenSSH format, 0600), ``public`` as ``ssh-ed25519 AAAA…``."""
+
+    path: Path
+    public: str
+
+
+def make_key(path: Path) -> KeyPair:
+    """A new key pair. Raises TestbedError where it cannot be kept."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    write_whole(path, private, ELSEWHERE, 0o600)
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
+    return KeyPair(path, public)
