@@ -50,6 +50,7 @@ from lineproof.evidence.forms import ledgers_document, router_document, trials_d
 from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
+from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
 from lineproof.evidence.result_forms import scaling_document
 from lineproof.evidence.run import RecordedRun
@@ -59,7 +60,7 @@ from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.visible import one_line
-from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
+from support.evidence_builders import ENVIRONMENT, LINK, Elements, requirement_record, trial
 
 # -- every document, with the same words wherever text is somebody else's
 
@@ -125,7 +126,7 @@ def a_router(words: str) -> Document:
 
 def trials_of(words: str) -> Document:
     spoilt = replace(trial(), problems=(Problem(Fault.GENERATOR, words),))
-    return trials_document([spoilt], NamedTraffic(words, 64.0), LINK, words)
+    return trials_document([spoilt], sent_profile(words, 64.0), LINK, words)
 
 
 def a_ledger(words: str) -> Document:

@@ -91,7 +91,7 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
         ("goal", "standard", "goal was 'standard' and is 'quick'"),
         ("number of blocks", "3", "number of blocks was '3' and is '2'"),
         ("study file", "0", "the study file has changed; go on with its own options, or run the study again"),
-        (CODE, "0", "the code of Lineproof has changed"),
+        (CODE, "0", "code of Lineproof was '0' and is '"),
     ],
 )
 def test_what_is_not_the_same_adds_nothing(

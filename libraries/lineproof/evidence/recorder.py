@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
@@ -23,7 +24,6 @@ from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
 from ..session.session import Session
-from .flame_graph import under_load_flame_graph
 from .inputs import input_files, kept_text, traffic_files
 from .records import (
     INTERRUPTED,
@@ -51,6 +51,9 @@ SLA = "sla"
 """Key in the environment record's extra data: where the SLA is (words, addresses)."""
 
 
+R = TypeVar("R", TrialRecord, ReadingRecord, UnderLoadRecord, MarginRecord, RequirementRecord)
+
+
 class Recorder:
     """Writes one run. Each call's record is on the disk when the call returns."""
 
@@ -63,6 +66,7 @@ class Recorder:
         self.number = 0
         """Of the current sentence within the run; 0 before the first."""
         self._passed: dict[tuple[str, bool, int], float] = {}
+        """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
         self._started = self._began = 0.0
         self._test = ""
         self._about: Mapping[str, object] | None = None
@@ -71,8 +75,6 @@ class Recorder:
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
-        self._streams: Mapping[str, object] = {}
-        self._streams_file = ""
         self._telemetry: list[tuple[str, Mapping[str, str]]] = []
         """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
         self._step_down: StepDown | None = None
@@ -123,11 +125,10 @@ class Recorder:
 
         *evidence*: what the trial shows ("": it is not judged).
         """
-        profile = requirement.profile
+        profile, streams = requirement.profile, session.generator.streams
         self._keep_traffic(profile)
-        record = TrialRecord(
-            run=self.folder.run_id,
-            simulated=self.environment.simulated,
+        self._add(
+            TrialRecord,
             requirement=self.number,
             test=self._test,
             sentence=requirement.sentence,
@@ -136,19 +137,19 @@ class Recorder:
             link_bps=session.link_bps,
             trial=trial,
             clock_speed=self.environment.clock_speed,
-            streams=self._kept_streams(session.generator.streams),
+            streams=self.folder.add_streams(streams) if streams else "",
             evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
         self._step_down = None
-        self.folder.add(record)
         self._traffic += trial.outcome.duration
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
             self._trials[trial.number] = len(trial.problems)
-            if _passed(trial, evidence):
-                key = _traffic_key(requirement)
+            # of one that was not judged, whether nothing was lost
+            if evidence == KEEPS if evidence else trial.is_clean and trial.lost == 0 and trial.offered > 0:
+                key = _traffic(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
 
     @property
@@ -159,12 +160,6 @@ class Recorder:
         """
         wall = time.monotonic() - self._began
         return {"traffic_s": round(self._traffic, 3), "drains_s": round(self._drains, 3), "wall_s": round(wall, 3)}
-
-    def _kept_streams(self, streams: Mapping[str, object]) -> str:
-        # a generator has the same object until it is told to send something else
-        if streams and streams is not self._streams:
-            self._streams, self._streams_file = streams, self.folder.add_streams(streams)
-        return self._streams_file if streams else ""
 
     def _keep_traffic(self, profile: Profile) -> None:
         if self._catalogue is not None and profile.name not in self._kept_traffic:
@@ -177,7 +172,7 @@ class Recorder:
 
         def hear(event: EndedTrial | Reading | StepDown) -> None:
             if isinstance(event, Reading):
-                self.keep_reading(event)
+                self._add(ReadingRecord, requirement=self.number, reading=event)
                 if event.telemetry is not None:
                     self._telemetry.append((event.moment, event.telemetry.raw))
             elif isinstance(event, StepDown):
@@ -188,35 +183,23 @@ class Recorder:
 
         return hear
 
-    def keep_reading(self, reading: Reading) -> None:
-        """Append what a reading of the router came to."""
-        run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(ReadingRecord(run, simulated, self.number, reading))
-
     def highest_passed(self, requirement: Requirement) -> float | None:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
-        return self._passed.get(_traffic_key(requirement))
+        return self._passed.get(_traffic(requirement))
 
-    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> str:
-        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS.
-
-        Returns the flame graph of the stacks in it, "" without one.
-        """
-        run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(UnderLoadRecord(run, simulated, self.number, requirement.sentence, found))
-        texts = dict(found.raw)
-        graph = under_load_flame_graph(found, f"The router {name}: {requirement.sentence}", simulated)
-        if graph and found.sampled:
-            stacks = sorted(found.sampled.stacks.items())
+    def keep_under_load(self, name: str, requirement: Requirement, report: UnderLoad) -> None:
+        """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS."""
+        self._add(UnderLoadRecord, requirement=self.number, sentence=requirement.sentence, report=report)
+        texts = dict(report.raw)
+        if report.sampled and report.sampled.stacks:
+            stacks = sorted(report.sampled.stacks.items())
             texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
         self._telemetry.append((name, texts))
-        return graph
 
     def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
         """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""
-        record = MarginRecord(
-            run=self.folder.run_id,
-            simulated=self.environment.simulated,
+        return self._add(
+            MarginRecord,
             number=self.number,
             requirement=requirement,
             test=self._test,
@@ -227,8 +210,6 @@ class Recorder:
             reason=found.reason,
             seconds=found.seconds,
         )
-        self.folder.add(record)
-        return record
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
         """Append the requirement's record, and return it.
@@ -239,9 +220,8 @@ class Recorder:
         if promise is None:
             raise ValueError(f"the verdict on '{requirement.sentence}' does not say what was promised")
         self._keep_traffic(requirement.profile)
-        record = RequirementRecord(
-            run=self.folder.run_id,
-            simulated=self.environment.simulated,
+        record = self._add(
+            RequirementRecord,
             number=self.number,
             test=self._test,
             sentence=requirement.sentence,
@@ -279,10 +259,15 @@ class Recorder:
                 "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
             },
         )
-        self.folder.add(record)
         if verdict.ruling is Ruling.PASS:
             self._telemetry.clear()
         self._keep_telemetry()
+        return record
+
+    def _add(self, kind: type[R], **fields: Any) -> R:
+        """Append a record of this *kind* and run, and return it."""
+        record = kind(run=self.folder.run_id, simulated=self.environment.simulated, **fields)
+        self.folder.add(record)
         return record
 
     def _keep_telemetry(self) -> None:
@@ -319,10 +304,5 @@ class Recorder:
         return self.folder.close(self.environment if first else None)
 
 
-def _traffic_key(words: TrafficWords) -> tuple[str, bool, int]:
+def _traffic(words: TrafficWords) -> tuple[str, bool, int]:
     return words.profile.name, words.bidirectional, words.pairs
-
-
-def _passed(trial: Trial, evidence: str) -> bool:
-    """Return whether a trial certainly keeps the limit; of one that was not judged, whether nothing was lost."""
-    return evidence == KEEPS if evidence else trial.is_clean and trial.lost == 0 and trial.offered > 0

@@ -120,7 +120,15 @@ def _first_misfit(error: ValidationError) -> str:
 
 
 @dataclass(frozen=True)
-class TrialRecord(Record):
+class RunRecord(Record):
+    """A record of the run with the id ``run``. ``simulated``: nothing in it is a measurement of a router."""
+
+    run: Id
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class TrialRecord(RunRecord):
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
     ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
@@ -130,8 +138,6 @@ class TrialRecord(Record):
     ``step_down``: the counts while the load changed, where it did.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     test: str
     sentence: str
@@ -156,7 +162,7 @@ class KnownAfterwards:
 
 
 @dataclass(frozen=True)
-class RequirementRecord(Record):
+class RequirementRecord(RunRecord):
     """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
 
     ``goal_terms``: the goal's figures, as in its file. ``quantity``: the name of that of the sentence, which is parsed
@@ -170,8 +176,6 @@ class RequirementRecord(Record):
     ``extra``: JSON data for people and other programs.
     """
 
-    run: Id
-    simulated: bool
     number: Count
     test: str
     sentence: str
@@ -235,7 +239,7 @@ class RequirementRecord(Record):
 
 
 @dataclass(frozen=True)
-class EnvironmentRecord(Record):
+class EnvironmentRecord(RunRecord):
     """``environment.json``: testbed, host and versions.
 
     ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
@@ -246,8 +250,6 @@ class EnvironmentRecord(Record):
     generator's machine, as it was before anything was started on it.
     """
 
-    run: Id
-    simulated: bool
     testbed: str
     platform: str
     software: str
@@ -281,7 +283,7 @@ def dumps(data: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class MarginRecord(Record):
+class MarginRecord(RunRecord):
     """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
 
     ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
@@ -290,8 +292,6 @@ class MarginRecord(Record):
     ``number``: that of the search's own trials.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     test: str
     sentence: str
@@ -320,7 +320,7 @@ def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
 
 
 @dataclass(frozen=True)
-class MeasurementRecord(Record):
+class MeasurementRecord(RunRecord):
     """*row* of *variant* in *block*; *turn*: ``first``, ``last`` of the baseline, else "".
 
     ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
@@ -329,8 +329,6 @@ class MeasurementRecord(Record):
     ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
     """
 
-    run: Id
-    simulated: bool
     study: Id
     block: Annotated[int, Field(ge=1)]
     turn: Literal["first", "", "last"]
@@ -354,28 +352,24 @@ class MeasurementRecord(Record):
 
 
 @dataclass(frozen=True)
-class ReadingRecord(Record):
+class ReadingRecord(RunRecord):
     """A reading while requirement number ``requirement`` was judged.
 
     The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     reading: Reading
     schema: Literal["lineproof.reading/4"] = "lineproof.reading/4"
 
 
 @dataclass(frozen=True)
-class UnderLoadRecord(Record):
+class UnderLoadRecord(RunRecord):
     """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
 
     The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     sentence: str
     report: UnderLoad
@@ -383,7 +377,7 @@ class UnderLoadRecord(Record):
 
 
 @dataclass(frozen=True)
-class CharacterisationRecord(Record):
+class CharacterisationRecord(RunRecord):
     """The result of a search, a ramp, a test of RFC 2544 or a comparison over flows or sizes.
 
     Its trials stand in ``trials.jsonl`` under the numbers ``number`` to ``last``, one for each traffic. ``method``: as
@@ -391,8 +385,6 @@ class CharacterisationRecord(Record):
     deviations. ``result``: the figures; loads in frames/s into each port, trials by their numbers.
     """
 
-    run: Id
-    simulated: bool
     number: Annotated[int, Field(ge=1)]
     last: Annotated[int, Field(ge=1)]
     test: str

@@ -17,6 +17,7 @@ from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
 from ..evidence import allure
 from ..evidence.document import as_html
+from ..evidence.flame_graph import under_load_flame_graph
 from ..evidence.forms import router_document, under_load_document
 from ..evidence.svg import svg_image
 from ..routers.vpp_output import refusal_by_vpp
@@ -172,13 +173,13 @@ class TelemetryKeywords(Component):
         session, recorder = self.shared.session, self.shared.records
         try:
             found = read_under_load(session, verdict.requirement, load)
-            graph = recorder.keep_under_load(name, verdict.requirement, found)
+            recorder.keep_under_load(name, verdict.requirement, found)
         except LineproofError as error:
             logger.warn(f"the router could not be read {name}: {error}")
             return None
         title = f"The router {name}: {verdict.requirement.sentence}"
         show_document(f"The router {name}", under_load_document(found, title, session.simulated))
-        if graph:
+        if graph := under_load_flame_graph(found, title, session.simulated):
             picture = f"Flame graph of the router {name}"
             allure.attach(picture, graph, "SVG")
             logger.info(svg_image(picture, graph), html=True)
