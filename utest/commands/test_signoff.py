@@ -19,7 +19,7 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.core.verdict import Try
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.rejudging import RejudgedSentence
+from lineproof.evidence.rejudge import RejudgedSentence
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.signoff.page import html_sheet
 from lineproof.evidence.signoff.sheet import make_sheet

@@ -23,7 +23,6 @@ from lineproof.core.router_facts import RouterFacts
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
-from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
 from lineproof.evidence.document import (
     Cell,
@@ -51,13 +50,12 @@ from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.recorded_sentence import sent_profile
-from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
+from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
 from lineproof.evidence.result_forms import scaling_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
-from lineproof.evidence.verification import VerifiedRun
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.visible import one_line
 from support.evidence_builders import ENVIRONMENT, LINK, Elements, requirement_record, trial
@@ -73,9 +71,8 @@ def row_of(words: str, **changes: Any) -> SentenceRow:
 def run_of(words: str) -> RecordedRun:
     extra = {"suite": words, "goal": {"goal": words}}
     known = replace(ENVIRONMENT, testbed=words, platform=words, software=words, versions={"router.version": words})
-    return RecordedRun(
-        Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), replace(known, extra=extra)
-    )
+    known = replace(known, extra=extra, code={"version": words})
+    return RecordedRun(Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), known, (words,))
 
 
 def every_part(words: str) -> Document:
@@ -104,14 +101,13 @@ def compared_of(words: str) -> ComparedRuns:
 
 
 def a_verification(words: str) -> Document:
-    found = Integrity(Path("run"), (), (words,), {}, {}, None)
-    return verified([VerifiedRun(found, (Alteration(words, words, 3),), Signed(words, words, False))])
+    run = Integrity(Path("run"), (Alteration(words, words, 3),), (words,), {}, {}, None)
+    return verified([(run, Signed(words, words, False))])
 
 
 def a_rejudged_run(words: str) -> Document:
     sentence = RejudgedSentence(row_of(words).record, None, (words,), (words,))
-    code = {"version": words, "commit": words}
-    return rejudged(RejudgedRun(run_of(words), replace(ENVIRONMENT, code=code), (sentence,), (words,), (words,)))
+    return rejudged(RejudgedRun(run_of(words), (sentence,), (words,)), {"version": words, "commit": words})
 
 
 def another_suite(words: str) -> Document:

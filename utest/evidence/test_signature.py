@@ -33,16 +33,16 @@ def signed_run(folder: Path, password: str | None = None) -> tuple[Path, str]:
 
 
 def problems(run: Path, public: str | None) -> list[str]:
-    return [str(item) for item in verify(run, None if public is None else read_public_key(public)).problems]
+    return [str(item) for item in verify(run, None if public is None else read_public_key(public))[0].altered]
 
 
 @pytest.mark.parametrize("password", [None, PASSWORD])
 def test_a_signed_run_is_as_it_was_signed(tmp_path: Path, password: str | None):
     run, public = signed_run(tmp_path, password)
-    found = verify(run, read_public_key(public))
-    assert found.problems == () and found.signed is not None and found.signed.checked
-    assert found.signed.comment == COMMENT
-    assert not verify(run).signed.checked and problems(run, None) == []
+    found, signed = verify(run, read_public_key(public))
+    assert found.altered == () and signed is not None and signed.checked
+    assert signed.comment == COMMENT
+    assert not verify(run)[1].checked and problems(run, None) == []
 
 
 def test_every_byte_of_the_signature_counts(tmp_path: Path):
@@ -119,8 +119,8 @@ def test_what_is_no_secret_key_and_a_wrong_password_are_refused(tmp_path: Path):
 def test_without_the_library_a_run_is_checked_but_for_its_signature(tmp_path: Path, monkeypatch):
     run, public = signed_run(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "minisign", None)
-    found = verify(run)
-    assert found.problems == () and "pip install 'lineproof[signoff]" in found.found.notes[-1]
+    found, _ = verify(run)
+    assert found.altered == () and "pip install 'lineproof[signoff]" in found.notes[-1]
     with pytest.raises(TestbedError, match=r"lineproof\[signoff\]"):
         verify(run, read_public_key(public))
 
@@ -145,5 +145,5 @@ def test_minisign_checks_our_signature_and_we_check_its(tmp_path: Path):
     assert key.id.lstrip("0") in (tmp_path / "its.pub").read_text()
     for words in ([], ["-t", "signed by hand"]):
         minisign("-S", "-m", str(manifest), "-s", "its.key", *words)
-        found = verify(run, key)
-        assert found.problems == () and found.signed.checked
+        found, signed = verify(run, key)
+        assert found.altered == () and signed.checked

@@ -165,7 +165,7 @@ def test_a_session_that_another_router_answers_ends_the_run(
 def test_a_page_that_says_something_else_is_named(
     tmp_path: Path, prepared: PreparedStudy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).folder
+    run = tmp_path / "results" / kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).run_id
     page = write_page(read_results(run))
     assert main(["verify", str(run)]) == 0
     page.write_text(page.read_text(encoding="utf-8").replace("SIMULATED", "MEASURED"), encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from lineproof.commands.main import main
 from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError
-from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
+from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, judge_another_sla
 from lineproof.session.session import Session
 from support import robot_run, simulated_session
 
@@ -94,21 +94,6 @@ def test_moved_thresholds_never_contradict_a_fresh_run(run: Path, fresh: dict[fl
     assert undecided == {("Kept", 0.02), ("Kept By Far", 0.02), ("In Total", 0.02), ("Missed", -0.02)}
     # 4.98 Mpps are carried and 5.3 are not: with both on record all between is open
     assert judged(run, {"Between": "64b 1-flow unidirectional ≥ 5.1 Mpps"})["Between"].ruling is Ruling.INCONCLUSIVE
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with a search for its margin: about 107 % of the sentence."""
-    sentences = {"Kept": "64b 1-flow unidirectional ≥ 4.7 Mpps"}
-    return left(tmp_path_factory.mktemp("margin"), sentences, "-v", "MARGIN:on")
-
-
-@pytest.mark.parametrize(("mpps", "ruling"), [(4.6, "PASS"), (4.9, "PASS"), (5.2, "FAIL"), (9.0, "FAIL")])
-def test_trials_of_a_margin_decide_above_the_sentence(measured: Path, mpps: float, ruling: str) -> None:
-    item = judged(measured, {"Other": f"64b 1-flow unidirectional ≥ {mpps} Mpps"})["Other"]
-    assert item.ruling.value == ruling, item.message
-    assert ("margin" in item.rests_on) is (mpps > 4.7)
-    assert f"{'less' if ruling == 'FAIL' else 'more'} than it asks for" in item.message
 
 
 def test_the_command_reads_a_suite_as_check_does(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .records import dumps, json_bytes
 
 _OWN = b', "sha256": "'
 _END = b'"}'
 _TAIL = len(_OWN) + 64 + len(_END)
-
-
-class Break(NamedTuple):
-    """Where a chain is broken: the line, from 1, and what is wrong, in words."""
-
-    line: int
-    words: str
 
 
 def first_link(run: str) -> str:
@@ -37,22 +30,25 @@ def sealed(data: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     return body + _OWN + own.encode() + _END + b"\n", own
 
 
-def breaks(lines: Sequence[bytes], run: str) -> list[Break]:
-    """Where the *lines* of a file of *run*, without their newlines, are not as they were written. Takes linear time."""
-    found: list[Break] = []
+def breaks(lines: Sequence[bytes], run: str) -> list[tuple[int, str]]:
+    """Return which *lines* of a file of *run*, without their newlines, are not as they were written, and why.
+
+    They are counted from 1. Takes linear time.
+    """
+    broken: list[tuple[int, str]] = []
     before: str | None = first_link(run)
     start = 0
     for number, line in enumerate(lines, 1):
         own = _own_sum(line)
         if own is None:
-            found.append(Break(number, f"was changed (bytes {start + 1} to {start + len(line)} of the file)"))
+            broken.append((number, f"was changed (bytes {start + 1} to {start + len(line)} of the file)"))
         elif before is not None and not _follows(line, before):
             place = f"line {number - 1}" if number > 1 else "the beginning of this run"
-            found.append(Break(number, f"does not follow {place}: lines were removed, added or moved here"))
+            broken.append((number, f"does not follow {place}: lines were removed, added or moved here"))
         # a line whose body alone was changed still says what the next one followed
         before = own or _said_sum(line)
         start += len(line) + 1
-    return found
+    return broken
 
 
 def _own_sum(line: bytes) -> str | None:

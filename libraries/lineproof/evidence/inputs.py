@@ -27,8 +27,7 @@ from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
 from ..visible import shortened
-from .records import EnvironmentRecord
-from .run import read_inputs
+from .run import RecordedRun
 from .run_files import INPUTS
 
 PACKAGED, CALIBRATIONS, FILES, PROGRAMS = "packaged", "calibrations", "files", "programs"
@@ -117,11 +116,11 @@ def _answered(folder: Path, path: Path, entry: TrexFile) -> TrexProfile:
         raise ConfigError(f"is not what a profile answered: {error}", file) from None
 
 
-def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
-    """The plan of the run in *folder*, from the files kept there and no others. Raises ConfigError."""
-    root = unpacked_inputs(folder)
+def read_kept_plan(run: RecordedRun) -> Plan:
+    """Return the plan of *run*, from the files kept in its folder and no others. Raises ConfigError."""
+    environment, root = run.known_environment, unpacked_inputs(run)
     if not any(root.iterdir()):
-        raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", folder)
+        raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", run.path)
     goal = environment.extra.get("goal")
     try:
         plan = Plan.read(
@@ -134,23 +133,23 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
             partial(_answered, root / PROGRAMS),
         )
     except ConfigError as error:
-        raise ConfigError(str(error).replace(f"{root}/", ""), folder / INPUTS) from None
+        raise ConfigError(str(error).replace(f"{root}/", ""), run.path / INPUTS) from None
     catalogue = plan.catalogue
     captures = {word: root / _kept_file(word, path) for word, path in catalogue.captures.items()}
     programs = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.programs.items()}
     return replace(plan, catalogue=replace(catalogue, captures=captures, programs=programs))
 
 
-def unpacked_inputs(folder: Path) -> Path:
-    """Return a folder with the inputs of the run in *folder* as files, until this process ends. Raises ConfigError."""
+def unpacked_inputs(run: RecordedRun) -> Path:
+    """Return a folder with the inputs of *run* as files, until this process ends. Raises ConfigError."""
     root = Path(tempfile.mkdtemp(dir=_scratch().name))
-    for name, content in read_inputs(folder).items():
+    for name, content in run.inputs.items():
         path = root / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"has an input '{shortened(name)}' that is no file: {error}", folder / INPUTS) from None
+            raise ConfigError(f"has an input '{shortened(name)}' that is no file: {error}", run.path / INPUTS) from None
     return root
 
 

@@ -439,13 +439,6 @@ class Manifest(Record):
         return {**super().to_json(), "files": dict(self.files), "derived": dict(self.derived)}
 
 
-KINDS: tuple[type[Record], ...] = (
-    *(TrialRecord, ReadingRecord, RequirementRecord, EnvironmentRecord, MeasurementRecord),
-    *(MarginRecord, CharacterisationRecord, UnderLoadRecord, InputRecord, TelemetryRecord, Manifest),
-)
-"""All records of a run's folder."""
-
-
 def measured(promise: Promise, trial: Trial) -> float | None:
     """Return what *trial* measured, as people read it: the end that is worse for the router; None: nothing is known.
 

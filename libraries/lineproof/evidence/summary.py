@@ -41,7 +41,7 @@ from .document import (
 )
 from .rates import percent
 from .records import UNJUDGED, VERDICTS, EnvironmentRecord
-from .run import RecordedRun, methods_of, read_run
+from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE, partial
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 
@@ -107,7 +107,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     folder, environment, rows = run.path, run.environment, sentence_rows(run)
     suite = str(environment.extra.get("suite", "")) if environment else ""
     incomplete = _incomplete(environment, unfinished_sentences(run) if run.measurements is None else {})
-    methods = () if rows or run.measurements is not None else methods_of(folder)
+    methods = () if rows or run.measurements is not None else run.methods
     facts, tables, instead = _facts(environment), "", ""
     if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{folder / STUDY_PAGE}, or " if (folder / STUDY_PAGE).is_file() else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError, TestbedError
+from ..errors import TestbedError
 from ..evidence.recorder import Recorder
 from ..evidence.records import MeasurementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS
@@ -34,10 +34,10 @@ class OtherTestbed(TestbedError):
 
 @dataclass(frozen=True)
 class Carried:
-    """The measurements of run *run_id* in *folder* that have a value; gaps are measured again."""
+    """The measurements of run *run_id* that have a value; gaps are measured again."""
 
     run_id: str
-    folder: Path
+    inputs: Mapping[str, bytes]
     records: Mapping[Step, MeasurementRecord]
     trials: Mapping[int, Sequence[TrialRecord]]
     sessions: Mapping[str, Any]
@@ -49,9 +49,7 @@ class Carried:
         Raises ConfigError, TestbedError naming what has changed.
         """
         run = read_run(folder)
-        if run.environment is None:
-            raise ConfigError("has no environment.json, so nothing can be carried over from it", folder)
-        extra, name = run.environment.extra, run.environment.run
+        extra, name = run.known_environment.extra, run.known_environment.run
         if (study := extra.get(STUDY)) != prepared.study.study:
             of = f"of study '{study}'" if study else "of no study"
             raise TestbedError(
@@ -66,12 +64,13 @@ class Carried:
         kept = [record for record in run.measured if record.value is not None]
         known = {Step(record.block, record.turn, record.variant, record.row): record for record in kept}
         sessions = extra.get(SESSIONS)
-        return cls(name, folder, known, run.trials_by_number, sessions if isinstance(sessions, Mapping) else {})
+        return cls(name, run.inputs, known, run.trials_by_number, sessions if isinstance(sessions, Mapping) else {})
 
     def copy_to(self, recorder: Recorder) -> str:
         """Copy everything into *recorder*'s run; returns how much it was, in words."""
         folder = recorder.folder
-        folder.copy_missing(self.folder)
+        for named in self.inputs.items():
+            folder.add_input(*named)
         for record in self.records.values():
             number = folder.next_requirement() if record.requirement else 0
             for trial in self.trials.get(record.requirement, ()):

@@ -71,7 +71,7 @@ def _run_row(found: Integrity, run: RecordedRun) -> dict[str, Any]:
         simulated=run.simulated,
         closed=found.manifest is not None,
         sha256=found.sum_of_records,
-        records=sum(map(len, found.lines.values())),
+        records=found.records,
         started=known.started if known else min((item.started for item in run.requirements), default=None),
         testbed=known.testbed if known else "",
         platform=known.platform if known else "",

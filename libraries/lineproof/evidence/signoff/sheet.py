@@ -17,8 +17,8 @@ from ...errors import ConfigError, LineproofError, in_words
 from ...units import counted
 from ...visible import shortened
 from ..records import EnvironmentRecord, RequirementRecord
-from ..rejudging import DIFFERS, SUSPECT, rejudge
-from ..run import RecordedRun, read_inputs, read_run, testbed_kind
+from ..rejudge import DIFFERS, SUSPECT, rejudge
+from ..run import RecordedRun, read_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..sentence_rows import SentenceRow
 from ..signature import PublicKey
@@ -93,10 +93,9 @@ def make_sheet(
     Raises ConfigError with one sentence where the run was altered, where a file is wrong, and, unless it is a *draft*,
     where the run cannot be signed off.
     """
-    verify(folder).refuse_problems()
+    verify(folder)[0].refuse_altered()
     run = read_run(folder)
-    if run.environment is None:
-        raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
+    environment = run.known_environment
     told = About() if about is None else load_config(about, About)
     summary, waived = summary_of(run), read_waivers(waivers, run.requirements, now.date())
     again, contradicted = _judged_again(folder)
@@ -108,7 +107,7 @@ def make_sheet(
     return Sheet(
         run,
         summary,
-        run.environment,
+        environment,
         told,
         waived,
         sha256_of(manifest) if manifest.is_file() else None,
@@ -126,7 +125,7 @@ def goals_of(rows: Sequence[SentenceRow]) -> tuple[Goal, ...]:
 
 
 def _reasons(run: RecordedRun, summary: RunSummary, waivers: Mapping[int, Waiver]) -> Iterator[str]:
-    kinds = {kind for name, content in read_inputs(run.path).items() if (kind := testbed_kind(name, content))}
+    kinds = run.testbed_kinds
     if run.simulated:
         yield "it is simulated, so that no router was measured"
     elif kinds != {"hardware"}:

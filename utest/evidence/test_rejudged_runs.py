@@ -1,0 +1,187 @@
+"""A run's folder judged again: by its own sentences, and by those of another SLA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lineproof.core.goal import read_goal
+from lineproof.core.rule import Ruling
+from lineproof.core.telemetry import Telemetry
+from lineproof.errors import ConfigError
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import MarginRecord, ReadingRecord
+from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, judge_another_sla, rejudge
+from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.project import Project
+from lineproof.session.bench import AFTER, BEFORE, Reading
+from lineproof.session.plan import Plan
+from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
+from support.paths import ROOT, VARIABLES
+from support.resealed import change_records, reseal
+
+PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
+KEPT, MISSED, SEARCHED = "64b 1-flow unidirectional ≥ 4 Mpps", "64b 1-flow unidirectional ≥ 6 Mpps", 5e6
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A closed run: KEPT passed, with a search for its margin up to SEARCHED; MISSED failed."""
+    goal = {"goal": PLAN.goal.model_dump()}
+    recorder = Recorder(tmp_path, RUN, replace(ENVIRONMENT, extra=goal, clock_speed=50.0))
+    recorder.keep_inputs(PLAN)
+    folder = recorder.folder
+    for number, (sentence, pps, lost) in enumerate(((KEPT, 4e6, 0), (KEPT, SEARCHED, 0), (MISSED, 6e6, 10**6)), 1):
+        for count in range(1, 7):
+            one = trial_record(number=count, pps=pps, losses=(lost,))
+            counts = {"before": {}, "after": {"0.opackets": int(pps), "1.ipackets": int(pps) - lost}}
+            measured = replace(one.trial, outcome=replace(one.trial.outcome, counters=counts))
+            evidence = "" if pps == SEARCHED else "misses" if lost else "keeps"
+            named: dict[str, Any] = {"requirement": number, "sentence": sentence, "profile": "64b 1-flow", "test": "T"}
+            folder.add(replace(one, trial=measured, evidence=evidence, **named))
+        if pps == SEARCHED:
+            folder.add(MarginRecord(RUN, True, 1, "T", sentence, 1.25, None, True, "", 6.0, number))
+            continue
+        for moment in (BEFORE, AFTER):
+            folder.add(ReadingRecord(RUN, True, number, Reading(moment, Telemetry(None, {}))))
+        ruling, trials = "FAIL" if lost else "PASS", tuple(range(1, 7))
+        folder.add(requirement_record(sentence=sentence, verdict=ruling, trials=trials, number=number, test="T"))
+    recorder.close()
+    return folder.path
+
+
+def test_a_run_comes_to_the_same_verdicts(run: Path) -> None:
+    found = rejudge(run)
+    assert found.same and [item.state for item in found.sentences] == ["same", "same"]
+    assert "the verdict is reached after 4 of the 6 recorded trials now" in found.sentences[0].notes
+
+
+def more_frames(records: list[dict[str, Any]]) -> None:
+    records[12]["trial"]["outcome"]["directions"][0]["forwarded"] += 10**6
+
+
+def fewer_frames_and_counters(records: list[dict[str, Any]]) -> None:
+    for outcome in (record["trial"]["outcome"] for record in records[:6]):
+        outcome["directions"][0]["forwarded"] -= 10**6
+        outcome["counters"]["after"]["1.ipackets"] -= 10**6
+
+
+def longer_trials(records: list[dict[str, Any]]) -> None:
+    (goal,) = (record for record in records if "/goals/" in record["name"])
+    goal["text"] = goal["text"].replace("final_trial_duration: 1", "final_trial_duration: 2")
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "states", "says"),
+    [
+        ("requirements", lambda all: all[1].update(verdict="PASS"), ["same", "DIFFERS"], ""),
+        (
+            "trials",
+            more_frames,
+            ["same", "SUSPECT"],
+            "trial 1 says that 6000000 frames were forwarded, and its counters",
+        ),
+        ("trials", fewer_frames_and_counters, ["DIFFERS", "same"], ""),
+        ("inputs", longer_trials, ["UNKNOWN", "UNKNOWN"], "trial 1 is one of 2 s at 4 Mpps now, and the recorded one"),
+        ("trials", lambda all: all.pop(0), ["SUSPECT", "same"], "names trials 1 to 6, and trials.jsonl has 2 to 6"),
+        ("trials", lambda all: all.__delitem__(slice(2, 6)), ["UNKNOWN", "same"], "needs more than the 2 recorded"),
+        ("readings", lambda all: all.pop(0), ["UNKNOWN", "same"], "no reading of the router was recorded: before"),
+        ("requirements", lambda all: all[0]["goal_terms"].update(risk=0.3), ["SUSPECT", "same"], "has other terms"),
+        ("requirements", lambda all: all.pop(), ["same"], "has no verdict of sentence 3, which has trials"),
+    ],
+)
+def test_an_edited_record_that_was_sealed_again_is_believed_by_nobody(
+    run: Path, file: str, edit: Callable[[list[dict[str, Any]]], object], states: list[str], says: str
+) -> None:
+    change_records(run / f"{file}.jsonl", edit)
+    found = rejudge(run)
+    assert not found.same and [item.state for item in found.sentences] == states
+    assert says in "; ".join([*found.changed, *(words for item in found.sentences for words in item.problems)])
+
+
+def test_an_edited_verdict_that_was_sealed_again_is_not_signed_off(run: Path) -> None:
+    change_records(run / "requirements.jsonl", lambda records: records[1].update(verdict="PASS"))
+    sheet = make_sheet(run, datetime.now(UTC), draft=True)
+    assert f"its records of '{MISSED}' come to another verdict" in " ".join(sheet.reasons)
+    assert sheet.again.startswith("1 of 2 promises come to the same verdict")
+
+
+@pytest.mark.parametrize("name", ["environment.json", "inputs.jsonl"])
+def test_what_a_resealed_run_lacks_is_one_sentence(run: Path, name: str) -> None:
+    (run / name).unlink()
+    reseal(run, RUN)
+    with pytest.raises(ConfigError, match=rf"{run}: has no {name}[^\n]*$"):
+        rejudge(run)
+
+
+def test_an_edited_record_is_refused(run: Path) -> None:
+    path = run / "requirements.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"FAIL"', b'"PASS"'))
+    with pytest.raises(ConfigError, match=r"requirements\.jsonl:2: was changed"):
+        rejudge(run)
+
+
+def asked(run: Path, sentence: str, goal: str = "quick", test: str = "another") -> AnotherVerdict:
+    terms = read_goal(VARIABLES / "goals", goal)
+    ((found,),) = judge_another_sla(run, [AskedSentence(test, sentence)], terms)[1:]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("figure", "ruling", "says"),
+    [
+        ("3 Mpps", Ruling.PASS, "judged at 4 Mpps into each port, more than it asks for"),
+        ("4.00001 Mpps", Ruling.PASS, ""),
+        ("4.5 Mpps", Ruling.PASS, "judged at 5 Mpps into each port, more than it asks for"),
+        ("5 Mpps", Ruling.PASS, ""),
+        ("5.5 Mpps", Ruling.INCONCLUSIVE, "needs at least 4 trials of 1 s at 5.5 Mpps of 64b 1-flow"),
+        ("6 Mpps", Ruling.FAIL, ""),
+        ("7 Mpps", Ruling.FAIL, "judged at 6 Mpps into each port, less than it asks for"),
+    ],
+)
+def test_other_thresholds_are_decided_by_the_trials_at_their_load_or_beyond(run, figure, ruling, says) -> None:
+    found = asked(run, f"64b 1-flow unidirectional ≥ {figure}")
+    assert found.ruling is ruling and says in found.message and figure in found.message
+    assert ("judged at" in found.message) is says.startswith("judged at")
+    assert ("the search for the margin of" in found.rests_on) is (figure in ("4.5 Mpps", "5 Mpps"))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "64b unidirectional ≥ 1 Mpps",
+        "64b 1-flow bidirectional ≥ 1 Mpps each way",
+        "64b 1-flow unidirectional forwards ≥ 4 Mpps",
+    ],
+)
+def test_other_traffic_or_another_load_decides_nothing(run: Path, sentence: str) -> None:
+    found = asked(run, sentence)
+    assert (found.ruling, found.rests_on) == (Ruling.INCONCLUSIVE, "")
+    assert "the run has no trials that decide it" in found.message
+
+
+def test_a_load_that_is_named_is_that_of_a_throughput_too(run: Path) -> None:
+    assert asked(run, "64b 1-flow unidirectional loses ≤ 20% at 6 Mpps").ruling is Ruling.PASS
+    searched = asked(run, "64b 1-flow unidirectional loses ≤ 20% at 5 Mpps")
+    assert searched.ruling is Ruling.INCONCLUSIVE and "trials of a search judge a throughput only" in searched.message
+
+
+def test_another_goal_needs_more_trials(run: Path) -> None:
+    found = asked(run, KEPT, "standard", "T")
+    assert found.ruling is Ruling.INCONCLUSIVE and "more than the 6 recorded trials" in found.message
+
+
+def test_a_router_that_never_forwarded_again_did_not_fail_in_the_search(run: Path) -> None:
+    def lose(records: list[dict[str, Any]]) -> None:
+        for record in records:
+            if record["requirement"] == 2:
+                record["trial"]["outcome"]["directions"][0]["forwarded"] = 0
+
+    change_records(run / "trials.jsonl", lose)
+    found = asked(run, f"64b 1-flow unidirectional ≥ {SEARCHED / 1e6:g} Mpps")
+    assert found.ruling is Ruling.INCONCLUSIVE and "no later trial shows" in found.message
