@@ -65,15 +65,16 @@ def test_one_sign_of_a_simulation_is_enough(folder, simulated, testbed, changes)
     assert read_run(folder.path).simulated == simulated
 
 
-def test_names_of_files_that_are_not_utf_8_are_names_too(folder):
+def test_a_name_that_is_not_utf_8_is_kept_with_question_marks(folder):
     odd = os.fsdecode(b"\xff\xe9.yaml")
-    filled(folder)
+    (filled(folder).path / "allure").mkdir()
+    (folder.path / "allure" / odd).touch()
     folder.add_input(f"variables/profiles/{odd}", b"a: 1\n")
     folder.write_environment(replace(ENVIRONMENT, extra={"project": odd}))
     folder.close()
+    seal_derived(folder.path)
     run = read_run(folder.path)
-    assert run.environment.extra == {"project": odd} and run.inputs == {f"variables/profiles/{odd}": b"a: 1\n"}
-    assert (unpacked_inputs(run) / "variables" / "profiles" / odd).read_bytes() == b"a: 1\n"
+    assert run.environment.extra == {"project": "??.yaml"} and run.inputs == {"variables/profiles/??.yaml": b"a: 1\n"}
 
 
 def test_inputs_are_kept_once_and_byte_for_byte(folder):
@@ -87,7 +88,7 @@ def test_inputs_are_kept_once_and_byte_for_byte(folder):
     "name",
     [
         *("../evil", "/etc/evil", "variables/../../evil", "variables/./a", "variables//a", "variables/", "variables"),
-        *("variables/a\0b", "elsewhere/a", "variables/" + "a" * 300, "variables" + "/a" * 99, "variables/\ud800"),
+        *("variables/a\0b", "elsewhere/a", "variables/" + "a" * 300, "variables" + "/a" * 99),
     ],
 )
 def test_no_name_of_an_input_leads_elsewhere(folder, name):

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .records import dumps, json_bytes
+from .records import dumps
 
 _OWN = b', "sha256": "'
 _END = b'"}'
@@ -24,8 +24,11 @@ def first_link(run: str) -> str:
 
 
 def sealed(data: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """*data* as a line that follows one with the sum *previous*, and its own sum. Raises ValueError as ``dumps``."""
-    body = json_bytes(dumps({**data, "previous": previous}))[:-1]
+    """Return *data* as a line that follows one with the sum *previous*, and its own sum.
+
+    Raises ValueError as ``dumps``. Half a character, as of a file's name that is not UTF-8, becomes a question mark.
+    """
+    body = dumps({**data, "previous": previous}).encode(errors="replace")[:-1]
     own = hashlib.sha256(body).hexdigest()
     return body + _OWN + own.encode() + _END + b"\n", own
 

@@ -190,7 +190,7 @@ def _single(path: Path) -> tuple[dict[str, Any], list[bytes]]:
     """Return the data of a file of one line, which may say anything, and the line; none if it lacks its own sum."""
     with suppress(ConfigError, ValueError):
         content = _content(path, LARGEST_MANIFEST)
-        data = parse_json(content, own=True)
+        data = parse_json(content)
         if isinstance(data, dict):
             is_whole = content.endswith(b"\n") and not breaks([content[:-1]], str(data.get("run")))
             return data, [content[:-1]] if is_whole else []

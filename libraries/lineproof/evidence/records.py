@@ -55,8 +55,6 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _SEALS = re.compile(rb', "previous": "[0-9a-f]{64}", "sha256": "[0-9a-f]{64}"\}\s*\Z')
 """The end of a line that is chained (:mod:`.chain`)."""
 
-_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
-
 
 class Record:
     """A record: a dataclass whose fields are its JSON data, the name of its ``schema`` among them."""
@@ -76,16 +74,12 @@ class Record:
     @classmethod
     def from_json(cls, text: bytes) -> Self:
         """Return the record that *text* holds, sealed or not. Raises ValueError saying what is missing or wrong."""
-        data = parse_json(text, own=True)
+        data = parse_json(text)
         found = data.get("schema") if isinstance(data, dict) else None
         if found != cls.schema:
             raise ValueError(f"'schema' is {shortened(repr(found))}; expected '{cls.schema}'")
         try:
-            if _HALF_CHARACTER.search(text):  # of a file's name that is not UTF-8, which is read from Python only
-                own = {key: value for key, value in data.items() if key not in ("previous", "sha256")}
-                record: Self = _adapter(cls).validate_python(own, strict=False)
-            else:
-                record = _adapter(cls).validate_json(_SEALS.sub(b"}", text))
+            record: Self = _adapter(cls).validate_json(_SEALS.sub(b"}", text))
         except ValidationError as error:
             raise ValueError(_first_misfit(error)) from None
         return record
@@ -269,13 +263,8 @@ class EnvironmentRecord(RunRecord):
     schema: Literal["lineproof.environment/3"] = "lineproof.environment/3"
 
 
-def json_bytes(text: str) -> bytes:
-    """JSON *text* as UTF-8. Half a character, as of a file's name that is not UTF-8, becomes its JSON escape."""
-    return text.encode(errors="backslashreplace")
-
-
 def dumps(data: Mapping[str, Any]) -> str:
-    """One record as one line of JSON. Raises ValueError if a number is not finite or something is not JSON data."""
+    """Return a record as one line of JSON. Raises ValueError if a number is not finite or something is no JSON data."""
     try:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
@@ -432,11 +421,6 @@ class Manifest(Record):
     files: Mapping[str, Digest]
     derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON data."""
-        # pydantic writes no key with half a character, as of a name that is not UTF-8
-        return {**super().to_json(), "files": dict(self.files), "derived": dict(self.derived)}
 
 
 def measured(promise: Promise, trial: Trial) -> float | None:

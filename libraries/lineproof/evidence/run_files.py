@@ -100,7 +100,8 @@ def derived_sums(folder: Path) -> dict[str, str]:
     allure = folder / ALLURE
     paths = [folder / PAGE, folder / STUDY_PAGE, *(() if allure.is_symlink() else sorted(allure.glob("*")))]
     regular = [path for path in paths if path.is_file() and not path.is_symlink()]
-    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in regular}
+    names = [path.relative_to(folder).as_posix().encode(errors="replace").decode() for path in regular]
+    return {name: sha256_of(path) for name, path in zip(names, regular, strict=True)}
 
 
 def sha256_of(path: Path) -> str:
