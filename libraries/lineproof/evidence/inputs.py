@@ -50,16 +50,14 @@ _KEY = re.compile(r"(\bkey[\"']?\s*:\s*[\"']?)[^\s\"'#,}\]]+")
 """In a testbed file: the path of a private key, or by mistake the key."""
 
 
-def without_secrets(text: str) -> str:
-    """*text* with REMOVED in place of what looks like a password, a token or a private key."""
-    for secret in _SECRETS:
+def without_secrets(name: str, text: str) -> str:
+    """Return *text*, the content of the input *name*, with REMOVED in place of what looks like a secret.
+
+    That is a password, a token or a private key; in a testbed's file also the path of a key.
+    """
+    for secret in (_KEY, *_SECRETS) if f"/{TESTBEDS}/" in name else _SECRETS:
         text = secret.sub(rf"\g<1>{REMOVED}", text)
     return text
-
-
-def kept_text(name: str, text: str) -> str:
-    """Return *text*, the content of the input *name*, without what is or may be a secret."""
-    return without_secrets(_KEY.sub(rf"\g<1>{REMOVED}", text) if f"/{TESTBEDS}/" in name else text)
 
 
 def input_files(plan: Plan) -> dict[str, Path]:

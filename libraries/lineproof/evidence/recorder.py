@@ -24,7 +24,7 @@ from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
 from ..session.session import Session
-from .inputs import input_files, kept_text, traffic_files
+from .inputs import input_files, traffic_files, without_secrets
 from .records import (
     INTERRUPTED,
     SIMULATED_BECAUSE,
@@ -80,35 +80,38 @@ class Recorder:
         self._step_down: StepDown | None = None
 
     def keep_inputs(self, plan: Plan) -> None:
-        """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
-        for name, path in input_files(plan).items():
-            self.folder.add_input(name, kept_text(name, read_file(path).decode(errors="replace")).encode())
+        """Keep the files of *plan*; those of its traffic as soon as it is used."""
+        for named in input_files(plan).items():
+            self.keep_file(*named)
         self._catalogue = plan.catalogue
+
+    def keep_file(self, name: str, path: Path) -> None:
+        """Keep the text file *path* as the input *name*, without what looks like a secret."""
+        self.folder.add_input(name, without_secrets(name, read_file(path).decode(errors="replace")).encode())
+
+    def amend(self, extra: Mapping[str, Any], **changes: Any) -> None:
+        """Add *extra* data and *changes* to the record of the environment."""
+        self.environment = replace(self.environment, extra={**self.environment.extra, **extra}, **changes)
+        self.folder.write_environment(self.environment)
 
     def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
         """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
         generator, router, host = session.generator, session.router, session.testbed.host
         known = {"calibration": generator.headroom, "generator_card": generator.known_limits}
         parts = {key: limits.record() for key, limits in known.items() if limits is not None}
-        of_router = {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key}
-        self.environment = replace(
-            self.environment,
+        self.amend(
+            {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key, **parts},
             versions=dict(versions),
-            extra={**self.environment.extra, **of_router, **parts},
             ports=tuple(generator.ports),
             router_facts=None if generator.bypassed or router.is_black_box else router.facts,
             generator_host=None if host is None or host.problem else host.facts,
             interfaces={str(port): name for port, name in session.interfaces.items()},
         )
-        self.folder.write_environment(self.environment)
 
     def mark_simulated(self, signs: Sequence[str]) -> None:
         """From now on every record says that it is simulated, and the environment why: *signs*. Nothing without any."""
-        if not signs or self.environment.extra.get(SIMULATED_BECAUSE) == list(signs):
-            return
-        extra = {**self.environment.extra, SIMULATED_BECAUSE: list(signs)}
-        self.environment = replace(self.environment, simulated=True, extra=extra)
-        self.folder.write_environment(self.environment)
+        if signs and self.environment.extra.get(SIMULATED_BECAUSE) != list(signs):
+            self.amend({SIMULATED_BECAUSE: list(signs)}, simulated=True)
 
     def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
         """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""

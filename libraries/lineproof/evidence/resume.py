@@ -6,7 +6,7 @@ the run that measured it. Only trials of the same sentence, goal, router and gen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,10 +104,14 @@ def _weighed(item: TrialRecord, record: RequirementRecord | None, run_id: str) -
 
 def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
     """Return why trials of the run *before* are no evidence together with those of *now*; empty: they are."""
-    then, mine = _identity(before), _identity(now)
+    return differences(_identity(before), _identity(now))
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return what is not *now* as it was *then*, in words; of what is long, as sums of files, that it has changed."""
     lines = []
-    for name in [name for name in then | mine if then.get(name) != mine.get(name)]:
-        both = then.get(name, "unknown"), mine.get(name, "unknown")
+    for name in [name for name in {**then, **now} if then.get(name) != now.get(name)]:
+        both = then.get(name, "unknown"), now.get(name, "unknown")
         is_short = all(isinstance(value, str | float | int) and len(str(value)) < 50 for value in both)
         lines.append(f"{name} was '{both[0]}' and is '{both[1]}'" if is_short else f"{name} has changed")
     return lines

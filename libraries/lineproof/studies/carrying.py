@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import TestbedError
 from ..evidence.recorder import Recorder
 from ..evidence.records import MeasurementRecord, TrialRecord
-from ..evidence.resume import FINGERPRINTS
+from ..evidence.resume import FINGERPRINTS, differences
 from ..evidence.run import read_run
 from ..evidence.summary import STUDY
 from ..units import counted
@@ -56,7 +56,7 @@ class Carried:
                 f"run '{name}' is {of}, and cannot go on as '{prepared.study.study}'; expected a run of that"
             )
         then = extra.get(FINGERPRINTS)
-        if apart := _differences(then if isinstance(then, Mapping) else {}, prepared.identity()):
+        if apart := differences(then if isinstance(then, Mapping) else {}, prepared.identity()):
             raise TestbedError(
                 f"run '{name}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
@@ -87,22 +87,7 @@ def check_versions(name: str, before: Mapping[str, Any], now: Mapping[str, str])
     """
     then = before.get("versions")
     then = {key: value for key, value in then.items() if key not in _STATES} if isinstance(then, Mapping) else {}
-    if apart := _differences(then, {key: value for key, value in now.items() if key not in _STATES}):
+    if apart := differences(then, {key: value for key, value in now.items() if key not in _STATES}):
         raise OtherTestbed(
             f"{name} is not what was measured before: {'; '.join(apart)}; run the study again, without --resume"
         )
-
-
-def _differences(then: Mapping[str, object], now: Mapping[str, str]) -> list[str]:
-    """Return what is not *now* as it was *then*, in words; sums of files say only that they changed."""
-    names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
-    return [
-        f"the {name} has changed"
-        if len(now.get(name, "")) == _SUM
-        else f"{name} was '{then.get(name, 'nothing')}' and is '{now.get(name, 'nothing')}'"
-        for name in names
-    ]
-
-
-_SUM = 64
-"""Digits of SHA-256."""
