@@ -5,6 +5,7 @@ Names in the manifest are compared with those of the folder. No file is opened b
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,14 +26,10 @@ from .run_files import (
     RECORDS,
     entries,
     sum_of_records,
-    sums_of,
 )
 
-LARGEST_RECORDS = 512 * 2**20
-"""Bytes of one file of records; 24 h of trials of a second are some 200 MB."""
-
-LARGEST_MANIFEST = 64 * 2**20
-"""Bytes of the manifest or the environment; Allure's results of 5 000 sentences take some 10 MB of sums."""
+LARGEST = 512 * 2**20
+"""Bytes of one file; 24 h of trials of a second are some 200 MB."""
 
 CHANGED, MISSING, ADDED = "was changed", "is missing", "was added"
 
@@ -118,22 +115,28 @@ def check_integrity(folder: Path) -> Integrity:
         if (folder / ALLURE).is_dir():
             raise ConfigError("holds no run: nothing was measured, as the set-up failed or was interrupted", folder)
         raise ConfigError("holds no run; expected the folder of one run, as results/<run id>", folder)
+    contents = {name: _content(folder / name) for name in LINES if present.get(name)}
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items() if name != MANIFEST_FILE}
     notes: list[str] = []
     altered = [
         Alteration(name, "is no regular file; the files of a run are neither links nor devices")
         for name in sorted(present)
         if name in LINES and not present[name]
     ]
-    said, environment = _single(folder / ENVIRONMENT_FILE) if present.get(ENVIRONMENT_FILE) else ({}, [])
+    said, environment = _single(contents.get(ENVIRONMENT_FILE, b""))
     run = str(said.get("run", folder.resolve().name))
-    lines = {name: _lines(folder / name, notes) if present.get(name) else [] for name in CHAINED}
-    for name, content in lines.items():
-        altered += [Alteration(name, words, line) for line, words in breaks(content, run)]
-    if present.get(ENVIRONMENT_FILE) and not environment:
+    lines: dict[str, list[bytes]] = {}
+    for name in CHAINED:
+        # every record ends with a newline
+        *lines[name], rest = contents.get(name, b"").split(b"\n")
+        if rest:
+            notes.append(f"{name}: the last line is incomplete and left out ({len(rest)} bytes)")
+        altered += [Alteration(name, words, line) for line, words in breaks(lines[name], run)]
+    if ENVIRONMENT_FILE in contents and not environment:
         altered.append(Alteration(ENVIRONMENT_FILE, f"{CHANGED}: it does not have its own sum"))
-    sums, manifest = sums_of(folder), None
-    if present.get(MANIFEST_FILE):
-        manifest = read_manifest(folder / MANIFEST_FILE)
+    manifest = None
+    if MANIFEST_FILE in contents:
+        manifest = manifest_in(contents[MANIFEST_FILE])
         if manifest is None:
             altered.append(Alteration(MANIFEST_FILE, f"{CHANGED}: it is no manifest of a run"))
             manifest = Manifest(run, sums)
@@ -169,27 +172,18 @@ def _differences(
             yield Alteration(name, f"{CHANGED}: its SHA-256 was {manifest.files[name]}")
 
 
-def _lines(path: Path, notes: list[str]) -> list[bytes]:
-    """Return the whole lines: every record ends with a newline, so a rest after the last one is incomplete."""
-    *whole, rest = _content(path, LARGEST_RECORDS).split(b"\n")
-    if rest:
-        notes.append(f"{path.name}: the last line is incomplete and left out ({len(rest)} bytes)")
-    return whole
-
-
-def _content(path: Path, most: int) -> bytes:
+def _content(path: Path) -> bytes:
     try:
-        if path.stat().st_size > most:
-            raise ConfigError(f"is larger than {most >> 20} MB, which no run writes", path)
+        if path.stat().st_size > LARGEST:
+            raise ConfigError(f"is larger than {LARGEST >> 20} MB, which no run writes", path)
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
 
 
-def _single(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+def _single(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """Return the data of a file of one line, which may say anything, and the line; none if it lacks its own sum."""
-    with suppress(ConfigError, ValueError):
-        content = _content(path, LARGEST_MANIFEST)
+    with suppress(ValueError):
         data = parse_json(content)
         if isinstance(data, dict):
             is_whole = content.endswith(b"\n") and not breaks([content[:-1]], str(data.get("run")))
@@ -197,9 +191,9 @@ def _single(path: Path) -> tuple[dict[str, Any], list[bytes]]:
     return {}, []
 
 
-def read_manifest(path: Path) -> Manifest | None:
-    """Return the manifest in *path*; None: it is none."""
+def manifest_in(content: bytes) -> Manifest | None:
+    """Return the manifest that *content* is; None: it is none."""
     with suppress(ValueError):
-        for line in _single(path)[1]:
+        for line in _single(content)[1]:
             return Manifest.from_json(line)
     return None

@@ -23,11 +23,11 @@ from typing import Any, TypeVar
 from ..config import parse_yaml
 from ..core.registry import is_installed
 from ..errors import ConfigError, TestbedError, in_words, system_words
-from ..files import append_line, put_in_place, sync_folder, write_beside, write_whole
+from ..files import append_line, put_in_place, read_file, sync_folder, write_beside, write_whole
 from ..simulation.habits import simulation_signs
 from ..visible import shortened
 from .chain import first_link, sealed
-from .integrity import Integrity, check_integrity, read_manifest
+from .integrity import Integrity, check_integrity, manifest_in
 from .records import (
     SIMULATED_BECAUSE,
     CharacterisationRecord,
@@ -199,7 +199,7 @@ def seal_derived(folder: Path) -> None:
     Raises ConfigError, TestbedError.
     """
     path = folder / MANIFEST_FILE
-    if path.is_file() and (manifest := read_manifest(path)):
+    if path.is_file() and (manifest := manifest_in(read_file(path))):
         # what a kill leaves of it is named as what is derived, which is no part of the run
         write_whole(path, single_line(replace(manifest, derived=derived_sums(folder))), fresh=partial(folder / PAGE))
 
