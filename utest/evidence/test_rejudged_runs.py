@@ -79,7 +79,7 @@ def longer_trials(records: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("file", "edit", "states", "says"),
     [
-        ("requirements", lambda all: all[1].update(verdict="PASS"), ["same", "DIFFERS"], ""),
+        ("requirements", lambda kept: kept[1].update(verdict="PASS"), ["same", "DIFFERS"], ""),
         (
             "trials",
             more_frames,
@@ -88,11 +88,11 @@ def longer_trials(records: list[dict[str, Any]]) -> None:
         ),
         ("trials", fewer_frames_and_counters, ["DIFFERS", "same"], ""),
         ("inputs", longer_trials, ["UNKNOWN", "UNKNOWN"], "trial 1 is one of 2 s at 4 Mpps now, and the recorded one"),
-        ("trials", lambda all: all.pop(0), ["SUSPECT", "same"], "names trials 1 to 6, and trials.jsonl has 2 to 6"),
-        ("trials", lambda all: all.__delitem__(slice(2, 6)), ["UNKNOWN", "same"], "needs more than the 2 recorded"),
-        ("readings", lambda all: all.pop(0), ["UNKNOWN", "same"], "no reading of the router was recorded: before"),
-        ("requirements", lambda all: all[0]["goal_terms"].update(risk=0.3), ["SUSPECT", "same"], "has other terms"),
-        ("requirements", lambda all: all.pop(), ["same"], "has no verdict of sentence 3, which has trials"),
+        ("trials", lambda kept: kept.pop(0), ["SUSPECT", "same"], "names trials 1 to 6, and trials.jsonl has 2 to 6"),
+        ("trials", lambda kept: kept.__delitem__(slice(2, 6)), ["UNKNOWN", "same"], "needs more than the 2 recorded"),
+        ("readings", lambda kept: kept.pop(0), ["UNKNOWN", "same"], "no reading of the router was recorded: before"),
+        ("requirements", lambda kept: kept[0]["goal_terms"].update(risk=0.3), ["SUSPECT", "same"], "has other terms"),
+        ("requirements", lambda kept: kept.pop(), ["same"], "has no verdict of sentence 3, which has trials"),
     ],
 )
 def test_an_edited_record_that_was_sealed_again_is_believed_by_nobody(

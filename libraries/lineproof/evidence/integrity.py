@@ -100,7 +100,7 @@ class Integrity:
                     records[name].append(kind.from_json(line))
                 except ValueError as error:
                     misfits.append(Alteration(name, f"does not fit the schema {kind.schema}: {error}", number))
-        return {name: tuple(found) for name, found in records.items()}, tuple(misfits)
+        return {name: tuple(kept) for name, kept in records.items()}, tuple(misfits)
 
 
 def check_integrity(folder: Path) -> Integrity:
