@@ -15,7 +15,6 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS
-from lineproof.evidence.run_files import CHAINED
 from lineproof.session.session import Session
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.page import write_page
@@ -43,7 +42,7 @@ def kept(
     sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
     extra = {**environment.extra, **sessions, **changed.pop("extra", {})}
     changed = {key: {**getattr(environment, key), **value} for key, value in changed.items()}
-    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed), CHAINED)
+    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed))
     run._recorder = recorder
     run._keep_inputs()
     for record in measurements(prepared.study, {"vpp": values}):
@@ -63,7 +62,7 @@ def prepared(tmp_path: Path) -> PreparedStudy:
 def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRun:
     """A run that has begun, and opened nothing yet."""
     run = StudyRun(prepared, folder, carried)
-    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN), CHAINED)
+    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN))
     run._keep_inputs()
     carried.copy_to(run._recorder)
     return run

@@ -19,7 +19,6 @@ from .records import Manifest
 from .run_files import (
     ALLURE,
     BEING_WRITTEN,
-    CHAINED,
     ENVIRONMENT_FILE,
     LINES,
     MANIFEST_FILE,
@@ -74,7 +73,7 @@ class Integrity:
     @property
     def records(self) -> int:
         """How many lines the files of records have together."""
-        return sum(len(lines) for name, lines in self.lines.items() if name in CHAINED)
+        return sum(len(lines) for name, lines in self.lines.items() if name in RECORDS)
 
     def refuse_altered(self) -> None:
         """Raise ConfigError naming the first alteration, if there is one."""
@@ -126,7 +125,7 @@ def check_integrity(folder: Path) -> Integrity:
     said, environment = _single(contents.get(ENVIRONMENT_FILE, b""))
     run = str(said.get("run", folder.resolve().name))
     lines: dict[str, list[bytes]] = {}
-    for name in CHAINED:
+    for name in RECORDS:
         # every record ends with a newline
         *lines[name], rest = contents.get(name, b"").split(b"\n")
         if rest:

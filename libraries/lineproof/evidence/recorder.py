@@ -38,7 +38,6 @@ from .records import (
     UnderLoadRecord,
 )
 from .run import RunFolder
-from .run_files import RECORDS
 
 ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
 """Keys of the router's configuration, and of the fingerprint of its host key ("": the router ends with the run), in the
@@ -57,10 +56,8 @@ R = TypeVar("R", TrialRecord, ReadingRecord, UnderLoadRecord, MarginRecord, Requ
 class Recorder:
     """Writes one run. Each call's record is on the disk when the call returns."""
 
-    def __init__(
-        self, results: Path, run_id: str, environment: EnvironmentRecord, files: Sequence[str] = RECORDS
-    ) -> None:
-        self.folder = RunFolder.create(results, run_id, files)
+    def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
+        self.folder = RunFolder.create(results, run_id)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
         self.number = 0

@@ -43,6 +43,9 @@ INTERRUPTED = "interrupted"
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
 
+STUDY = "study"
+"""Key of the study's name in the same data; the run of a suite has none."""
+
 UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
 

@@ -30,6 +30,7 @@ from .chain import first_link, sealed
 from .integrity import Integrity, check_integrity, manifest_in
 from .records import (
     SIMULATED_BECAUSE,
+    STUDY,
     CharacterisationRecord,
     EnvironmentRecord,
     InputRecord,
@@ -43,12 +44,10 @@ from .records import (
     TrialRecord,
 )
 from .run_files import (
-    CHAINED,
     ENVIRONMENT_FILE,
     INPUTS,
     LINES,
     MANIFEST_FILE,
-    MEASUREMENTS,
     PAGE,
     READINGS,
     RECORDS,
@@ -85,13 +84,13 @@ class RunFolder:
         self.run_id = run_id
         self._requirements = 0
         link = first_link(run_id)
-        self._ends = dict.fromkeys(CHAINED, (b"", link, link))
+        self._ends = dict.fromkeys(RECORDS, (b"", link, link))
         """By file: the line that may or may not be written, and the link of the next one without it and with it."""
         self._inputs: set[str] = set()
 
     @classmethod
-    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS) -> RunFolder:
-        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty *files* of records.
+    def create(cls, results: Path, run_id: str) -> RunFolder:
+        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty files of records.
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
         """
@@ -103,12 +102,12 @@ class RunFolder:
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
                 try:
-                    (path / files[0]).touch(exist_ok=False)
+                    (path / RECORDS[0]).touch(exist_ok=False)
                     break
                 except FileExistsError:
                     number += 1
                     path = results / f"{run_id}-{number}"
-            for file in files[1:]:
+            for file in RECORDS[1:]:
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
                 sync_folder(folder)
@@ -208,7 +207,7 @@ def seal_derived(folder: Path) -> None:
 class RecordedRun:
     """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
 
-    ``results``: margins, characterisations, reports under load. ``measurements``: None: it is no study's.
+    ``results``: margins, characterisations, reports under load, measurements of a study.
     """
 
     path: Path
@@ -218,7 +217,6 @@ class RecordedRun:
     notes: tuple[str, ...] = ()
     readings: tuple[ReadingRecord, ...] = ()
     results: tuple[Record, ...] = ()
-    measurements: tuple[MeasurementRecord, ...] | None = None
     kept: tuple[InputRecord, ...] = ()
 
     @property
@@ -229,11 +227,18 @@ class RecordedRun:
         return self.environment
 
     @property
+    def measurements(self) -> tuple[MeasurementRecord, ...] | None:
+        """The measurements of a study; None: it is no run of one."""
+        if self.environment is None or STUDY not in self.environment.extra:
+            return None
+        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
+
+    @property
     def measured(self) -> tuple[MeasurementRecord, ...]:
         """The measurements of a study. Raises ConfigError if it is no run of one."""
-        if self.measurements is None:
-            raise ConfigError("is no run of a study: it has no measurements.jsonl", self.path)
-        return self.measurements
+        if (measurements := self.measurements) is None:
+            raise ConfigError("is no run of a study", self.path)
+        return measurements
 
     @cached_property
     def margins(self) -> Mapping[int, MarginRecord]:
@@ -333,7 +338,6 @@ def recorded_run(state: Integrity) -> RecordedRun:
         for record in records[REQUIREMENTS]
         if not is_installed(record.quantity)
     ]
-    measurements = records[MEASUREMENTS] if MEASUREMENTS in state.sums else None
     return RecordedRun(
         state.path,
         records[TRIALS],
@@ -342,6 +346,5 @@ def recorded_run(state: Integrity) -> RecordedRun:
         tuple(notes),
         records[READINGS],
         records[RESULTS],
-        measurements,
         records[INPUTS],
     )

@@ -19,12 +19,8 @@ TELEMETRY = "telemetry.jsonl"
 RECORDS = (TRIALS, READINGS, REQUIREMENTS, RESULTS, INPUTS, TELEMETRY)
 """Files of one record in each line, chained. Every run has all of them from its beginning."""
 
-MEASUREMENTS = "measurements.jsonl"
-"""Those of a study; other runs have none."""
-CHAINED = (*RECORDS, MEASUREMENTS)
-
 ENVIRONMENT_FILE = "environment.json"
-"""One line with its own sum, like a first line of :data:`CHAINED`; it is replaced as a whole."""
+"""One line with its own sum, like a first line of :data:`RECORDS`; it is replaced as a whole."""
 MANIFEST_FILE = "manifest.json"
 """The same, with the sums of all others."""
 
@@ -32,10 +28,12 @@ LINES: Mapping[str, tuple[type[records.Record], ...]] = {
     TRIALS: (records.TrialRecord,),
     READINGS: (records.ReadingRecord,),
     REQUIREMENTS: (records.RequirementRecord,),
-    RESULTS: (records.CharacterisationRecord, records.MarginRecord, records.UnderLoadRecord),
+    RESULTS: (
+        *(records.CharacterisationRecord, records.MarginRecord, records.UnderLoadRecord),
+        records.MeasurementRecord,
+    ),
     INPUTS: (records.InputRecord,),
     TELEMETRY: (records.TelemetryRecord,),
-    MEASUREMENTS: (records.MeasurementRecord,),
     ENVIRONMENT_FILE: (records.EnvironmentRecord,),
     MANIFEST_FILE: (records.Manifest,),
 }

@@ -51,8 +51,6 @@ _NO_SPREAD = 1e-6
 """Half of an interval, as a share of its middle, that nobody wants to know."""
 
 INCOMPLETE = "incomplete: run did not end"
-STUDY = "study"
-"""Key of a study's name in the environment record's extra data."""
 
 DESCRIPTION = "description"
 """Key of the platform's description in the environment record's extra data."""

@@ -13,10 +13,9 @@ from typing import Any
 
 from ..errors import TestbedError
 from ..evidence.recorder import Recorder
-from ..evidence.records import MeasurementRecord, TrialRecord
+from ..evidence.records import STUDY, MeasurementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS, differences
 from ..evidence.run import read_run
-from ..evidence.summary import STUDY
 from ..units import counted
 from .preparing import PreparedStudy
 from .study import Step

@@ -13,11 +13,10 @@ from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
 from ..evidence.recorder import Recorder
-from ..evidence.records import EnvironmentRecord, MeasurementRecord
+from ..evidence.records import STUDY, EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
-from ..evidence.run_files import CHAINED
-from ..evidence.summary import DESCRIPTION, STUDY
+from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -65,7 +64,7 @@ class StudyRun:
             self.say(words)
         self._cpu = cpu_times()
         now = self.run_id or new_run_id(datetime.now(UTC))
-        self._recorder = Recorder(self.results, now, self._environment(now), CHAINED)
+        self._recorder = Recorder(self.results, now, self._environment(now))
         self.folder = folder = self._recorder.folder.path
         self.say(f"kept in {folder}")
         try:
