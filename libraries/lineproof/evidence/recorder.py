@@ -72,6 +72,8 @@ class Recorder:
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
+        self._streams: tuple[Mapping[str, object], str] = {}, ""
+        """The last streams, and the file that they are kept in."""
         self._telemetry: list[tuple[str, Mapping[str, str]]] = []
         """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
         self._step_down: StepDown | None = None
@@ -127,6 +129,9 @@ class Recorder:
         """
         profile, streams = requirement.profile, session.generator.streams
         self._keep_traffic(profile)
+        # a generator has the same object until it is told to send something else
+        if streams is not self._streams[0]:
+            self._streams = streams, self.folder.add_streams(streams) if streams else ""
         self._add(
             TrialRecord,
             requirement=self.number,
@@ -137,7 +142,7 @@ class Recorder:
             link_bps=session.link_bps,
             trial=trial,
             clock_speed=self.environment.clock_speed,
-            streams=self.folder.add_streams(streams) if streams else "",
+            streams=self._streams[1],
             evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
