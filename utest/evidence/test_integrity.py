@@ -141,6 +141,21 @@ def test_an_altered_line_is_named(closed: Path, unclosed: Path, tmp_path: Path, 
         read_run(run)
 
 
+def test_a_changed_line_is_named_by_its_bytes_and_the_one_after_it_is_not_named() -> None:
+    lines, link = [], first_link(RUN)
+    for number in range(4):
+        line, link = sealed({"number": number}, link)
+        lines.append(line[:-1])
+    lines[1] = lines[1].replace(b"1", b"2", 1)
+    lines[3] = lines[3][:-1]
+    size = len(lines[0])
+    assert breaks(lines, RUN) == [
+        (2, f"was changed (bytes {size + 2} to {2 * size + 1} of the file)"),
+        (4, f"was changed (bytes {3 * size + 4} to {4 * size + 2} of the file)"),
+    ]
+    assert breaks([], os.fsdecode(b"a folder\xff")) == []
+
+
 def test_records_of_another_run_are_refused(unclosed: Path, tmp_path: Path):
     run = copied(unclosed, tmp_path)
     other = RunFolder.create(tmp_path / "other", "20260101T000000Z-000000")
