@@ -152,8 +152,8 @@ class Recorder:
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
             self._trials[trial.number] = len(trial.problems)
-            # of one that was not judged, whether nothing was lost
-            if evidence == KEEPS if evidence else trial.is_clean and trial.lost == 0 and trial.offered > 0:
+            lost_nothing = trial.is_clean and trial.lost == 0 and trial.offered > 0
+            if evidence == KEEPS or (lost_nothing and not evidence):
                 key = _traffic(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
 
