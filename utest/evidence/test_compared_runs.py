@@ -195,12 +195,13 @@ def trial(number: int, forwarded: int, problems: tuple[Problem, ...] = (), **rea
 def sentence_row(
     folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS", margin: bool = False
 ) -> SentenceRow:
-    with RunFolder.create(folder, RUN) as run:
-        for each in trials:
-            run.add(replace(trial_record(), sentence=sentence, trial=each))
-        run.add(requirement_record(sentence=sentence, verdict=verdict))
-        if margin:
-            run.add(replace(SEARCH, number=2))
+    run = RunFolder.create(folder, RUN)
+    for each in trials:
+        run.add(replace(trial_record(), sentence=sentence, trial=each))
+    run.add(requirement_record(sentence=sentence, verdict=verdict))
+    if margin:
+        run.add(replace(SEARCH, number=2))
+    run.close()
     (found,) = sentence_rows(read_run(run.path))
     return found
 

@@ -28,7 +28,6 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Try
-from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
 from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
 from lineproof.evidence.document import (
     Cell,
@@ -61,7 +60,8 @@ from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
-from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
+from lineproof.evidence.recorded_sentence import sent_profile
+from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
 from lineproof.evidence.result_forms import (
     back_to_back_document,
     latency_document,
@@ -79,7 +79,6 @@ from lineproof.evidence.signoff.page import sheet_document
 from lineproof.evidence.signoff.sheet import About, Sheet, Waiver
 from lineproof.evidence.signoff.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
-from lineproof.evidence.verification import VerifiedRun
 from lineproof.generators.base import GeneratorPort
 from lineproof.methods.deviations import Deviation
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
@@ -89,7 +88,7 @@ from lineproof.studies.page import drawn
 from lineproof.studies.results import results_of
 from lineproof.studies.study import Study
 from lineproof.visible import one_line, visible
-from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial, trial_record
+from support.evidence_builders import ENVIRONMENT, LINK, Elements, requirement_record, trial, trial_record
 from support.paths import ROOT
 from support.source_trees import tree_of
 from support.study_builders import SMALL, measurements
@@ -105,9 +104,8 @@ def row_of(words: str, **changes: Any) -> SentenceRow:
 def run_of(words: str) -> RecordedRun:
     extra = {"suite": words, "goal": {"goal": words}}
     known = replace(ENVIRONMENT, testbed=words, platform=words, software=words, versions={"router.version": words})
-    return RecordedRun(
-        Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), replace(known, extra=extra)
-    )
+    known = replace(known, extra=extra, code={"version": words})
+    return RecordedRun(Path(words.replace("\0", "")[:50] or "x"), (), (row_of(words).record,), known, (words,))
 
 
 def every_part(words: str) -> Document:
@@ -132,14 +130,13 @@ def compared_of(words: str) -> ComparedRuns:
 
 
 def a_verification(words: str) -> Document:
-    found = Integrity(Path("run"), (), (words,), {}, {}, None)
-    return verified([VerifiedRun(found, (Alteration(words, words, 3),), Signed(words, words, False))])
+    run = Integrity(Path("run"), (Alteration(words, words, 3),), (words,), {}, {}, None)
+    return verified([(run, Signed(words, words, False))])
 
 
 def a_rejudged_run(words: str) -> Document:
     sentence = RejudgedSentence(row_of(words).record, None, (words,), (words,))
-    code = {"version": words, "commit": words}
-    return rejudged(RejudgedRun(run_of(words), replace(ENVIRONMENT, code=code), (sentence,), (words,), (words,)))
+    return rejudged(RejudgedRun(run_of(words), (sentence,), (words,)), {"version": words, "commit": words})
 
 
 def another_suite(words: str) -> Document:
@@ -154,7 +151,7 @@ def a_router(words: str) -> Document:
 
 def trials_of(words: str) -> Document:
     spoilt = replace(trial(), problems=(Problem(Fault.GENERATOR, words),))
-    return trials_document([spoilt], NamedTraffic(words, 64.0), LINK, words)
+    return trials_document([spoilt], sent_profile(words, 64.0), LINK, words)
 
 
 def a_ledger(words: str) -> Document:
@@ -184,7 +181,7 @@ def of_characterisation(made: Callable[..., Document], **fields: Any) -> Callabl
 def a_search(words: str) -> Document:
     bounds = CapacityBounds(words, 0.0, Load(1.0), None, None, False)
     found = SearchResult((bounds,), (), words, requirement_record().promise.goal, Load(1.0), Load(2.0), 0.1, 1.0)
-    return search_document(found, NamedTraffic(words, 64.0), LINK, words)
+    return search_document(found, sent_profile(words, 64.0), LINK, words)
 
 
 def a_trend(words: str) -> Document:

@@ -15,15 +15,16 @@ from lineproof.core.under_load import SampledStacks, UnderLoad
 from lineproof.evidence.document import Table
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.rates import direction_rows, percent
+from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, UnderLoadRecord
 from lineproof.evidence.result_forms import back_to_back_document
 from lineproof.methods.rfc2544.back_to_back import back_to_back
 from lineproof.methods.trials import CharacterisationTerms
-from support.evidence_builders import LINK, NamedTraffic, trial
+from support.evidence_builders import LINK, trial
 from support.pure_router import LINE, PureRouter
 
-SMALL = NamedTraffic("64b", 64.0)
+SMALL = sent_profile("64b", 64.0)
 
 
 def test_rates_of_a_late_trial_are_over_the_elapsed_time():

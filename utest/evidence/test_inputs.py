@@ -12,12 +12,12 @@ import yaml
 from lineproof import __version__
 from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError, SentenceError
-from lineproof.evidence.another_sla import AskedSentence, judge_another_sla
 from lineproof.evidence.environment import code_identity
-from lineproof.evidence.inputs import REMOVED, input_files, kept_text, read_kept_plan, without_secrets
+from lineproof.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
-from lineproof.evidence.run import RunFolder
+from lineproof.evidence.rejudge import AskedSentence, judge_another_sla
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import INPUTS
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -42,24 +42,24 @@ def own_project(folder: Path) -> Project:
     return Project(folder)
 
 
-def kept(plan: Plan, folder: Path) -> tuple[Path, EnvironmentRecord]:
-    """The folder of a run of *plan*, and its environment."""
+def kept(plan: Plan, folder: Path) -> Path:
+    """The folder of a run of *plan*."""
     goal = {"goal": plan.goal.model_dump()}
     record = EnvironmentRecord(
         RUN, True, plan.testbed.testbed, plan.platform.platform, plan.software_name, 50.0, 0.0, extra=goal
     )
     recorder = Recorder(folder, RUN, record)
     recorder.keep_inputs(plan)
-    return recorder.folder.path, recorder.environment
+    return recorder.folder.path
 
 
 def test_the_kept_files_are_the_same_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     project = own_project(tmp_path / "project")
     plan = Plan.read(project, "netgate6100", "vpp", "simulated", "quick")
-    folder, environment = kept(plan, tmp_path / "results")
+    folder = kept(plan, tmp_path / "results")
     # neither the project's files nor those that come with Lineproof are there any more
     monkeypatch.setattr("lineproof.project.packaged_variables", lambda: tmp_path / "nothing")
-    again = read_kept_plan(folder, environment)
+    again = read_kept_plan(read_run(folder))
     assert (again.goal, again.testbed, again.platform) == (plan.goal, plan.testbed, plan.platform)
     assert [file.card for file in again.cards] == [file.card for file in plan.cards]
     for words in ("imix", "64b 1-flow", "128b vlan"):
@@ -85,7 +85,7 @@ def test_project_and_packaged_files_are_kept_apart(tmp_path: Path):
     ],
 )
 def test_what_looks_like_a_secret_is_not_kept(text: str):
-    found = without_secrets(text)
+    found = without_secrets("", text)
     assert "hunter2" not in found and REMOVED in found
 
 
@@ -93,7 +93,9 @@ def test_what_looks_like_a_secret_is_not_kept(text: str):
     "value", ["hunter2", "'hunter2'  # a path", "|\n  -----BEGIN OPENSSH PRIVATE KEY-----\n  hunter2"]
 )
 def test_the_key_of_a_testbed_is_not_kept(value: str) -> None:
-    kept = kept_text("variables/testbeds/lab.yaml", f"router: {{user: me, key: hunter2}}\nport: 22\nkey: {value}\n")
+    kept = without_secrets(
+        "variables/testbeds/lab.yaml", f"router: {{user: me, key: hunter2}}\nport: 22\nkey: {value}\n"
+    )
     data = yaml.safe_load(kept)
     assert "hunter2" not in kept and (data["router"], data["port"]) == ({"user": "me", "key": REMOVED}, 22)
 
@@ -109,29 +111,31 @@ def test_the_key_of_a_testbed_is_not_kept(value: str) -> None:
     ],
 )
 def test_what_is_no_secret_stays(text: str):
-    assert without_secrets(text) == text
+    assert without_secrets("", text) == text
 
 
 def test_no_file_of_the_packaged_ones_is_changed():
     for path in (robot_run.ROOT / "variables").rglob("*.yaml"):
         text = path.read_text(encoding="utf-8")
-        assert without_secrets(text) == text, path
+        assert without_secrets("", text) == text, path
 
 
 def test_a_secret_of_a_file_is_removed_in_its_copy(tmp_path: Path):
     plan = Plan.read(own_project(tmp_path / "project"), "netgate6100", "vpp", "simulated", "quick")
-    folder, environment = kept(plan, tmp_path / "results")
+    folder = kept(plan, tmp_path / "results")
     assert "abc123" not in (folder / INPUTS).read_text()
-    assert read_kept_plan(folder, environment).testbed == plan.testbed
+    assert read_kept_plan(read_run(folder)).testbed == plan.testbed
 
 
 def test_a_run_without_inputs_says_so(tmp_path: Path):
     environment = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
+    folder = RunFolder.create(tmp_path, RUN)
+    folder.write_environment(replace(environment, extra={"goal": {"goal": "quick"}}))
     with pytest.raises(ConfigError, match=r"has no inputs\.jsonl"):
-        read_kept_plan(tmp_path, environment)
-    RunFolder(tmp_path, RUN).add_input("variables/goals/quick.yaml", b"goal: quick\n")
+        read_kept_plan(read_run(folder.path))
+    folder.add_input("variables/goals/quick.yaml", b"goal: quick\n")
     with pytest.raises(ConfigError, match="no platform 'netgate6100'"):
-        read_kept_plan(tmp_path, replace(environment, extra={"goal": {"goal": "quick"}}))
+        read_kept_plan(read_run(folder.path))
 
 
 @pytest.mark.slow
@@ -160,7 +164,7 @@ def test_a_capture_or_profile_that_was_never_sent_is_named(tmp_path: Path, word:
         "entries:\n  - {kind: pcap, name: captured, file: c.pcap, about: a test}\n"
         "  - {kind: trex, name: ours, file: o.py, about: a test}\n"
     )
-    folder, _ = kept(Plan.read(project, "netgate6100", "vpp", "simulated", "quick"), tmp_path / "results")
+    folder = kept(Plan.read(project, "netgate6100", "vpp", "simulated", "quick"), tmp_path / "results")
     sentences = [AskedSentence("T", f"{traffic} unidirectional ≥ 1 Mpps") for traffic in (word, "64b")]
     _, (found, other) = judge_another_sla(folder, sentences)
     assert {found.ruling, other.ruling} == {Ruling.INCONCLUSIVE}

@@ -18,7 +18,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
 from lineproof.errors import TestbedError
 from lineproof.evidence.records import ReadingRecord, TrialRecord, dumps
-from lineproof.evidence.rejudging import RecordedBench, RecordMismatch
+from lineproof.evidence.rejudge import RecordedBench, RecordMismatch
 from lineproof.project import Project
 from lineproof.session.bench import AFTER, BEFORE, EndedTrial, Reading
 from lineproof.session.plan import Plan

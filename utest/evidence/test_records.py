@@ -19,7 +19,8 @@ from lineproof.core.frame_sizes import frame_sizes
 from lineproof.core.json_types import Count, Figure, Names, NotNegative, OpenEnd, Positive
 from lineproof.core.trial import DirectionCount
 from lineproof.evidence.chain import first_link, sealed
-from lineproof.evidence.records import KINDS, Digest, Id, Record, RequirementRecord, TrialRecord, dumps, schema
+from lineproof.evidence.records import Digest, Id, Record, RequirementRecord, TrialRecord, dumps, schema
+from lineproof.evidence.run_files import KINDS
 from support.evidence_builders import requirement_record, trial_record
 
 LINK = first_link("20261121T040000Z-abc123")

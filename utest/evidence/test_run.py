@@ -18,20 +18,20 @@ import pytest
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.inputs import unpacked_inputs
 from lineproof.evidence.integrity import check_integrity
-from lineproof.evidence.run import RunFolder, new_run_id, read_inputs, read_run, seal_derived
+from lineproof.evidence.run import RunFolder, new_run_id, read_run, seal_derived
 from lineproof.evidence.run_files import sha256_of
 from lineproof.evidence.summary import summarise
-from lineproof.evidence.verification import schema_problems
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return RunFolder.create(tmp_path / "results", RUN)
+    folder = RunFolder.create(tmp_path / "results", RUN)
+    folder.write_environment(ENVIRONMENT)
+    return folder
 
 
 def filled(folder):
-    folder.write_environment(ENVIRONMENT)
     folder.add(trial_record(number=1))
     folder.add(trial_record(number=2, losses=(7,)))
     folder.add(requirement_record())
@@ -65,22 +65,22 @@ def test_one_sign_of_a_simulation_is_enough(folder, simulated, testbed, changes)
     assert read_run(folder.path).simulated == simulated
 
 
-def test_names_of_files_that_are_not_utf_8_are_names_too(folder):
+def test_a_name_that_is_not_utf_8_is_kept_with_question_marks(folder):
     odd = os.fsdecode(b"\xff\xe9.yaml")
-    filled(folder)
+    (filled(folder).path / "allure").mkdir()
+    (folder.path / "allure" / odd).touch()
     folder.add_input(f"variables/profiles/{odd}", b"a: 1\n")
     folder.write_environment(replace(ENVIRONMENT, extra={"project": odd}))
     folder.close()
-    assert read_run(folder.path).environment.extra == {"project": odd}
-    assert read_inputs(folder.path) == {f"variables/profiles/{odd}": b"a: 1\n"}
-    assert (unpacked_inputs(folder.path) / "variables" / "profiles" / odd).read_bytes() == b"a: 1\n"
-    assert list(schema_problems(check_integrity(folder.path))) == []
+    seal_derived(folder.path)
+    run = read_run(folder.path)
+    assert run.environment.extra == {"project": "??.yaml"} and run.inputs == {"variables/profiles/??.yaml": b"a: 1\n"}
 
 
 def test_inputs_are_kept_once_and_byte_for_byte(folder):
     for content in (b"\xff\x00\r\n", "ß\r\n\0".encode(), b""):
         folder.add_input("files/word/a.pcap", content)
-        assert read_inputs(folder.path) == {"files/word/a.pcap": b"\xff\x00\r\n"}
+        assert read_run(folder.path).inputs == {"files/word/a.pcap": b"\xff\x00\r\n"}
     assert len((folder.path / "inputs.jsonl").read_bytes().splitlines()) == 1
 
 
@@ -88,26 +88,26 @@ def test_inputs_are_kept_once_and_byte_for_byte(folder):
     "name",
     [
         *("../evil", "/etc/evil", "variables/../../evil", "variables/./a", "variables//a", "variables/", "variables"),
-        *("variables/a\0b", "elsewhere/a", "variables/" + "a" * 300, "variables" + "/a" * 99, "variables/\ud800"),
+        *("variables/a\0b", "elsewhere/a", "variables/" + "a" * 300, "variables" + "/a" * 99),
     ],
 )
 def test_no_name_of_an_input_leads_elsewhere(folder, name):
     folder.add_input(name, b"x")
     with pytest.raises(ConfigError, match=r"inputs\.jsonl: has an input '"):
-        unpacked_inputs(folder.path)
+        unpacked_inputs(read_run(folder.path))
 
 
 def test_an_input_within_another_is_refused(folder):
     folder.add_input("variables/a", b"x")
     folder.add_input("variables/a/b", b"x")
     with pytest.raises(ConfigError, match=r"inputs\.jsonl: has an input 'variables/a/b' that is no file"):
-        unpacked_inputs(folder.path)
+        unpacked_inputs(read_run(folder.path))
 
 
 def test_two_runs_do_not_share_a_folder(folder):
     for number in (2, 3):
-        with RunFolder.create(folder.path.parent, RUN) as another:
-            assert another.run_id == another.path.name == f"{RUN}-{number}"
+        another = RunFolder.create(folder.path.parent, RUN)
+        assert another.run_id == another.path.name == f"{RUN}-{number}"
 
 
 @pytest.mark.parametrize("make", [lambda path: path.write_text(""), lambda path: path.symlink_to("not mounted")])

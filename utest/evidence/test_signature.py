@@ -14,7 +14,7 @@ from lineproof import __version__
 from lineproof.commands.main import main
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.signoff.signature import key_id, public_key, read_public_key, secret_key, sign
-from lineproof.evidence.verification import VerifiedRun, verify
+from lineproof.evidence.verification import verify
 from support.resealed import change_records
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
 
@@ -30,19 +30,17 @@ def signed_run(folder: Path, password: str | None = None) -> tuple[Path, str]:
     return run, public
 
 
-def is_good(run: VerifiedRun) -> bool:
-    return run.problems == () and run.signed is not None and run.signed.checked
-
-
 def problems(run: Path, public: str | None) -> list[str]:
-    return list(map(str, verify(run, public).problems))
+    return list(map(str, verify(run, public)[0].altered))
 
 
 @pytest.mark.parametrize("password", [None, PASSWORD])
 def test_a_signed_run_is_as_it_was_signed(tmp_path: Path, password: str | None):
     run, public = signed_run(tmp_path, password)
-    assert is_good(verify(run, public)) and verify(run, public).signed.comment == COMMENT
-    assert not is_good(verify(run)) and problems(run, None) == []
+    found, signed = verify(run, public)
+    assert found.altered == () and signed is not None and signed.checked
+    assert signed.comment == COMMENT
+    assert not verify(run)[1].checked and problems(run, None) == []
 
 
 def test_every_byte_of_the_signature_counts(tmp_path: Path):
@@ -113,8 +111,8 @@ def test_what_is_no_secret_key_and_a_wrong_password_are_refused(tmp_path: Path):
 def test_without_the_library_a_run_is_checked_but_for_its_signature(tmp_path: Path, monkeypatch):
     run, public = signed_run(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "minisign", None)
-    unchecked = verify(run)
-    assert unchecked.problems == () and "pip install 'lineproof[signoff]" in unchecked.found.notes[-1]
+    found, _ = verify(run)
+    assert found.altered == () and "pip install 'lineproof[signoff]" in found.notes[-1]
     with pytest.raises(TestbedError, match=r"lineproof\[signoff\]"):
         verify(run, public)
 
@@ -138,4 +136,5 @@ def test_minisign_checks_our_signature_and_we_check_its(tmp_path: Path):
     assert key_id(public).lstrip("0") in (tmp_path / "its.pub").read_text()
     for words in ([], ["-t", "signed by hand"]):
         minisign("-S", "-m", str(manifest), "-s", "its.key", *words)
-        assert is_good(verify(run, public))
+        found, signed = verify(run, public)
+        assert found.altered == () and signed.checked

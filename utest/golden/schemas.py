@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from lineproof.evidence.records import KINDS, schema
+from lineproof.evidence.records import schema
+from lineproof.evidence.run_files import KINDS
 
 
 def texts() -> dict[str, str]:

@@ -19,16 +19,16 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Measure, Outcome
 from lineproof.core.verdict import Verdict
 from lineproof.evidence.loadtest import loadtest_data
+from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
 from lineproof.methods.ramp import BEHIND, RampPlan, ramp
 from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
 from support.catalogue import CATALOGUE
-from support.evidence_builders import NamedTraffic
 from support.paths import VARIABLES
 from support.pure_router import LINE, PureRouter
 
 PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
-TRAFFIC = NamedTraffic("64b 1-flow", 64.0)
+TRAFFIC = sent_profile("64b 1-flow", 64.0)
 
 
 def test_load_rises_to_the_target_between_warm_up_and_hold():

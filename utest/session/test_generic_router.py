@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.errors import ConfigError
-from lineproof.evidence.run import read_inputs, read_run
+from lineproof.evidence.run import read_run
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from support import robot_run
@@ -112,7 +112,7 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(
     records = {record.sentence: record for record in read_run(left).requirements}
     assert [records[name].verdict for name in sentences] == ["PASS", "FAIL"], found.console
     assert "tx_drops at GigabitEthernet0/2" in records[sentences[1]].message, records[sentences[1]].message
-    assert "variables/shells/ios.yaml" in read_inputs(left)
+    assert "variables/shells/ios.yaml" in read_run(left).inputs
     raw = (left / "telemetry.jsonl").read_text(encoding="utf-8")
     assert "packets input" in raw and "--More--" not in raw and "\\u001b" not in raw
 

@@ -15,7 +15,6 @@ from lineproof.errors import TestbedError
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord
 from lineproof.evidence.resume import FINGERPRINTS
-from lineproof.evidence.run_files import CHAINED
 from lineproof.session.session import Session
 from lineproof.studies.carrying import SESSIONS, Carried, OtherTestbed
 from lineproof.studies.page import write_page
@@ -43,7 +42,7 @@ def kept(
     sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
     extra = {**environment.extra, **sessions, **changed.pop("extra", {})}
     changed = {key: {**getattr(environment, key), **value} for key, value in changed.items()}
-    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed), CHAINED)
+    recorder = Recorder(folder, RUN, replace(environment, extra=extra, **changed))
     run._recorder = recorder
     run._keep_inputs()
     for record in measurements(prepared.study, {"vpp": values}):
@@ -63,7 +62,7 @@ def prepared(tmp_path: Path) -> PreparedStudy:
 def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRun:
     """A run that has begun, and opened nothing yet."""
     run = StudyRun(prepared, folder, carried)
-    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN), CHAINED)
+    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN))
     run._keep_inputs()
     carried.copy_to(run._recorder)
     return run
@@ -90,8 +89,8 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
         ("host", "elsewhere", "host was 'elsewhere' and is '"),
         ("goal", "standard", "goal was 'standard' and is 'quick'"),
         ("number of blocks", "3", "number of blocks was '3' and is '2'"),
-        ("study file", "0", "the study file has changed; go on with its own options, or run the study again"),
-        (CODE, "0", "the code of Lineproof has changed"),
+        ("study file", "0", "study file has changed; go on with its own options, or run the study again"),
+        (CODE, "0", "code of Lineproof has changed"),
     ],
 )
 def test_what_is_not_the_same_adds_nothing(
@@ -109,7 +108,7 @@ def test_what_judges_figures_is_not_chosen_after_some_were_seen(
     tmp_path: Path, prepared: PreparedStudy, changed: str
 ) -> None:
     kept(prepared, tmp_path / "results")
-    with pytest.raises(TestbedError, match="the study file has changed"):
+    with pytest.raises(TestbedError, match="study file has changed"):
         Carried.of(tmp_path / "results" / RUN, prepared_in(tmp_path, text=changed))
 
 
@@ -165,7 +164,7 @@ def test_a_session_that_another_router_answers_ends_the_run(
 def test_a_page_that_says_something_else_is_named(
     tmp_path: Path, prepared: PreparedStudy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).folder
+    run = tmp_path / "results" / kept(prepared, tmp_path / "results", (33.4, 33.6, 33.5, 33.3)).run_id
     page = write_page(read_results(run))
     assert main(["verify", str(run)]) == 0
     page.write_text(page.read_text(encoding="utf-8").replace("SIMULATED", "MEASURED"), encoding="utf-8")

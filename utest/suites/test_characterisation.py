@@ -11,7 +11,7 @@ import pytest
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import CharacterisationRecord, MarginRecord, schema
-from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.rejudge import rejudge
 from lineproof.evidence.run import read_run
 from support import robot_run
 from support.patience import wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.rejudge import rejudge
 from lineproof.evidence.run import RecordedRun, read_run
 from support import robot_run
 from support.patience import wait_until

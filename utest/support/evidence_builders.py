@@ -1,7 +1,7 @@
 """Trials and records for the tests of the evidence."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -41,14 +41,6 @@ class Elements(HTMLParser):
         """Collect both."""
         self.found.add(tag)
         self.addresses |= {value for name, value in attrs if name in ("src", "href")}
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTraffic:
-    """Traffic of which a report needs two figures only."""
-
-    name: str
-    mean_size: float
 
 
 def trial(

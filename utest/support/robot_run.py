@@ -14,8 +14,7 @@ from pathlib import Path
 
 from robot.api import ExecutionResult
 
-from lineproof.evidence.another_sla import judge_another_sla
-from lineproof.evidence.rejudging import rejudge
+from lineproof.evidence.rejudge import judge_another_sla, rejudge
 from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
 

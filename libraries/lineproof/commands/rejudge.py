@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from ..config import load_config
 from ..core.goal import Goal, read_goal
 from ..core.rule import Ruling
 from ..errors import ConfigError
-from ..evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
 from ..evidence.document import (
     Cell,
     Column,
@@ -30,7 +29,14 @@ from ..evidence.document import (
     verdict_cell,
 )
 from ..evidence.environment import code_identity
-from ..evidence.rejudging import RejudgedRun, RejudgedSentence, rejudge
+from ..evidence.rejudge import (
+    AnotherVerdict,
+    AskedSentence,
+    RejudgedRun,
+    RejudgedSentence,
+    judge_another_sla,
+    rejudge,
+)
 from ..project import Project
 from ..units import counted
 from .arguments import add_json, add_variables, print_document
@@ -39,19 +45,20 @@ from .check import dry_run, failed, require_suites
 LISTENER = "lineproof.robot.suite_sentences.SentenceListing"
 
 
-def rejudged(found: RejudgedRun) -> Document:
-    """Return each sentence with its verdict then and now, and why they differ."""
+def rejudged(found: RejudgedRun, now: Mapping[str, Any]) -> Document:
+    """Return each sentence with its verdict then and now, and why they differ. *now*: which Lineproof judged."""
     same, count = sum(item.same for item in found.sentences), len(found.sentences)
     title = f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
-    judged = {"run": found.run.path.name, "then": _code(found.environment.code), "now": _code(code_identity())}
-    words = [*(f"CHANGED: {words}" for words in found.changed), *(f"note: {note}" for note in found.notes)]
+    then = found.run.known_environment.code
+    judged = {"run": found.run.path.name, "then": _code(then), "now": _code(now)}
+    words = [*(f"CHANGED: {words}" for words in found.changed), *(f"note: {note}" for note in found.run.notes)]
     table = Table.of([_row(item) for item in found.sentences])
     reasons = [_reason(item) for item in found.sentences if not item.same or item.problems or item.notes]
     data = {
         "run": str(found.run.path),
-        "code": {"then": dict(found.environment.code), "now": code_identity()},
+        "code": {"then": dict(then), "now": dict(now)},
         "changed": list(found.changed),
-        "notes": list(found.notes),
+        "notes": list(found.run.notes),
         "different": count - same,
         "sentences": [_figures(item) for item in found.sentences],
     }
@@ -121,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.variable:
         raise ConfigError("-v is about the sentences of another suite; expected --suite too")
     found = rejudge(arguments.run_folder)
-    print_document(rejudged(found), arguments)
+    print_document(rejudged(found, code_identity()), arguments)
     return int(not found.same)
 
 

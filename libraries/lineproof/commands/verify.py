@@ -9,41 +9,40 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
-from ..evidence.signoff.signature import read_public_key
-from ..evidence.verification import VerifiedRun, verify
+from ..evidence.integrity import Integrity
+from ..evidence.signoff.signature import Signed, read_public_key
+from ..evidence.verification import verify
 from ..visible import one_line
 from .arguments import add_json, print_document
 
 
-def verified(runs: Sequence[VerifiedRun]) -> Document:
+def verified(runs: Sequence[tuple[Integrity, Signed | None]]) -> Document:
     """Return a section for each of *runs*, with everything that was found."""
-    data = {"altered": sum(bool(run.problems) for run in runs), "runs": [_run_document(run) for run in runs]}
-    return Document("", [_section(run) for run in runs], data=data)
+    data = {"altered": sum(bool(run.altered) for run, _ in runs), "runs": [_run_document(*run) for run in runs]}
+    return Document("", [_section(*run) for run in runs], data=data)
 
 
-def _section(run: VerifiedRun) -> Section:
-    found, problems = run.found, run.problems
-    is_signed = run.signed is not None and run.signed.checked
-    fits = "as it was signed" if is_signed else f"consistent with its own {'manifest' if found.manifest else 'chains'}"
-    state = f"ALTERED, findings: {len(problems)}" if problems else fits
-    items = [*map(str, problems), *(f"note: {note}" for note in found.notes)]
-    items += [] if run.signed is None else [str(run.signed)]
-    if found.manifest and not problems:
-        items.append(f"SHA-256 of the records: {found.sum_of_records}; the run's console and log.html have it too")
-    shown = f"{one_line(found.path)}: {state} ({len(found.sums)} files, {run.records} records)"
+def _section(run: Integrity, signed: Signed | None) -> Section:
+    is_signed = signed is not None and signed.checked
+    fits = "as it was signed" if is_signed else f"consistent with its own {'manifest' if run.manifest else 'chains'}"
+    state = f"ALTERED, findings: {len(run.altered)}" if run.altered else fits
+    items = [*map(str, run.altered), *(f"note: {note}" for note in run.notes)]
+    items += [] if signed is None else [str(signed)]
+    if run.manifest and not run.altered:
+        items.append(f"SHA-256 of the records: {run.sum_of_records}; the run's console and log.html have it too")
+    shown = f"{one_line(run.path)}: {state} ({len(run.sums)} files, {run.records} records)"
     return Section("", [Code(shown), Items(items)])
 
 
-def _run_document(run: VerifiedRun) -> dict[str, Any]:
-    found, signed = run.found, run.signed
+def _run_document(run: Integrity, signed: Signed | None) -> dict[str, Any]:
     return {
-        "run": str(found.path),
-        "closed": found.manifest is not None,
-        "records_sha256": found.sum_of_records,
-        "files": len(found.sums),
+        "run": str(run.path),
+        "closed": run.manifest is not None,
+        "records_sha256": run.sum_of_records,
+        "files": len(run.sums),
         "records": run.records,
-        "altered": [{"file": item.file, "line": item.line, "finding": item.words} for item in run.problems],
-        "notes": list(found.notes),
+        "altered": [{"file": item.file, "line": item.line, "finding": item.words} for item in run.altered],
+        "notes": list(run.notes),
         "signature": signed and {"key": signed.key_id, "checked": signed.checked, "comment": signed.comment},
     }
 
@@ -80,4 +79,4 @@ def run(arguments: argparse.Namespace) -> int:
         print_document(verified(found), arguments)
     if refused:
         raise ConfigError("; ".join(refused))
-    return int(any(run.problems for run in found))
+    return int(any(run.altered for run, _ in found))

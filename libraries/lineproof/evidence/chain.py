@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from .records import dumps, json_bytes
+from .records import dumps
 
 _OWN = b', "sha256": "'
 _END = b'"}'
 _TAIL = len(_OWN) + 64 + len(_END)
-
-
-class Break(NamedTuple):
-    """Where a chain is broken: the line, from 1, and what is wrong, in words."""
-
-    line: int
-    words: str
 
 
 def first_link(run: str) -> str:
@@ -31,40 +24,39 @@ def first_link(run: str) -> str:
 
 
 def sealed(data: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """*data* as a line that follows one with the sum *previous*, and its own sum. Raises ValueError as ``dumps``."""
-    body = json_bytes(dumps({**data, "previous": previous}))[:-1]
+    """Return *data* as a line that follows one with the sum *previous*, and its own sum.
+
+    Raises ValueError as ``dumps``. Half a character, as of a file's name that is not UTF-8, becomes a question mark.
+    """
+    body = dumps({**data, "previous": previous}).encode(errors="replace")[:-1]
     own = hashlib.sha256(body).hexdigest()
     return body + _OWN + own.encode() + _END + b"\n", own
 
 
-def breaks(lines: Sequence[bytes], run: str) -> list[Break]:
-    """Where the *lines* of a file of *run*, without their newlines, are not as they were written. Takes linear time."""
-    found: list[Break] = []
+def breaks(lines: Sequence[bytes], run: str) -> list[tuple[int, str]]:
+    """Return which *lines* of a file of *run*, without their newlines, are not as they were written, and why.
+
+    They are counted from 1. Of the line after one that was changed, nothing shows what it followed. Takes linear time.
+    """
+    broken: list[tuple[int, str]] = []
     before: str | None = first_link(run)
     start = 0
     for number, line in enumerate(lines, 1):
         own = _own_sum(line)
         if own is None:
-            found.append(Break(number, f"was changed (bytes {start + 1} to {start + len(line)} of the file)"))
+            broken.append((number, f"was changed (bytes {start + 1} to {start + len(line)} of the file)"))
         elif before is not None and not _follows(line, before):
             place = f"line {number - 1}" if number > 1 else "the beginning of this run"
-            found.append(Break(number, f"does not follow {place}: lines were removed, added or moved here"))
-        # a line whose body alone was changed still says what the next one followed
-        before = own or _said_sum(line)
+            broken.append((number, f"does not follow {place}: lines were removed, added or moved here"))
+        before = own
         start += len(line) + 1
-    return found
+    return broken
 
 
 def _own_sum(line: bytes) -> str | None:
     """The sum of *line*; None if it says another one, or none."""
     own = hashlib.sha256(line[:-_TAIL]).hexdigest()
     return own if line[-_TAIL:] == _OWN + own.encode() + _END else None
-
-
-def _said_sum(line: bytes) -> str | None:
-    tail = line[-_TAIL:]
-    whole = len(tail) == _TAIL and tail.startswith(_OWN) and tail.endswith(_END)
-    return tail[len(_OWN) : -len(_END)].decode("ascii", "replace") if whole else None
 
 
 def _follows(line: bytes, before: str) -> bool:

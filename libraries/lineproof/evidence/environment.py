@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import platform
 import re
 import sys
 import time
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from typing import Any
 import psutil
 
 from .. import __version__
-from ..files import read_file
 from ..session.plan import Plan
 from ..system import children
 from .records import EnvironmentRecord
@@ -62,16 +59,6 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
     if described is None:
         return found
     return {**found, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
-
-
-@cache
-def code_digest() -> str:
-    """SHA-256 of all our Python, the bench's too where it is: what a commit alone does not say of changes."""
-    found, folder = hashlib.sha256(), Path(__file__).parents[2]
-    for path in sorted(folder.glob("lineproof*/**/*.py")):
-        found.update(f"{path.relative_to(folder)}\n".encode())
-        found.update(read_file(path))
-    return found.hexdigest()
 
 
 def _git(folder: Path, *words: str) -> str | None:

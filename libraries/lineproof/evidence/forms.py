@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from ..core.causes import Stage
 from ..core.ledger import Drop, Ledger, sum_if_known
 from ..core.router_facts import NicFacts, RouterFacts
+from ..core.traffic.profiles import Profile
 from ..core.trial import Trial
 from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from ..core.verdict import where_lost
 from ..units import si
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
-from .rates import UNTROUBLED, DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
+from .rates import UNTROUBLED, DirectionRow, direction_rows, percent, trial_name, trial_state
 
 T = TypeVar("T")
 Columns = Sequence[tuple[Column, Callable[[T], Cell | str]]]
@@ -30,7 +31,7 @@ def table_of(things: Iterable[T], columns: Columns[T], mark: Callable[[T], Mark]
 
 
 def trials_document(
-    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
+    trials: Sequence[Trial], traffic: Profile, link_bps: float, title: str, simulated: bool = False
 ) -> Document:
     """Return the trials with a row for each direction. *link_bps*: link speed of one direction in L1 bit/s."""
     caption = (

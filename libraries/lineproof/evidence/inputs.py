@@ -27,8 +27,7 @@ from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
 from ..visible import shortened
-from .records import EnvironmentRecord
-from .run import read_inputs
+from .run import RecordedRun
 from .run_files import INPUTS
 
 PACKAGED, CALIBRATIONS, FILES, PROGRAMS = "packaged", "calibrations", "files", "programs"
@@ -51,16 +50,14 @@ _KEY = re.compile(r"(\bkey[\"']?\s*:\s*[\"']?)[^\s\"'#,}\]]+")
 """In a testbed file: the path of a private key, or by mistake the key."""
 
 
-def without_secrets(text: str) -> str:
-    """*text* with REMOVED in place of what looks like a password, a token or a private key."""
-    for secret in _SECRETS:
+def without_secrets(name: str, text: str) -> str:
+    """Return *text*, the content of the input *name*, with REMOVED in place of what looks like a secret.
+
+    That is a password, a token or a private key; in a testbed's file also the path of a key.
+    """
+    for secret in (_KEY, *_SECRETS) if f"/{TESTBEDS}/" in name else _SECRETS:
         text = secret.sub(rf"\g<1>{REMOVED}", text)
     return text
-
-
-def kept_text(name: str, text: str) -> str:
-    """Return *text*, the content of the input *name*, without what is or may be a secret."""
-    return without_secrets(_KEY.sub(rf"\g<1>{REMOVED}", text) if f"/{TESTBEDS}/" in name else text)
 
 
 def input_files(plan: Plan) -> dict[str, Path]:
@@ -118,11 +115,11 @@ def _answered(folder: Path, path: Path, entry: TrexFile) -> TrexProfile:
         raise ConfigError(f"is not what a profile answered: {error}", file) from None
 
 
-def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
-    """The plan of the run in *folder*, from the files kept there and no others. Raises ConfigError."""
-    root = unpacked_inputs(folder)
+def read_kept_plan(run: RecordedRun) -> Plan:
+    """Return the plan of *run*, from the files kept in its folder and no others. Raises ConfigError."""
+    environment, root = run.known_environment, unpacked_inputs(run)
     if not any(root.iterdir()):
-        raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", folder)
+        raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", run.path)
     goal = environment.extra.get("goal")
     try:
         plan = Plan.read(
@@ -135,23 +132,23 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
             partial(_answered, root / PROGRAMS),
         )
     except ConfigError as error:
-        raise ConfigError(str(error).replace(f"{root}/", ""), folder / INPUTS) from None
+        raise ConfigError(str(error).replace(f"{root}/", ""), run.path / INPUTS) from None
     catalogue = plan.catalogue
     captures = {word: root / _kept_file(word, path) for word, path in catalogue.captures.items()}
     programs = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.programs.items()}
     return replace(plan, catalogue=replace(catalogue, captures=captures, programs=programs))
 
 
-def unpacked_inputs(folder: Path) -> Path:
-    """Return a folder with the inputs of the run in *folder* as files, until this process ends. Raises ConfigError."""
+def unpacked_inputs(run: RecordedRun) -> Path:
+    """Return a folder with the inputs of *run* as files, until this process ends. Raises ConfigError."""
     root = Path(tempfile.mkdtemp(dir=_scratch().name))
-    for name, content in read_inputs(folder).items():
+    for name, content in run.inputs.items():
         path = root / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"has an input '{shortened(name)}' that is no file: {error}", folder / INPUTS) from None
+            raise ConfigError(f"has an input '{shortened(name)}' that is no file: {error}", run.path / INPUTS) from None
     return root
 
 

@@ -5,7 +5,9 @@ Names in the manifest are compared with those of the folder. No file is opened b
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,21 +19,16 @@ from .records import Manifest
 from .run_files import (
     ALLURE,
     BEING_WRITTEN,
-    CHAINED,
     ENVIRONMENT_FILE,
+    LINES,
     MANIFEST_FILE,
-    OWN_FILES,
     RECORDS,
     entries,
     sum_of_records,
-    sums_of,
 )
 
-LARGEST_RECORDS = 512 * 2**20
-"""Bytes of one file of records; 24 h of trials of a second are some 200 MB."""
-
-LARGEST_MANIFEST = 64 * 2**20
-"""Bytes of the manifest or the environment; Allure's results of 5 000 sentences take some 10 MB of sums."""
+LARGEST = 512 * 2**20
+"""Bytes of one file; 24 h of trials of a second are some 200 MB."""
 
 CHANGED, MISSING, ADDED = "was changed", "is missing", "was added"
 
@@ -58,7 +55,7 @@ class Integrity:
     """The state of the run in ``path``.
 
     ``altered``: everything that was changed, added or removed. ``notes``: what a crash has left, in words. ``lines``:
-    those of each file of records, whole ones only. ``sums``: of its files. ``manifest``: None: it was never closed.
+    those of each file, whole ones only. ``sums``: of its files. ``manifest``: None: it was never closed.
     """
 
     path: Path
@@ -73,6 +70,11 @@ class Integrity:
         """One sum over all its files, which names the run."""
         return sum_of_records(self.sums)
 
+    @property
+    def records(self) -> int:
+        """How many lines the files of records have together."""
+        return sum(len(lines) for name, lines in self.lines.items() if name in RECORDS)
+
     def refuse_altered(self) -> None:
         """Raise ConfigError naming the first alteration, if there is one."""
         if self.altered:
@@ -85,6 +87,20 @@ class Integrity:
                 first.line,
             )
 
+    def parsed(self) -> tuple[dict[str, tuple[Any, ...]], tuple[Alteration, ...]]:
+        """Return the records of each file, and where lines do not fit their schemas; of an altered file neither."""
+        altered, misfits = {item.file for item in self.altered}, list[Alteration]()
+        records: dict[str, list[Any]] = {name: [] for name in self.lines}
+        for name in [name for name in self.lines if name not in altered]:
+            for number, line in enumerate(self.lines[name], 1):
+                said = (kind for kind in LINES[name] if line.startswith(b'{"schema": "%b"' % kind.schema.encode()))
+                kind = next(said, LINES[name][0])
+                try:
+                    records[name].append(kind.from_json(line))
+                except ValueError as error:
+                    misfits.append(Alteration(name, f"does not fit the schema {kind.schema}: {error}", number))
+        return {name: tuple(kept) for name, kept in records.items()}, tuple(misfits)
+
 
 def check_integrity(folder: Path) -> Integrity:
     """Compare the run in *folder* with its own sums. Takes time linear in its bytes.
@@ -93,57 +109,58 @@ def check_integrity(folder: Path) -> Integrity:
     """
     if not folder.is_dir():
         raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
-    found = entries(folder)
-    if not found.keys() & {*OWN_FILES}:
+    present = entries(folder)
+    if not present.keys() & LINES.keys():
         if (folder / ALLURE).is_dir():
             raise ConfigError("holds no run: nothing was measured, as the set-up failed or was interrupted", folder)
         raise ConfigError("holds no run; expected the folder of one run, as results/<run id>", folder)
+    contents = {name: _content(folder / name) for name in LINES if present.get(name)}
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items() if name != MANIFEST_FILE}
     notes: list[str] = []
     altered = [
         Alteration(name, "is no regular file; the files of a run are neither links nor devices")
-        for name in sorted(found)
-        if name in OWN_FILES and not found[name]
+        for name in sorted(present)
+        if name in LINES and not present[name]
     ]
-    lines = {name: _lines(folder / name, notes) if found.get(name) else [] for name in CHAINED}
-    said, is_whole = _single(folder / ENVIRONMENT_FILE) if found.get(ENVIRONMENT_FILE) else ({}, True)
+    said, environment = _single(contents.get(ENVIRONMENT_FILE, b""))
     run = str(said.get("run", folder.resolve().name))
-    for name, content in lines.items():
-        altered += [Alteration(name, words, line) for line, words in breaks(content, run)]
-    if not is_whole:
+    lines: dict[str, list[bytes]] = {}
+    for name in RECORDS:
+        # every record ends with a newline
+        *lines[name], rest = contents.get(name, b"").split(b"\n")
+        if rest:
+            notes.append(f"{name}: the last line is incomplete and left out ({len(rest)} bytes)")
+        altered += [Alteration(name, words, line) for line, words in breaks(lines[name], run)]
+    if ENVIRONMENT_FILE in contents and not environment:
         altered.append(Alteration(ENVIRONMENT_FILE, f"{CHANGED}: it does not have its own sum"))
-    sums = sums_of(folder)
     manifest = None
-    if found.get(MANIFEST_FILE):
-        manifest = read_manifest(folder / MANIFEST_FILE)
+    if MANIFEST_FILE in contents:
+        manifest = manifest_in(contents[MANIFEST_FILE])
         if manifest is None:
             altered.append(Alteration(MANIFEST_FILE, f"{CHANGED}: it is no manifest of a run"))
             manifest = Manifest(run, sums)
-    elif BEING_WRITTEN[1] not in found and said.get("ended") is not None:
+    elif BEING_WRITTEN[1] not in present and said.get("ended") is not None:
         altered.append(Alteration(MANIFEST_FILE, f"{MISSING}, though the run was closed"))
     else:
         notes.append(f"{MANIFEST_FILE} is missing: the run was never closed")
-    named = {item.file for item in altered}
-    altered += [item for item in _differences(found, lines, sums, manifest, notes) if item.file not in named]
-    return Integrity(folder, tuple(altered), tuple(notes), lines, sums, manifest)
+    begun, named = ENVIRONMENT_FILE in present or any(lines.values()), {item.file for item in altered}
+    differences = _differences(present, begun, sums, manifest, notes)
+    altered += [item for item in differences if item.file not in named]
+    return Integrity(folder, tuple(altered), tuple(notes), {**lines, ENVIRONMENT_FILE: environment}, sums, manifest)
 
 
 def _differences(
-    found: Mapping[str, bool],
-    lines: Mapping[str, Sequence[bytes]],
-    sums: Mapping[str, str],
-    manifest: Manifest | None,
-    notes: list[str],
+    present: Mapping[str, bool], begun: bool, sums: Mapping[str, str], manifest: Manifest | None, notes: list[str]
 ) -> Iterator[Alteration]:
-    """Yield the files that were added, removed or changed."""
-    for name in sorted(found.keys() - {*OWN_FILES}):
+    """Yield the files that were added, removed or changed. *begun*: the run has more than its empty files."""
+    for name in sorted(present.keys() - LINES.keys()):
         if manifest is None and name in BEING_WRITTEN:
             notes.append(f"{name} is what the run was writing when it was killed")
         else:
             yield Alteration(name, ADDED)
     if manifest is None:
         # the files are made first, then the environment, and records only after that
-        begun = ENVIRONMENT_FILE in found or any(lines.values())
-        yield from (Alteration(name, MISSING) for name in (ENVIRONMENT_FILE, *RECORDS) if begun and name not in found)
+        yield from (Alteration(name, MISSING) for name in (ENVIRONMENT_FILE, *RECORDS) if begun and name not in present)
         return
     for name in sorted(manifest.files.keys() | sums.keys()):
         if name not in sums:
@@ -154,38 +171,28 @@ def _differences(
             yield Alteration(name, f"{CHANGED}: its SHA-256 was {manifest.files[name]}")
 
 
-def _lines(path: Path, notes: list[str]) -> list[bytes]:
-    """The whole lines: every record ends with a newline, so that a rest after the last one is incomplete."""
-    *whole, rest = _content(path).split(b"\n")
-    if rest:
-        notes.append(f"{path.name}: the last line is incomplete and left out ({len(rest)} bytes)")
-    return whole
-
-
-def _content(path: Path, most: int = LARGEST_RECORDS) -> bytes:
+def _content(path: Path) -> bytes:
     try:
-        if path.stat().st_size > most:
-            raise ConfigError(f"is larger than {most >> 20} MB, which no run writes", path)
+        if path.stat().st_size > LARGEST:
+            raise ConfigError(f"is larger than {LARGEST >> 20} MB, which no run writes", path)
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
 
 
-def _single(path: Path) -> tuple[dict[str, Any], bool]:
-    """Return the data of a file of one line, and whether it has its own sum; it may say anything."""
-    try:
-        line = _content(path, LARGEST_MANIFEST)
-        data = parse_json(line, own=True)
-    except (ConfigError, ValueError):
-        return {}, False
-    if not isinstance(data, dict):
-        return {}, False
-    return data, line.endswith(b"\n") and not breaks([line[:-1]], str(data.get("run")))
+def _single(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """Return the data of a file of one line, which may say anything, and the line; none if it lacks its own sum."""
+    with suppress(ValueError):
+        data = parse_json(content)
+        if isinstance(data, dict):
+            is_whole = content.endswith(b"\n") and not breaks([content[:-1]], str(data.get("run")))
+            return data, [content[:-1]] if is_whole else []
+    return {}, []
 
 
-def read_manifest(path: Path) -> Manifest | None:
-    """Return the manifest in *path*; None: it is none."""
-    try:
-        return Manifest.from_json(_content(path, LARGEST_MANIFEST)) if _single(path)[1] else None
-    except ValueError:
-        return None
+def manifest_in(content: bytes) -> Manifest | None:
+    """Return the manifest that *content* is; None: it is none."""
+    with suppress(ValueError):
+        for line in _single(content)[1]:
+            return Manifest.from_json(line)
+    return None

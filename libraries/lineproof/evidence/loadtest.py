@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
+from ..core.traffic.profiles import Profile
 from ..methods.ramp import RampPhase, RampResult, RampStep
 from ..units import si
-from .rates import TrafficFigures
 
 _ROUNDING = 1e-6
 """Seconds by which rounding may change a sum."""
 
 
-def loadtest_data(
-    result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False
-) -> dict[str, Any]:
+def loadtest_data(result: RampResult, traffic: Profile, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
     """The ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
 
     ``profile_file`` is the traffic in words: results with the same words come into the same graph. An entry is one

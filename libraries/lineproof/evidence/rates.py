@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..core.trial import DirectionCount, Fault, Trial
 from ..units import Rate
-
-
-class TrafficFigures(Protocol):
-    """Two figures of a profile that a report needs: of a :class:`.core.traffic.profiles.Profile`, or of a record."""
-
-    @property
-    def name(self) -> str:
-        """The name that sentences use."""
-        ...
-
-    @property
-    def mean_size(self) -> float:
-        """Mean frame size in bytes with FCS."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

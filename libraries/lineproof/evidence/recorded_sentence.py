@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.quantity import Promise, Quantity, Reason, Requirement
@@ -17,17 +17,12 @@ from ..core.units import Unit
 from ..errors import SentenceError
 
 
-@dataclass(frozen=True)
-class _SentProfile(Profile):
-    recorded_size: float = 64.0
-
-    @cached_property
-    def mean_size(self) -> float:
-        """The recorded mean size in bytes with FCS."""
-        return self.recorded_size
-
-
-_ADDRESS = AddressRange("16.0.0.1", "16.0.0.1")
+def sent_profile(name: str, mean_size: float) -> Profile:
+    """Return a profile of which its name and mean size are known: in bytes with FCS."""
+    address = AddressRange("16.0.0.1", "16.0.0.1")
+    profile = Profile(name, (FrameClass(64),), Flows(address, address))
+    vars(profile)["mean_size"] = mean_size  # a cached property
+    return profile
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class _SentTraffic:
         return None if is_quantity and word not in self.name.split() else word
 
     def profile(self, words: list[str]) -> Profile:
-        return _SentProfile(self.name, (FrameClass(64),), Flows(_ADDRESS, _ADDRESS), recorded_size=self.mean_size)
+        return sent_profile(self.name, self.mean_size)
 
     def words(self) -> list[str]:
         return [self.name]

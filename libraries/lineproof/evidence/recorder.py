@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..core.deciding import KEEPS
 from ..core.frame_sizes import frame_sizes
@@ -23,7 +24,7 @@ from ..methods.margin import Margin
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.plan import Plan
 from ..session.session import Session
-from .inputs import input_files, kept_text, traffic_files
+from .inputs import input_files, traffic_files, without_secrets
 from .records import (
     INTERRUPTED,
     SIMULATED_BECAUSE,
@@ -37,7 +38,6 @@ from .records import (
     UnderLoadRecord,
 )
 from .run import RunFolder
-from .run_files import RECORDS
 
 ROUTER_CONFIGURATION, HOST_KEY = "router_configuration", "host_key"
 """Keys of the router's configuration, and of the fingerprint of its host key ("": the router ends with the run), in the
@@ -50,18 +50,20 @@ SLA = "sla"
 """Key in the environment record's extra data: where the SLA is (words, addresses)."""
 
 
+R = TypeVar("R", TrialRecord, ReadingRecord, UnderLoadRecord, MarginRecord, RequirementRecord)
+
+
 class Recorder:
     """Writes one run. Each call's record is on the disk when the call returns."""
 
-    def __init__(
-        self, results: Path, run_id: str, environment: EnvironmentRecord, files: Sequence[str] = RECORDS
-    ) -> None:
-        self.folder = RunFolder.create(results, run_id, files)
+    def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
+        self.folder = RunFolder.create(results, run_id)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
         self.number = 0
         """Of the current sentence within the run; 0 before the first."""
         self._passed: dict[tuple[str, bool, int], float] = {}
+        """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
         self._started = self._began = 0.0
         self._test = ""
         self._about: Mapping[str, object] | None = None
@@ -70,42 +72,45 @@ class Recorder:
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
-        self._streams: Mapping[str, object] = {}
-        self._streams_file = ""
+        self._streams: tuple[Mapping[str, object], str] = {}, ""
+        """The last streams, and the file that they are kept in."""
         self._telemetry: list[tuple[str, Mapping[str, str]]] = []
         """Of the current sentence, until it is a PASS or something else: moment, and texts by command."""
         self._step_down: StepDown | None = None
 
     def keep_inputs(self, plan: Plan) -> None:
-        """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
-        for name, path in input_files(plan).items():
-            self.folder.add_input(name, kept_text(name, read_file(path).decode(errors="replace")).encode())
+        """Keep the files of *plan*; those of its traffic as soon as it is used."""
+        for named in input_files(plan).items():
+            self.keep_file(*named)
         self._catalogue = plan.catalogue
+
+    def keep_file(self, name: str, path: Path) -> None:
+        """Keep the text file *path* as the input *name*, without what looks like a secret."""
+        self.folder.add_input(name, without_secrets(name, read_file(path).decode(errors="replace")).encode())
+
+    def amend(self, extra: Mapping[str, Any], **changes: Any) -> None:
+        """Add *extra* data and *changes* to the record of the environment."""
+        self.environment = replace(self.environment, extra={**self.environment.extra, **extra}, **changes)
+        self.folder.write_environment(self.environment)
 
     def keep_parts(self, session: Session, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
         """Add the generator and the router of *session* to the environment, with *versions* and *configuration*."""
         generator, router, host = session.generator, session.router, session.testbed.host
         known = {"calibration": generator.headroom, "generator_card": generator.known_limits}
         parts = {key: limits.record() for key, limits in known.items() if limits is not None}
-        of_router = {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key}
-        self.environment = replace(
-            self.environment,
+        self.amend(
+            {ROUTER_CONFIGURATION: dict(configuration), HOST_KEY: router.host_key, **parts},
             versions=dict(versions),
-            extra={**self.environment.extra, **of_router, **parts},
             ports=tuple(generator.ports),
             router_facts=None if generator.bypassed or router.is_black_box else router.facts,
             generator_host=None if host is None or host.problem else host.facts,
             interfaces={str(port): name for port, name in session.interfaces.items()},
         )
-        self.folder.write_environment(self.environment)
 
     def mark_simulated(self, signs: Sequence[str]) -> None:
         """From now on every record says that it is simulated, and the environment why: *signs*. Nothing without any."""
-        if not signs or self.environment.extra.get(SIMULATED_BECAUSE) == list(signs):
-            return
-        extra = {**self.environment.extra, SIMULATED_BECAUSE: list(signs)}
-        self.environment = replace(self.environment, simulated=True, extra=extra)
-        self.folder.write_environment(self.environment)
+        if signs and self.environment.extra.get(SIMULATED_BECAUSE) != list(signs):
+            self.amend({SIMULATED_BECAUSE: list(signs)}, simulated=True)
 
     def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
         """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
@@ -122,11 +127,13 @@ class Recorder:
 
         *evidence*: what the trial shows ("": it is not judged).
         """
-        profile = requirement.profile
+        profile, streams = requirement.profile, session.generator.streams
         self._keep_traffic(profile)
-        record = TrialRecord(
-            run=self.folder.run_id,
-            simulated=self.environment.simulated,
+        # a generator has the same object until it is told to send something else
+        if streams is not self._streams[0]:
+            self._streams = streams, self.folder.add_streams(streams) if streams else ""
+        self._add(
+            TrialRecord,
             requirement=self.number,
             test=self._test,
             sentence=requirement.sentence,
@@ -135,19 +142,19 @@ class Recorder:
             link_bps=session.link_bps,
             trial=trial,
             clock_speed=self.environment.clock_speed,
-            streams=self._kept_streams(session.generator.streams),
+            streams=self._streams[1],
             evidence=evidence,
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
         self._step_down = None
-        self.folder.add(record)
         self._traffic += trial.outcome.duration
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
             self._trials[trial.number] = len(trial.problems)
-            if _passed(trial, evidence):
-                key = _traffic_key(requirement)
+            lost_nothing = trial.is_clean and trial.lost == 0 and trial.offered > 0
+            if evidence == KEEPS or (lost_nothing and not evidence):
+                key = _traffic(requirement)
                 self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
 
     @property
@@ -158,12 +165,6 @@ class Recorder:
         """
         wall = time.monotonic() - self._began
         return {"traffic_s": round(self._traffic, 3), "drains_s": round(self._drains, 3), "wall_s": round(wall, 3)}
-
-    def _kept_streams(self, streams: Mapping[str, object]) -> str:
-        # a generator has the same object until it is told to send something else
-        if streams and streams is not self._streams:
-            self._streams, self._streams_file = streams, self.folder.add_streams(streams)
-        return self._streams_file if streams else ""
 
     def _keep_traffic(self, profile: Profile) -> None:
         if self._catalogue is not None and profile.name not in self._kept_traffic:
@@ -176,7 +177,7 @@ class Recorder:
 
         def hear(event: EndedTrial | Reading | StepDown) -> None:
             if isinstance(event, Reading):
-                self.keep_reading(event)
+                self._add(ReadingRecord, requirement=self.number, reading=event)
                 if event.telemetry is not None:
                     self._telemetry.append((event.moment, event.telemetry.raw))
             elif isinstance(event, StepDown):
@@ -187,30 +188,23 @@ class Recorder:
 
         return hear
 
-    def keep_reading(self, reading: Reading) -> None:
-        """Append what a reading of the router came to."""
-        run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(ReadingRecord(run, simulated, self.number, reading))
-
     def highest_passed(self, requirement: Requirement) -> float | None:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
-        return self._passed.get(_traffic_key(requirement))
+        return self._passed.get(_traffic(requirement))
 
-    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> None:
+    def keep_under_load(self, name: str, requirement: Requirement, report: UnderLoad) -> None:
         """Keep what the router reported *name* (``under load``): a record, and its own output unless it is a PASS."""
-        run, simulated = self.folder.run_id, self.environment.simulated
-        self.folder.add(UnderLoadRecord(run, simulated, self.number, requirement.sentence, found))
-        texts = dict(found.raw)
-        if found.sampled and found.sampled.stacks:
-            stacks = sorted(found.sampled.stacks.items())
+        self._add(UnderLoadRecord, requirement=self.number, sentence=requirement.sentence, report=report)
+        texts = dict(report.raw)
+        if report.sampled and report.sampled.stacks:
+            stacks = sorted(report.sampled.stacks.items())
             texts["folded stacks"] = "".join(f"{stack} {samples}\n" for stack, samples in stacks)
         self._telemetry.append((name, texts))
 
     def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
         """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""
-        record = MarginRecord(
-            run=self.folder.run_id,
-            simulated=self.environment.simulated,
+        return self._add(
+            MarginRecord,
             number=self.number,
             requirement=requirement,
             test=self._test,
@@ -221,8 +215,6 @@ class Recorder:
             reason=found.reason,
             seconds=found.seconds,
         )
-        self.folder.add(record)
-        return record
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> RequirementRecord:
         """Append the requirement's record, and return it.
@@ -233,9 +225,8 @@ class Recorder:
         if promise is None:
             raise ValueError(f"the verdict on '{requirement.sentence}' does not say what was promised")
         self._keep_traffic(requirement.profile)
-        record = RequirementRecord(
-            run=self.folder.run_id,
-            simulated=self.environment.simulated,
+        record = self._add(
+            RequirementRecord,
             number=self.number,
             test=self._test,
             sentence=requirement.sentence,
@@ -273,10 +264,15 @@ class Recorder:
                 "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
             },
         )
-        self.folder.add(record)
         if verdict.ruling is Ruling.PASS:
             self._telemetry.clear()
         self._keep_telemetry()
+        return record
+
+    def _add(self, kind: type[R], **fields: Any) -> R:
+        """Append a record of this *kind* and run, and return it."""
+        record = kind(run=self.folder.run_id, simulated=self.environment.simulated, **fields)
+        self.folder.add(record)
         return record
 
     def _keep_telemetry(self) -> None:
@@ -313,10 +309,5 @@ class Recorder:
         return self.folder.close(self.environment if first else None)
 
 
-def _traffic_key(words: TrafficWords) -> tuple[str, bool, int]:
+def _traffic(words: TrafficWords) -> tuple[str, bool, int]:
     return words.profile.name, words.bidirectional, words.pairs
-
-
-def _passed(trial: Trial, evidence: str) -> bool:
-    """Return whether a trial certainly keeps the limit; of one that was not judged, whether nothing was lost."""
-    return evidence == KEEPS if evidence else trial.is_clean and trial.lost == 0 and trial.offered > 0

@@ -43,6 +43,9 @@ INTERRUPTED = "interrupted"
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
 
+STUDY = "study"
+"""Key of the study's name in the same data; the run of a suite has none."""
+
 UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
 
@@ -54,8 +57,6 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 _SEALS = re.compile(rb', "previous": "[0-9a-f]{64}", "sha256": "[0-9a-f]{64}"\}\s*\Z')
 """The end of a line that is chained (:mod:`.chain`)."""
-
-_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Record:
@@ -76,16 +77,12 @@ class Record:
     @classmethod
     def from_json(cls, text: bytes) -> Self:
         """Return the record that *text* holds, sealed or not. Raises ValueError saying what is missing or wrong."""
-        data = parse_json(text, own=True)
+        data = parse_json(text)
         found = data.get("schema") if isinstance(data, dict) else None
         if found != cls.schema:
             raise ValueError(f"'schema' is {shortened(repr(found))}; expected '{cls.schema}'")
         try:
-            if _HALF_CHARACTER.search(text):  # of a file's name that is not UTF-8, which is read from Python only
-                own = {key: value for key, value in data.items() if key not in ("previous", "sha256")}
-                record: Self = _adapter(cls).validate_python(own, strict=False)
-            else:
-                record = _adapter(cls).validate_json(_SEALS.sub(b"}", text))
+            record: Self = _adapter(cls).validate_json(_SEALS.sub(b"}", text))
         except ValidationError as error:
             raise ValueError(_first_misfit(error)) from None
         return record
@@ -120,7 +117,15 @@ def _first_misfit(error: ValidationError) -> str:
 
 
 @dataclass(frozen=True)
-class TrialRecord(Record):
+class RunRecord(Record):
+    """A record of the run with the id ``run``. ``simulated``: nothing in it is a measurement of a router."""
+
+    run: Id
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class TrialRecord(RunRecord):
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
     ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
@@ -130,8 +135,6 @@ class TrialRecord(Record):
     ``step_down``: the counts while the load changed, where it did.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     test: str
     sentence: str
@@ -156,7 +159,7 @@ class KnownAfterwards:
 
 
 @dataclass(frozen=True)
-class RequirementRecord(Record):
+class RequirementRecord(RunRecord):
     """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
 
     ``goal_terms``: the goal's figures, as in its file. ``quantity``: the name of that of the sentence, which is parsed
@@ -170,8 +173,6 @@ class RequirementRecord(Record):
     ``extra``: JSON data for people and other programs.
     """
 
-    run: Id
-    simulated: bool
     number: Count
     test: str
     sentence: str
@@ -235,7 +236,7 @@ class RequirementRecord(Record):
 
 
 @dataclass(frozen=True)
-class EnvironmentRecord(Record):
+class EnvironmentRecord(RunRecord):
     """``environment.json``: testbed, host and versions.
 
     ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
@@ -246,8 +247,6 @@ class EnvironmentRecord(Record):
     generator's machine, as it was before anything was started on it.
     """
 
-    run: Id
-    simulated: bool
     testbed: str
     platform: str
     software: str
@@ -267,13 +266,8 @@ class EnvironmentRecord(Record):
     schema: Literal["lineproof.environment/3"] = "lineproof.environment/3"
 
 
-def json_bytes(text: str) -> bytes:
-    """JSON *text* as UTF-8. Half a character, as of a file's name that is not UTF-8, becomes its JSON escape."""
-    return text.encode(errors="backslashreplace")
-
-
 def dumps(data: Mapping[str, Any]) -> str:
-    """One record as one line of JSON. Raises ValueError if a number is not finite or something is not JSON data."""
+    """Return a record as one line of JSON. Raises ValueError if a number is not finite or something is no JSON data."""
     try:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
@@ -281,7 +275,7 @@ def dumps(data: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class MarginRecord(Record):
+class MarginRecord(RunRecord):
     """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
 
     ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
@@ -290,8 +284,6 @@ class MarginRecord(Record):
     ``number``: that of the search's own trials.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     test: str
     sentence: str
@@ -320,7 +312,7 @@ def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
 
 
 @dataclass(frozen=True)
-class MeasurementRecord(Record):
+class MeasurementRecord(RunRecord):
     """*row* of *variant* in *block*; *turn*: ``first``, ``last`` of the baseline, else "".
 
     ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
@@ -329,8 +321,6 @@ class MeasurementRecord(Record):
     ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
     """
 
-    run: Id
-    simulated: bool
     study: Id
     block: Annotated[int, Field(ge=1)]
     turn: Literal["first", "", "last"]
@@ -354,28 +344,24 @@ class MeasurementRecord(Record):
 
 
 @dataclass(frozen=True)
-class ReadingRecord(Record):
+class ReadingRecord(RunRecord):
     """A reading while requirement number ``requirement`` was judged.
 
     The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     reading: Reading
     schema: Literal["lineproof.reading/4"] = "lineproof.reading/4"
 
 
 @dataclass(frozen=True)
-class UnderLoadRecord(Record):
+class UnderLoadRecord(RunRecord):
     """The router's report while traffic flowed, after the sentence number ``requirement``. No verdict rests on it.
 
     The router's raw output is in ``telemetry.jsonl``, unless it is a PASS.
     """
 
-    run: Id
-    simulated: bool
     requirement: Count
     sentence: str
     report: UnderLoad
@@ -383,7 +369,7 @@ class UnderLoadRecord(Record):
 
 
 @dataclass(frozen=True)
-class CharacterisationRecord(Record):
+class CharacterisationRecord(RunRecord):
     """The result of a search, a ramp, a test of RFC 2544 or a comparison over flows or sizes.
 
     Its trials stand in ``trials.jsonl`` under the numbers ``number`` to ``last``, one for each traffic. ``method``: as
@@ -391,8 +377,6 @@ class CharacterisationRecord(Record):
     deviations. ``result``: the figures; loads in frames/s into each port, trials by their numbers.
     """
 
-    run: Id
-    simulated: bool
     number: Annotated[int, Field(ge=1)]
     last: Annotated[int, Field(ge=1)]
     test: str
@@ -440,18 +424,6 @@ class Manifest(Record):
     files: Mapping[str, Digest]
     derived: Mapping[str, Digest] = field(default_factory=dict)
     schema: Literal["lineproof.manifest/1"] = "lineproof.manifest/1"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON data."""
-        # pydantic writes no key with half a character, as of a name that is not UTF-8
-        return {**super().to_json(), "files": dict(self.files), "derived": dict(self.derived)}
-
-
-KINDS: tuple[type[Record], ...] = (
-    *(TrialRecord, ReadingRecord, RequirementRecord, EnvironmentRecord, MeasurementRecord),
-    *(MarginRecord, CharacterisationRecord, UnderLoadRecord, InputRecord, TelemetryRecord, Manifest),
-)
-"""All records of a run's folder."""
 
 
 def measured(promise: Promise, trial: Trial) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.traffic.profiles import Profile
 from ..core.trial import Load
 from ..methods.deviations import deviations_of
 from ..methods.ramp import RampResult, RampStep
@@ -21,11 +22,11 @@ from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate, l1_bits, l2_bits
 from .document import Column, Document, Note, Row, Section, Table
 from .forms import Columns, table_of
-from .rates import TrafficFigures, percent
+from .rates import percent
 
 
 def search_document(
-    result: SearchResult, traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
+    result: SearchResult, traffic: Profile, link_bps: float, title: str, simulated: bool = False
 ) -> Document:
     """Return the bounds for each loss ratio, in every unit."""
 

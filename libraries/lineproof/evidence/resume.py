@@ -6,7 +6,7 @@ the run that measured it. Only trials of the same sentence, goal, router and gen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,10 @@ from ..core.deciding import OPEN
 from ..core.trial import Fault, Problem, unended
 from ..core.verdict import ENDED_EARLY, Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
-from ..json_text import parse_json
 from ..session.plan import Plan
 from .inputs import input_files
 from .recorder import HOST_KEY, ROUTER_CONFIGURATION
-from .records import EnvironmentRecord, RequirementRecord, TrialRecord, dumps
+from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
 from .run_files import ENVIRONMENT_FILE, sha256_of
 
@@ -41,10 +40,8 @@ class EarlierRun:
     """The trials of an earlier run's suite, sentence by sentence, each given out once, in order."""
 
     def __init__(self, run: RecordedRun) -> None:
-        if run.environment is None:
-            raise ConfigError("has no environment.json, so nobody can go on with it", run.path)
-        self.path, self.environment = run.path, run.environment
-        self._left = list(_sentences(run, run.environment.run))
+        self.run, self.environment = run, run.known_environment
+        self._left = list(_sentences(run, self.environment.run))
 
     @classmethod
     def find(cls, results: Path, run_id: str, suite: str) -> EarlierRun:
@@ -61,11 +58,16 @@ class EarlierRun:
                 " that it was started with (-d, or -v RESULTS:)",
                 results,
             )
+        error = ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
         for folder in runs:
-            # the other suites' folders are no concern of this one
-            if _suite(folder / ENVIRONMENT_FILE) == suite:
-                return cls(read_run(folder))
-        raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
+            try:
+                run = read_run(folder)
+            except ConfigError as altered:  # nobody knows which suite it was
+                error = altered
+                continue
+            if run.known_environment.extra.get("suite") == suite:
+                return cls(run)
+        raise error
 
     def take(self, test: str, sentence: str) -> list[TrialRecord]:
         """Return the trials of *sentence* of *test*; a second call returns those of the second such sentence."""
@@ -102,10 +104,14 @@ def _weighed(item: TrialRecord, record: RequirementRecord | None, run_id: str) -
 
 def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
     """Return why trials of the run *before* are no evidence together with those of *now*; empty: they are."""
-    then, mine = _identity(before), _identity(now)
+    return differences(_identity(before), _identity(now))
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return what is not *now* as it was *then*, in words; of what is long, as sums of files, that it has changed."""
     lines = []
-    for name in [name for name in then | mine if then.get(name) != mine.get(name)]:
-        both = then.get(name, "unknown"), mine.get(name, "unknown")
+    for name in [name for name in {**then, **now} if then.get(name) != now.get(name)]:
+        both = then.get(name, "unknown"), now.get(name, "unknown")
         is_short = all(isinstance(value, str | float | int) and len(str(value)) < 50 for value in both)
         lines.append(f"{name} was '{both[0]}' and is '{both[1]}'" if is_short else f"{name} has changed")
     return lines
@@ -113,16 +119,21 @@ def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
 
 def _identity(record: EnvironmentRecord) -> dict[str, Any]:
     """Return all by which goal, router and generator are the same ones, by what people call it."""
-    data = parse_json(dumps(record.to_json()).encode(), own=True)  # both as they are read
+    data = record.to_json()
     extra = data["extra"]
     known = {name: data[name] for name in ("platform", "software", "testbed", "clock_speed", "simulated")}
-    parts = {"goal": "goal", HOST_KEY: "", FINGERPRINTS: "", ROUTER_CONFIGURATION: "router's"}
-    for key, of in (*parts.items(), ("router_facts", "router's"), ("versions", "")):
-        value = extra.get(key, {}) if key in parts else data[key] or {}
-        values = value if isinstance(value, dict) else {key: value}
+    parts = (
+        ("goal", extra.get("goal")),
+        ("", {HOST_KEY: extra.get(HOST_KEY, "unknown")}),
+        ("", extra.get(FINGERPRINTS)),
+        ("router's", extra.get(ROUTER_CONFIGURATION)),
+        ("router's", data["router_facts"]),
+        ("", data["versions"]),
+    )
+    for of, values in parts:
         known |= {
-            (name if name == of else f"{of} {name}".strip()): item
-            for name, item in values.items()
+            (name if name == of else f"{of} {name}".strip()): value
+            for name, value in (values or {}).items()
             if name not in _INCIDENTAL and not name.startswith(GOAL_FILE)
         }
     return known
@@ -163,11 +174,3 @@ def _router(record: EnvironmentRecord) -> tuple[object, ...]:
     """Return what names goal and router, whatever was set or changed on them between two tries."""
     key, goal = record.extra.get(HOST_KEY), record.extra.get("goal", {}).get("goal")
     return record.platform, record.software, record.testbed, record.simulated, goal, key
-
-
-def _suite(path: Path) -> str | None:
-    """Return the suite that an environment.json names, altered or not; None if it names none."""
-    try:
-        return str(parse_json(path.read_bytes(), own=True)["extra"]["suite"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return None

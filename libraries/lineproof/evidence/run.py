@@ -13,8 +13,8 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +27,10 @@ from ..files import append_line, put_in_place, read_file, sync_folder, write_bes
 from ..simulation.habits import simulation_signs
 from ..visible import shortened
 from .chain import first_link, sealed
-from .integrity import Integrity, check_integrity, read_manifest
+from .integrity import Integrity, check_integrity, manifest_in
 from .records import (
     SIMULATED_BECAUSE,
+    STUDY,
     CharacterisationRecord,
     EnvironmentRecord,
     InputRecord,
@@ -41,39 +42,23 @@ from .records import (
     RequirementRecord,
     TelemetryRecord,
     TrialRecord,
-    UnderLoadRecord,
 )
 from .run_files import (
-    CHAINED,
     ENVIRONMENT_FILE,
     INPUTS,
+    LINES,
     MANIFEST_FILE,
-    MEASUREMENTS,
     PAGE,
     READINGS,
     RECORDS,
     REQUIREMENTS,
     RESULTS,
-    TELEMETRY,
     TRIALS,
     derived_sums,
     partial,
     sum_of_records,
     sums_of,
 )
-
-LINES: Mapping[str, tuple[type[Record], ...]] = {
-    TRIALS: (TrialRecord,),
-    READINGS: (ReadingRecord,),
-    REQUIREMENTS: (RequirementRecord,),
-    RESULTS: (CharacterisationRecord, MarginRecord, UnderLoadRecord),
-    INPUTS: (InputRecord,),
-    TELEMETRY: (TelemetryRecord,),
-    MEASUREMENTS: (MeasurementRecord,),
-    ENVIRONMENT_FILE: (EnvironmentRecord,),
-    MANIFEST_FILE: (Manifest,),
-}
-"""File of a run -> the kinds of its lines."""
 
 INSTEAD = "keep results elsewhere: -v RESULTS:/another/folder, or --results /another/folder of a study"
 """What to do where a run's folder cannot be written."""
@@ -87,32 +72,25 @@ _LARGEST_TESTBED = 1 << 20
 
 
 def new_run_id(now: datetime) -> str:
-    """A run's name: UTC to the second, then a random suffix. Sorts by time."""
+    """Return a run's name: UTC to the second, then a random suffix. Sorts by time."""
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    """Where a file of records ends: the ``link`` that its next line carries, and its ``size`` in bytes."""
-
-    link: str
-    size: int = 0
-
-
 class RunFolder:
-    """Writes one run's folder. Use as a context manager, or call :meth:`close`."""
+    """Writes one run's folder; :meth:`close` ends it."""
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.run_id = run_id
         self._requirements = 0
-        self._chains = dict.fromkeys(CHAINED, _Chain(first_link(run_id)))
-        self._begun: dict[str, tuple[bytes, _Chain]] = {}
+        link = first_link(run_id)
+        self._ends = dict.fromkeys(RECORDS, (b"", link, link))
+        """By file: the line that may or may not be written, and the link of the next one without it and with it."""
         self._inputs: set[str] = set()
 
     @classmethod
-    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS) -> RunFolder:
-        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty *files* of records.
+    def create(cls, results: Path, run_id: str) -> RunFolder:
+        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty files of records.
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
         """
@@ -124,12 +102,12 @@ class RunFolder:
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
                 try:
-                    (path / files[0]).touch(exist_ok=False)
+                    (path / RECORDS[0]).touch(exist_ok=False)
                     break
                 except FileExistsError:
                     number += 1
                     path = results / f"{run_id}-{number}"
-            for file in files[1:]:
+            for file in RECORDS[1:]:
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
                 sync_folder(folder)
@@ -139,14 +117,8 @@ class RunFolder:
             ) from None
         return cls(path, path.name)
 
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def next_requirement(self) -> int:
-        """The number of the next requirement of this run, from 1."""
+        """Return the number of the next requirement of this run, from 1."""
         self._requirements += 1
         return self._requirements
 
@@ -171,11 +143,6 @@ class RunFolder:
         name = f"{STREAMS}/{hashlib.sha256(content).hexdigest()[:16]}.json"
         self.add_input(name, content)
         return name
-
-    def copy_missing(self, other: Path) -> None:
-        """Copy the inputs that the run in *other* has and this one lacks. Raises ConfigError, TestbedError."""
-        for name, content in read_inputs(other).items():
-            self.add_input(name, content)
 
     def write_environment(self, record: EnvironmentRecord) -> None:
         """Write or replace ``environment.json``. Raises TestbedError."""
@@ -204,22 +171,20 @@ class RunFolder:
         return sum_of_records(sums)
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
-        """Append a line. An interrupt may come at any moment: what was written then is seen at the next line."""
-        chain, path = self._after_interrupt(name), self.path / name
-        line, link = sealed(data, chain.link)
-        self._begun[name] = line, _Chain(link, chain.size + len(line))
+        """Append a line. An interrupt may come at any moment: whether a line was written then is seen at the next."""
+        path, (begun, without, link) = self.path / name, self._ends[name]
+        if begun and not _ends_with(path, begun):
+            link = without
+        line, following = sealed(data, link)
+        self._ends[name] = line, link, following
         append_line(path, line, INSTEAD)
-        self._after_interrupt(name)
+        self._ends[name] = b"", following, following
 
-    def _after_interrupt(self, name: str) -> _Chain:
-        """Where the file ends: after the line that was begun last, if that is in it."""
-        if name in self._begun:
-            line, chain = self._begun[name]
-            with (self.path / name).open("rb") as file:
-                file.seek(self._chains[name].size)
-                if file.read(len(line) + 1) == line:
-                    self._chains[name] = chain
-        return self._chains[name]
+
+def _ends_with(path: Path, line: bytes) -> bool:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - len(line)))
+        return file.read() == line
 
 
 def single_line(record: EnvironmentRecord | Manifest) -> bytes:
@@ -233,16 +198,16 @@ def seal_derived(folder: Path) -> None:
     Raises ConfigError, TestbedError.
     """
     path = folder / MANIFEST_FILE
-    if path.is_file() and (found := read_manifest(path)):
+    if path.is_file() and (manifest := manifest_in(read_file(path))):
         # what a kill leaves of it is named as what is derived, which is no part of the run
-        write_whole(path, single_line(replace(found, derived=derived_sums(folder))), fresh=partial(folder / PAGE))
+        write_whole(path, single_line(replace(manifest, derived=derived_sums(folder))), fresh=partial(folder / PAGE))
 
 
 @dataclass(frozen=True)
 class RecordedRun:
     """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words.
 
-    ``margins``: the searches for margins, by the number of their own trials. ``measurements``: None: it is no study's.
+    ``results``: margins, characterisations, reports under load, measurements of a study.
     """
 
     path: Path
@@ -251,15 +216,39 @@ class RecordedRun:
     environment: EnvironmentRecord | None
     notes: tuple[str, ...] = ()
     readings: tuple[ReadingRecord, ...] = ()
-    margins: Mapping[int, MarginRecord] = field(default_factory=dict)
-    measurements: tuple[MeasurementRecord, ...] | None = None
+    results: tuple[Record, ...] = ()
+    kept: tuple[InputRecord, ...] = ()
+
+    @property
+    def known_environment(self) -> EnvironmentRecord:
+        """The record of its environment. Raises ConfigError without one."""
+        if self.environment is None:
+            raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", self.path)
+        return self.environment
+
+    @property
+    def measurements(self) -> tuple[MeasurementRecord, ...] | None:
+        """The measurements of a study; None: it is no run of one."""
+        if self.environment is None or STUDY not in self.environment.extra:
+            return None
+        return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
 
     @property
     def measured(self) -> tuple[MeasurementRecord, ...]:
         """The measurements of a study. Raises ConfigError if it is no run of one."""
-        if self.measurements is None:
-            raise ConfigError("is no run of a study: it has no measurements.jsonl", self.path)
-        return self.measurements
+        if (measurements := self.measurements) is None:
+            raise ConfigError("is no run of a study", self.path)
+        return measurements
+
+    @cached_property
+    def margins(self) -> Mapping[int, MarginRecord]:
+        """The searches for margins, by the number of their own trials."""
+        return {item.number: item for item in self.results if isinstance(item, MarginRecord)}
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of its characterisations."""
+        return tuple(item.method for item in self.results if isinstance(item, CharacterisationRecord))
 
     @cached_property
     def trials_by_number(self) -> Mapping[int, Sequence[TrialRecord]]:
@@ -271,6 +260,28 @@ class RecordedRun:
         """The readings of the router of each sentence, by its number."""
         return _by_number(self.readings)
 
+    @cached_property
+    def inputs(self) -> Mapping[str, bytes]:
+        """The files that define the run, and what was sent, by name. Raises ConfigError."""
+        contents = {}
+        for record in self.kept:
+            name, text, coded = record.name, record.text, record.base64 or ""
+            try:
+                if not _INPUT_NAME.fullmatch(name) or {".", ".."} & {*name.split("/")}:
+                    raise ValueError("it is no path within the inputs")
+                if (text is None) == (record.base64 is None):
+                    raise ValueError("expected either text or base64")
+                contents[name] = base64.b64decode(coded, validate=True) if text is None else text.encode()
+            except ValueError as error:
+                words = f"has an input '{shortened(name)}' that cannot be read: {in_words(error)}"
+                raise ConfigError(words, self.path / INPUTS) from None
+        return contents
+
+    @property
+    def testbed_kinds(self) -> frozenset[str]:
+        """The kinds that its files of testbeds name. Raises ConfigError."""
+        return frozenset(filter(None, (_testbed_kind(*named) for named in self.inputs.items())))
+
     @property
     def simulated(self) -> bool:
         """Return whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
@@ -280,21 +291,21 @@ class RecordedRun:
             any(record.simulated or record.clock_speed != 1 for record in timed)
             or any(record.simulated for record in self.requirements)
             or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
-            or any(testbed_kind(*named) == "simulated" for named in read_inputs(self.path).items())
+            or "simulated" in self.testbed_kinds
         )
 
 
 N = TypeVar("N", TrialRecord, ReadingRecord)
 
 
-def _by_number(records: Sequence[N]) -> dict[int, list[N]]:
-    found: dict[int, list[N]] = {}
+def _by_number(records: Iterable[N]) -> dict[int, list[N]]:
+    by_number: dict[int, list[N]] = {}
     for record in records:
-        found.setdefault(record.requirement, []).append(record)
-    return found
+        by_number.setdefault(record.requirement, []).append(record)
+    return by_number
 
 
-def testbed_kind(name: str, content: bytes) -> str:
+def _testbed_kind(name: str, content: bytes) -> str:
     """Return the kind of testbed that the input *name* describes; "" if it is no testbed's file."""
     if "/testbeds/" not in name or len(content) > _LARGEST_TESTBED:
         return ""
@@ -313,76 +324,27 @@ def read_run(folder: Path) -> RecordedRun:
     return recorded_run(check_integrity(folder))
 
 
-def recorded_run(found: Integrity) -> RecordedRun:
-    """The run that was *found*, as :func:`read_run`."""
-    found.refuse_altered()
-    folder = found.path
-    trials = _records(folder / TRIALS, found.lines[TRIALS])
-    readings = _records(folder / READINGS, found.lines[READINGS])
-    requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS])
-    environment, notes = None, found.notes
-    path = folder / ENVIRONMENT_FILE
-    if path.exists():
-        try:
-            environment = EnvironmentRecord.from_json(read_file(path))
-        except ValueError as error:
-            raise ConfigError(f"is no record of a run's environment: {error}", path) from None
-    else:
-        notes = (*notes, f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
-    notes += tuple(
+def recorded_run(state: Integrity) -> RecordedRun:
+    """Return the run that was checked, as :func:`read_run`."""
+    state.refuse_altered()
+    records, misfits = state.parsed()
+    for first in misfits:
+        raise ConfigError(first.words, state.path / first.file, first.line)
+    notes, environment = list(state.notes), next(iter(records[ENVIRONMENT_FILE]), None)
+    if environment is None:
+        notes.append(f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
+    notes += [
         f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"
-        for record in requirements
+        for record in records[REQUIREMENTS]
         if not is_installed(record.quantity)
+    ]
+    return RecordedRun(
+        state.path,
+        records[TRIALS],
+        records[REQUIREMENTS],
+        environment,
+        tuple(notes),
+        records[READINGS],
+        records[RESULTS],
+        records[INPUTS],
     )
-    measurements = None
-    if (folder / MEASUREMENTS).is_file():
-        measurements = _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS])
-    results = _records(folder / RESULTS, found.lines[RESULTS])
-    margins = {item.number: item for item in results if isinstance(item, MarginRecord)}
-    return RecordedRun(folder, trials, requirements, environment, notes, readings, margins, measurements)
-
-
-def methods_of(folder: Path) -> tuple[str, ...]:
-    """The methods of the characterisations of the run in *folder*, which :func:`read_run` has read."""
-    lines = read_lines(folder / RESULTS)
-    return tuple(item.method for item in _records(folder / RESULTS, lines) if isinstance(item, CharacterisationRecord))
-
-
-def read_inputs(folder: Path) -> dict[str, bytes]:
-    """The files that define the run in *folder*, and what was sent, by name. Raises ConfigError."""
-    path, found = folder / INPUTS, {}
-    records: tuple[InputRecord, ...] = _records(path, read_lines(path))
-    for record in records:
-        name = record.name
-        try:
-            if not _INPUT_NAME.fullmatch(name) or {".", ".."} & {*name.split("/")}:
-                raise ValueError("it is no path within the inputs")
-            if (record.text is None) == (record.base64 is None):
-                raise ValueError("expected either text or base64")
-            text, coded = record.text, record.base64 or ""
-            found[name] = base64.b64decode(coded, validate=True) if text is None else text.encode()
-        except ValueError as error:
-            words = f"has an input '{shortened(name)}' that cannot be read: {in_words(error)}"
-            raise ConfigError(words, path) from None
-    return found
-
-
-def read_lines(path: Path) -> list[bytes]:
-    """The whole lines of *path*; none without it. Raises ConfigError."""
-    return read_file(path).split(b"\n")[:-1] if path.is_file() else []
-
-
-def kind_of(line: bytes, name: str) -> type[Record]:
-    """Return the kind that *line* of the file *name* must be: the one whose schema it begins with, or the first one."""
-    kinds = LINES[name]
-    return next((kind for kind in kinds if line.startswith(f'{{"schema": "{kind.schema}"'.encode())), kinds[0])
-
-
-def _records(path: Path, lines: Sequence[bytes]) -> tuple[Any, ...]:
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(kind_of(line, path.name).from_json(line))
-        except ValueError as error:
-            raise ConfigError(f"is no record: {error}", path, number) from None
-    return tuple(found)

@@ -1,4 +1,4 @@
-"""The files of a run's folder: their names, which of them belong to the run, and their sums."""
+"""The files of a run's folder: their names, the records in each, which of them belong to the run, and their sums."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import ConfigError
+from . import records
 
 TRIALS = "trials.jsonl"
 READINGS = "readings.jsonl"
@@ -18,16 +19,26 @@ TELEMETRY = "telemetry.jsonl"
 RECORDS = (TRIALS, READINGS, REQUIREMENTS, RESULTS, INPUTS, TELEMETRY)
 """Files of one record in each line, chained. Every run has all of them from its beginning."""
 
-MEASUREMENTS = "measurements.jsonl"
-"""Those of a study; other runs have none."""
-CHAINED = (*RECORDS, MEASUREMENTS)
-
 ENVIRONMENT_FILE = "environment.json"
-"""One line with its own sum, like a first line of :data:`CHAINED`; it is replaced as a whole."""
+"""One line with its own sum, like a first line of :data:`RECORDS`; it is replaced as a whole."""
 MANIFEST_FILE = "manifest.json"
 """The same, with the sums of all others."""
-OWN_FILES = (*CHAINED, ENVIRONMENT_FILE, MANIFEST_FILE)
-"""All that belongs to a run. It has no folders."""
+
+LINES: Mapping[str, tuple[type[records.Record], ...]] = {
+    TRIALS: (records.TrialRecord,),
+    READINGS: (records.ReadingRecord,),
+    REQUIREMENTS: (records.RequirementRecord,),
+    RESULTS: (
+        *(records.CharacterisationRecord, records.MarginRecord, records.UnderLoadRecord),
+        records.MeasurementRecord,
+    ),
+    INPUTS: (records.InputRecord,),
+    TELEMETRY: (records.TelemetryRecord,),
+    ENVIRONMENT_FILE: (records.EnvironmentRecord,),
+    MANIFEST_FILE: (records.Manifest,),
+}
+"""All that belongs to a run, which has no folders -> the kinds of its lines."""
+KINDS = tuple(kind for kinds in LINES.values() for kind in kinds)
 
 ALLURE = "allure"
 PAGE = "summary.html"
@@ -43,7 +54,7 @@ DRAFTS = ("signoff-draft.html", "signoff-draft.pdf")
 
 
 def partial(path: Path) -> Path:
-    """Where the new content of *path* is until it is whole. A crash may leave it."""
+    """Return where the new content of *path* is until it is whole. A crash may leave it."""
     return path.with_name(f".{path.name}.part")
 
 
@@ -70,7 +81,7 @@ def entries(folder: Path) -> dict[str, bool]:
 def sums_of(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each of the run's own files but the manifest, by name in order."""
     present = entries(folder)
-    return {name: sha256_of(folder / name) for name in sorted(OWN_FILES) if name != MANIFEST_FILE and present.get(name)}
+    return {name: sha256_of(folder / name) for name in sorted(LINES) if name != MANIFEST_FILE and present.get(name)}
 
 
 def sum_of_records(sums: Mapping[str, str]) -> str:
@@ -87,11 +98,12 @@ def derived_sums(folder: Path) -> dict[str, str]:
     allure = folder / ALLURE
     paths = [folder / PAGE, folder / STUDY_PAGE, *(() if allure.is_symlink() else sorted(allure.glob("*")))]
     regular = [path for path in paths if path.is_file() and not path.is_symlink()]
-    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in regular}
+    names = [path.relative_to(folder).as_posix().encode(errors="replace").decode() for path in regular]
+    return {name: sha256_of(path) for name, path in zip(names, regular, strict=True)}
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file. Raises ConfigError if it cannot be read."""
+    """Return the SHA-256 of a file. Raises ConfigError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -40,7 +40,7 @@ from .document import (
 )
 from .rates import percent
 from .records import UNJUDGED, VERDICTS, EnvironmentRecord
-from .run import RecordedRun, methods_of, read_run
+from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE, partial
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 
@@ -50,8 +50,6 @@ _NO_SPREAD = 1e-6
 """Half of an interval, as a share of its middle, that nobody wants to know."""
 
 INCOMPLETE = "incomplete: run did not end"
-STUDY = "study"
-"""Key of a study's name in the environment record's extra data."""
 
 DESCRIPTION = "description"
 """Key of the platform's description in the environment record's extra data."""
@@ -106,7 +104,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     folder, environment, rows = run.path, run.environment, sentence_rows(run)
     suite = str(environment.extra.get("suite", "")) if environment else ""
     incomplete = _incomplete(environment, unfinished_sentences(run) if run.measurements is None else {})
-    methods = () if rows or run.measurements is not None else methods_of(folder)
+    methods = () if rows or run.measurements is not None else run.methods
     facts, tables, instead = _facts(environment), "", ""
     if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{folder / STUDY_PAGE}, or " if (folder / STUDY_PAGE).is_file() else ""

@@ -145,7 +145,8 @@ class AcceptanceKeywords(Component):
             logger.write(str(headroom), "WARN" if headroom.why_unfit or headroom.why_stale else "INFO")
         self._tries, self._apart = earlier_tries(recorder.folder.path.parent, recorder.environment), ""
         if (earlier := self._earlier) is not None:
-            recorder.folder.copy_missing(earlier.path)
+            for named in earlier.run.inputs.items():
+                recorder.folder.add_input(*named)
             differences = why_apart(earlier.environment, recorder.environment)
             self._apart = "; ".join(differences[:2]) + (f" (and {len(differences) - 2} more)" * (len(differences) > 2))
             begins = f"begins at 1: {self._apart}" if self._apart else "begins with its trials"

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError, TestbedError
+from ..errors import TestbedError
 from ..evidence.recorder import Recorder
-from ..evidence.records import MeasurementRecord, TrialRecord
-from ..evidence.resume import FINGERPRINTS
+from ..evidence.records import STUDY, MeasurementRecord, TrialRecord
+from ..evidence.resume import FINGERPRINTS, differences
 from ..evidence.run import read_run
-from ..evidence.summary import STUDY
 from ..units import counted
 from .preparing import PreparedStudy
 from .study import Step
@@ -34,10 +33,10 @@ class OtherTestbed(TestbedError):
 
 @dataclass(frozen=True)
 class Carried:
-    """The measurements of run *run_id* in *folder* that have a value; gaps are measured again."""
+    """The measurements of run *run_id* that have a value; gaps are measured again."""
 
     run_id: str
-    folder: Path
+    inputs: Mapping[str, bytes]
     records: Mapping[Step, MeasurementRecord]
     trials: Mapping[int, Sequence[TrialRecord]]
     sessions: Mapping[str, Any]
@@ -49,16 +48,14 @@ class Carried:
         Raises ConfigError, TestbedError naming what has changed.
         """
         run = read_run(folder)
-        if run.environment is None:
-            raise ConfigError("has no environment.json, so nothing can be carried over from it", folder)
-        extra, name = run.environment.extra, run.environment.run
+        extra, name = run.known_environment.extra, run.known_environment.run
         if (study := extra.get(STUDY)) != prepared.study.study:
             of = f"of study '{study}'" if study else "of no study"
             raise TestbedError(
                 f"run '{name}' is {of}, and cannot go on as '{prepared.study.study}'; expected a run of that"
             )
         then = extra.get(FINGERPRINTS)
-        if apart := _differences(then if isinstance(then, Mapping) else {}, prepared.identity()):
+        if apart := differences(then if isinstance(then, Mapping) else {}, prepared.identity()):
             raise TestbedError(
                 f"run '{name}' cannot be resumed: {'; '.join(apart)}; go on with its own options, or"
                 " run the study again, without --resume"
@@ -66,12 +63,13 @@ class Carried:
         kept = [record for record in run.measured if record.value is not None]
         known = {Step(record.block, record.turn, record.variant, record.row): record for record in kept}
         sessions = extra.get(SESSIONS)
-        return cls(name, folder, known, run.trials_by_number, sessions if isinstance(sessions, Mapping) else {})
+        return cls(name, run.inputs, known, run.trials_by_number, sessions if isinstance(sessions, Mapping) else {})
 
     def copy_to(self, recorder: Recorder) -> str:
         """Copy everything into *recorder*'s run; returns how much it was, in words."""
         folder = recorder.folder
-        folder.copy_missing(self.folder)
+        for named in self.inputs.items():
+            folder.add_input(*named)
         for record in self.records.values():
             number = folder.next_requirement() if record.requirement else 0
             for trial in self.trials.get(record.requirement, ()):
@@ -88,22 +86,7 @@ def check_versions(name: str, before: Mapping[str, Any], now: Mapping[str, str])
     """
     then = before.get("versions")
     then = {key: value for key, value in then.items() if key not in _STATES} if isinstance(then, Mapping) else {}
-    if apart := _differences(then, {key: value for key, value in now.items() if key not in _STATES}):
+    if apart := differences(then, {key: value for key, value in now.items() if key not in _STATES}):
         raise OtherTestbed(
             f"{name} is not what was measured before: {'; '.join(apart)}; run the study again, without --resume"
         )
-
-
-def _differences(then: Mapping[str, object], now: Mapping[str, str]) -> list[str]:
-    """Return what is not *now* as it was *then*, in words; sums of files say only that they changed."""
-    names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
-    return [
-        f"the {name} has changed"
-        if len(now.get(name, "")) == _SUM
-        else f"{name} was '{then.get(name, 'nothing')}' and is '{now.get(name, 'nothing')}'"
-        for name in names
-    ]
-
-
-_SUM = 64
-"""Digits of SHA-256."""

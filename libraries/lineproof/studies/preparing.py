@@ -15,7 +15,7 @@ from ..config import read_yaml
 from ..core.sentence import parse, parse_traffic
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, SentenceError
-from ..evidence.environment import code_digest, host_facts
+from ..evidence.environment import code_identity, host_facts
 from ..evidence.resume import fingerprints
 from ..methods.budget import Budget, duration_text, sum_of_budgets
 from ..platforms import RouterSetup, Software, Tuning, named_file, read_platform
@@ -115,7 +115,7 @@ class PreparedStudy:
             "clock speed": f"{plan.clock_speed:g}",
             "number of blocks": str(self.study.repeats),
             "study file": hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest(),
-            CODE: code_digest(),
+            CODE: " ".join(map(str, code_identity().values())),
             **{words: str(host[name]) for name, words in _HOST.items()},
         }
         for plan in self.plans.values():

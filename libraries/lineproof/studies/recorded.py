@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.inputs import unpacked_inputs
-from ..evidence.run import read_run
+from ..evidence.run import RecordedRun, read_run
 from ..units import counted
 from .results import StudyResults, results_of
 from .study import Study, load_study, steps_of
@@ -21,11 +21,14 @@ REPEATS = "repeats"
 
 def study_of_run(folder: Path) -> Study:
     """Return the study that the run in *folder* has kept, with the run's number of blocks. Raises ConfigError."""
-    kept = sorted(unpacked_inputs(folder).glob("*/studies/*.yaml"))
+    return _study_of(read_run(folder))
+
+
+def _study_of(run: RecordedRun) -> Study:
+    kept = sorted(unpacked_inputs(run).glob("*/studies/*.yaml"))
     if not kept:
-        raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", folder)
-    environment = read_run(folder).environment
-    repeats = environment.extra.get(REPEATS) if environment is not None else None
+        raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", run.path)
+    repeats = run.environment.extra.get(REPEATS) if run.environment is not None else None
     study = load_study(kept[0])
     return study.model_copy(update={"repeats": repeats}) if isinstance(repeats, int) else study
 
@@ -34,7 +37,7 @@ def read_results(folder: Path) -> StudyResults:
     """Return what the run in *folder* found, closed or not. Raises ConfigError if it is no study's, or was altered."""
     run = read_run(folder)
     records, environment = run.measured, run.environment
-    study = study_of_run(folder)
+    study = _study_of(run)
     planned = len(steps_of(study))
     name, testbed = (environment.run, environment.testbed) if environment else (folder.name, "")
     machine = _machine_words(environment.host) if environment else ""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
 from ..evidence.baselines import find_one_run
 from ..evidence.environment import environment_record
-from ..evidence.inputs import without_secrets
 from ..evidence.recorder import Recorder
-from ..evidence.records import EnvironmentRecord, MeasurementRecord
+from ..evidence.records import STUDY, EnvironmentRecord, MeasurementRecord
 from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import new_run_id
-from ..evidence.run_files import CHAINED
-from ..evidence.summary import DESCRIPTION, STUDY
-from ..files import read_file
+from ..evidence.summary import DESCRIPTION
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -67,7 +64,7 @@ class StudyRun:
             self.say(words)
         self._cpu = cpu_times()
         now = self.run_id or new_run_id(datetime.now(UTC))
-        self._recorder = Recorder(self.results, now, self._environment(now), CHAINED)
+        self._recorder = Recorder(self.results, now, self._environment(now))
         self.folder = folder = self._recorder.folder.path
         self.say(f"kept in {folder}")
         try:
@@ -117,8 +114,7 @@ class StudyRun:
             self._recorder.keep_inputs(plan)
         path = self.prepared.path
         layer = "variables" if path.parent == self.prepared.project.studies.own else "packaged"
-        text = without_secrets(read_file(path).decode(errors="replace"))
-        self._recorder.folder.add_input(f"{layer}/studies/{path.name}", text.encode())
+        self._recorder.keep_file(f"{layer}/studies/{path.name}", path)
 
     def _measure(self, step: Step) -> None:
         """Set the variant of *step* up and measure it; where that fails, it is a gap."""
@@ -240,8 +236,7 @@ class StudyRun:
             self._held[name] = held = HeldTestbed.take(plan.testbed, self.say)
             recorder = self._recorder
             if held.lab and LABGRID not in recorder.environment.extra:
-                extra = {**recorder.environment.extra, LABGRID: held.lab.record()}
-                recorder.environment = replace(recorder.environment, extra=extra)
+                recorder.amend({LABGRID: held.lab.record()})
         return self._held[name]
 
     def _note(self, session: Session) -> None:
@@ -262,10 +257,7 @@ class StudyRun:
             self._recorder.keep_parts(session, versions, configuration)
         self._noted.add(name)
         self._known[name] = {"versions": versions, "configuration": configuration}
-        recorder = self._recorder
-        extra = {**recorder.environment.extra, SESSIONS: self._known}
-        recorder.environment = replace(recorder.environment, extra=extra)
-        recorder.folder.write_environment(recorder.environment)
+        self._recorder.amend({SESSIONS: self._known})
 
     def _close_session(self) -> None:
         session, self._session, self._applied, self._key = self._session, None, "", ()

@@ -72,7 +72,7 @@ def _run_row(state: Integrity, recorded: RecordedRun) -> dict[str, Any]:
         folder=str(state.path.resolve()),
         closed=state.manifest is not None,
         sha256=state.sum_of_records,
-        records=sum(map(len, state.lines.values())),
+        records=state.records,
         release=release_of(environment.versions),
     )
 

@@ -16,8 +16,8 @@ from ...errors import ConfigError, LineproofError, in_words
 from ...units import counted
 from ...visible import shortened
 from ..records import EnvironmentRecord, RequirementRecord
-from ..rejudging import DIFFERS, SUSPECT, rejudge
-from ..run import RecordedRun, read_inputs, read_run, testbed_kind
+from ..rejudge import DIFFERS, SUSPECT, rejudge
+from ..run import RecordedRun, read_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..summary import RunSummary, summary_of
 from ..verification import verify
@@ -89,10 +89,8 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
     Raises ConfigError with one sentence where the run was altered, where the file is wrong, and, unless it is a
     *draft*, where the run cannot be signed off.
     """
-    verify(folder).refuse_problems()
+    verify(folder)[0].refuse_altered()
     run = read_run(folder)
-    if run.environment is None:
-        raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
     told = _read_about(about, run.requirements, f"{now:%Y-%m-%d}") if about else About()
     summary, (again, contradicted) = summary_of(run), _judged_again(folder)
     reasons = (*_reasons(run, summary, told), *contradicted)
@@ -100,7 +98,8 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ConfigError(f"cannot be signed off: {reasons[0]}{more}; '--draft' makes a sheet to look at", folder)
     manifest = sha256_of(folder / MANIFEST_FILE) if (folder / MANIFEST_FILE).is_file() else ""
-    return Sheet(run, summary, run.environment, told, manifest, now.replace(microsecond=0), again, reasons, draft)
+    environment, made = run.known_environment, now.replace(microsecond=0)
+    return Sheet(run, summary, environment, told, manifest, made, again, reasons, draft)
 
 
 def goals_of(run: RecordedRun) -> tuple[Goal, ...]:
@@ -109,7 +108,7 @@ def goals_of(run: RecordedRun) -> tuple[Goal, ...]:
 
 
 def _reasons(run: RecordedRun, summary: RunSummary, about: About) -> Iterator[str]:
-    kinds = {kind for name, content in read_inputs(run.path).items() if (kind := testbed_kind(name, content))}
+    kinds = run.testbed_kinds
     if run.simulated:
         yield "it is simulated, so that no router was measured"
     elif kinds != {"hardware"}:

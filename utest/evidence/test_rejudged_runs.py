@@ -1,0 +1,253 @@
+"""A run's folder judged again: by its own sentences, and by those of another SLA."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lineproof.commands.main import main
+from lineproof.core.goal import read_goal
+from lineproof.core.rule import Ruling
+from lineproof.core.telemetry import Telemetry
+from lineproof.errors import ConfigError
+from lineproof.evidence.recorder import Recorder
+from lineproof.evidence.records import MarginRecord, ReadingRecord
+from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, judge_another_sla, rejudge
+from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.project import Project
+from lineproof.session.bench import AFTER, BEFORE, Reading
+from lineproof.session.plan import Plan
+from support import robot_run
+from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
+from support.paths import ROOT, VARIABLES
+from support.resealed import change_records, reseal
+
+PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
+KEPT, MISSED, SEARCHED = "64b 1-flow unidirectional ≥ 4 Mpps", "64b 1-flow unidirectional ≥ 6 Mpps", 5e6
+BOTH = "64b 1-flow bidirectional ≥ 8 Mpps in total"
+TRIALS = ((KEPT, 4e6, (0,)), (KEPT, SEARCHED, (0,)), (MISSED, 6e6, (10**6,)), (BOTH, 4e6, (0, 0)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A closed run: KEPT passed, with a search for its margin up to SEARCHED; MISSED failed; BOTH passed."""
+    goal = {"goal": PLAN.goal.model_dump()}
+    recorder = Recorder(tmp_path, RUN, replace(ENVIRONMENT, extra=goal, clock_speed=50.0))
+    recorder.keep_inputs(PLAN)
+    folder = recorder.folder
+    for number, (sentence, pps, losses) in enumerate(TRIALS, 1):
+        for count in range(1, 7):
+            one = trial_record(number=count, pps=pps, losses=losses)
+            after = {f"{row.tx_port}.opackets": row.offered for row in one.trial.outcome.directions}
+            after |= {f"{row.rx_port}.ipackets": row.forwarded for row in one.trial.outcome.directions}
+            counts = {"before": {}, "after": after}
+            measured = replace(one.trial, outcome=replace(one.trial.outcome, counters=counts))
+            evidence = "" if pps == SEARCHED else "misses" if any(losses) else "keeps"
+            named: dict[str, Any] = {"requirement": number, "sentence": sentence, "profile": "64b 1-flow", "test": "T"}
+            folder.add(replace(one, trial=measured, evidence=evidence, **named))
+        if pps == SEARCHED:
+            folder.add(MarginRecord(RUN, True, 1, "T", sentence, 1.25, None, True, "", 6.0, number))
+            continue
+        for moment in (BEFORE, AFTER):
+            folder.add(ReadingRecord(RUN, True, number, Reading(moment, Telemetry(None, {}))))
+        ruling, trials = "FAIL" if any(losses) else "PASS", tuple(range(1, 7))
+        folder.add(requirement_record(sentence=sentence, verdict=ruling, trials=trials, number=number, test="T"))
+    recorder.close()
+    return folder.path
+
+
+def test_a_run_comes_to_the_same_verdicts(run: Path) -> None:
+    found = rejudge(run)
+    assert found.same and " ".join(item.state for item in found.sentences) == "same same same"
+    assert "the verdict is reached after 4 of the 6 recorded trials now" in found.sentences[0].notes
+
+
+def more_frames(records: list[dict[str, Any]]) -> None:
+    records[12]["trial"]["outcome"]["directions"][0]["forwarded"] += 10**6
+
+
+def fewer_frames_and_counters(records: list[dict[str, Any]]) -> None:
+    for outcome in (record["trial"]["outcome"] for record in records[:6]):
+        outcome["directions"][0]["forwarded"] -= 10**6
+        outcome["counters"]["after"]["1.ipackets"] -= 10**6
+
+
+def longer_trials(records: list[dict[str, Any]]) -> None:
+    (goal,) = (record for record in records if "/goals/" in record["name"])
+    goal["text"] = goal["text"].replace("final_trial_duration: 1", "final_trial_duration: 2")
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "states", "says"),
+    [
+        ("requirements", lambda kept: kept[1].update(verdict="PASS"), "same DIFFERS same", ""),
+        (
+            "trials",
+            more_frames,
+            "same SUSPECT same",
+            "trial 1 says that 6000000 frames were forwarded, and its counters",
+        ),
+        ("trials", fewer_frames_and_counters, "DIFFERS same same", ""),
+        (
+            "inputs",
+            longer_trials,
+            "UNKNOWN UNKNOWN UNKNOWN",
+            "trial 1 is one of 2 s at 4 Mpps now, and the recorded one",
+        ),
+        (
+            "trials",
+            lambda kept: kept.pop(0),
+            "SUSPECT same same",
+            "names trials 1 to 6, and trials.jsonl has 2 to 6",
+        ),
+        (
+            "trials",
+            lambda kept: kept.__delitem__(slice(2, 6)),
+            "UNKNOWN same same",
+            "needs more than the 2 recorded",
+        ),
+        (
+            "readings",
+            lambda kept: kept.pop(0),
+            "UNKNOWN same same",
+            "no reading of the router was recorded: before",
+        ),
+        (
+            "requirements",
+            lambda kept: kept[0]["goal_terms"].update(risk=0.3),
+            "SUSPECT same same",
+            "has other terms",
+        ),
+        ("requirements", lambda kept: kept.pop(), "same same", "has no verdict of sentence 4, which has trials"),
+    ],
+)
+def test_an_edited_record_that_was_sealed_again_is_believed_by_nobody(
+    run: Path, file: str, edit: Callable[[list[dict[str, Any]]], object], states: str, says: str
+) -> None:
+    change_records(run / f"{file}.jsonl", edit)
+    found = rejudge(run)
+    assert not found.same and " ".join(item.state for item in found.sentences) == states
+    assert says in "; ".join([*found.changed, *(words for item in found.sentences for words in item.problems)])
+
+
+def test_an_edited_verdict_that_was_sealed_again_is_not_signed_off(run: Path) -> None:
+    change_records(run / "requirements.jsonl", lambda records: records[1].update(verdict="PASS"))
+    sheet = make_sheet(run, datetime.now(UTC), draft=True)
+    assert f"its records of '{MISSED}' come to another verdict" in " ".join(sheet.reasons)
+    assert sheet.again.startswith("2 of 3 promises come to the same verdict")
+
+
+@pytest.mark.parametrize("name", ["environment.json", "inputs.jsonl"])
+def test_what_a_resealed_run_lacks_is_one_sentence(run: Path, name: str) -> None:
+    (run / name).unlink()
+    reseal(run, RUN)
+    with pytest.raises(ConfigError, match=rf"{run}: has no {name}[^\n]*$"):
+        rejudge(run)
+
+
+def asked(run: Path, sentence: str, goal: str = "quick", test: str = "another") -> AnotherVerdict:
+    terms = read_goal(VARIABLES / "goals", goal)
+    ((found,),) = judge_another_sla(run, [AskedSentence(test, sentence)], terms)[1:]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("figure", "ruling", "says"),
+    [
+        ("3 Mpps", Ruling.PASS, "judged at 4 Mpps into each port, more than it asks for"),
+        ("4.00001 Mpps", Ruling.PASS, ""),
+        ("4.5 Mpps", Ruling.PASS, "judged at 5 Mpps into each port, more than it asks for"),
+        ("5 Mpps", Ruling.PASS, ""),
+        ("5.5 Mpps", Ruling.INCONCLUSIVE, "needs at least 4 trials of 1 s at 5.5 Mpps of 64b 1-flow"),
+        ("6 Mpps", Ruling.FAIL, ""),
+        ("7 Mpps", Ruling.FAIL, "judged at 6 Mpps into each port, less than it asks for"),
+    ],
+)
+def test_other_thresholds_are_decided_by_the_trials_at_their_load_or_beyond(run, figure, ruling, says) -> None:
+    found = asked(run, f"64b 1-flow unidirectional ≥ {figure}")
+    assert found.ruling is ruling and says in found.message and figure in found.message
+    assert ("judged at" in found.message) is says.startswith("judged at")
+    assert ("the search for the margin of" in found.rests_on) is (figure in ("4.5 Mpps", "5 Mpps"))
+
+
+def test_a_rate_in_total_is_that_of_all_directions(run: Path) -> None:
+    asked_for = {figure: asked(run, f"64b 1-flow bidirectional ≥ {figure} Mpps in total") for figure in (7, 8, 9)}
+    assert [item.ruling for item in asked_for.values()] == [Ruling.PASS, Ruling.PASS, Ruling.INCONCLUSIVE]
+    assert "judged at 4 Mpps into each port, more than it asks for" in asked_for[7].message
+    assert "trials of 1 s at 4.5 Mpps into each port of 64b 1-flow bidirectional" in asked_for[9].message
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "64b unidirectional ≥ 1 Mpps",
+        "imix bidirectional ≥ 1 Mpps each way",
+        "64b 1-flow unidirectional forwards ≥ 4 Mpps",
+    ],
+)
+def test_other_traffic_or_another_load_decides_nothing(run: Path, sentence: str) -> None:
+    found = asked(run, sentence)
+    assert (found.ruling, found.rests_on) == (Ruling.INCONCLUSIVE, "")
+    assert "the run has no trials that decide it" in found.message
+
+
+def test_a_load_that_is_named_is_that_of_a_throughput_too(run: Path) -> None:
+    assert asked(run, "64b 1-flow unidirectional loses ≤ 20% at 6 Mpps").ruling is Ruling.PASS
+    searched = asked(run, "64b 1-flow unidirectional loses ≤ 20% at 5 Mpps")
+    assert searched.ruling is Ruling.INCONCLUSIVE and "trials of a search judge a throughput only" in searched.message
+
+
+def test_another_goal_needs_more_trials(run: Path) -> None:
+    found = asked(run, KEPT, "standard", "T")
+    assert found.ruling is Ruling.INCONCLUSIVE and "more than the 6 recorded trials" in found.message
+
+
+def test_a_router_that_never_forwarded_again_did_not_fail_in_the_search(run: Path) -> None:
+    def lose(records: list[dict[str, Any]]) -> None:
+        for record in records:
+            if record["requirement"] == 2:
+                record["trial"]["outcome"]["directions"][0]["forwarded"] = 0
+
+    change_records(run / "trials.jsonl", lose)
+    found = asked(run, f"64b 1-flow unidirectional ≥ {SEARCHED / 1e6:g} Mpps")
+    assert found.ruling is Ruling.INCONCLUSIVE and "no later trial shows" in found.message
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Callable[[str], str]:
+    """Return what writes a suite of one test with these *steps*, and gives its path."""
+    rate = "*** Variables ***\n${RATE}    3.9\n\n*** Test"
+
+    def written(steps: str) -> str:
+        path = robot_run.write_tests(tmp_path, f"A Test\n    {steps}\n")
+        path.write_text(path.read_text(encoding="utf-8").replace("*** Test", rate), encoding="utf-8")
+        return str(path)
+
+    return written
+
+
+@pytest.mark.slow
+def test_the_command_reads_a_suite_as_check_does(run: Path, suite, capsys: pytest.CaptureFixture[str]) -> None:
+    path = suite(f"64b 1-flow unidirectional ≥ ${{RATE}} Mpps\n    The Router Owes    {BOTH}")
+    assert main(["rejudge", str(run), "--suite", path, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["simulated"] is True and document["verdicts"] == {"PASS": 2, "FAIL": 0, "INCONCLUSIVE": 0}
+    assert [row["sentence"] for row in document["sentences"]] == ["64b 1-flow unidirectional ≥ 3.9 Mpps", BOTH]
+    assert main(["rejudge", str(run), "--suite", path, "-v", "RATE:6.5"]) == 1
+    out = capsys.readouterr().out
+    assert "SIMULATED" in out and "1 PASS, 1 FAIL, 0 INCONCLUSIVE" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "says"), [("64b unidirectional ≥ 5 Mppps", "Mppps"), ("Log    nothing", "has no sentence")]
+)
+def test_a_suite_with_something_wrong_is_not_judged(run: Path, suite, step: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        main(["rejudge", str(run), "--suite", suite(step)])
