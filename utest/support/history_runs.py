@@ -18,25 +18,15 @@ DAY = 86_400.0
 BEGIN = 1_790_000_000.0
 
 
-def trial_of(number: int, pps: float, started: float) -> Trial:
-    """A trial of a second that forwarded *pps*, of 10 million frames."""
-    counts = (DirectionCount(0, 1, 10_000_000, 10_000_000, round(pps)),)
-    return Trial(number, Outcome(Load(1e7), 1.0, 1.0, started, counts), (), Bounds(1.0, 1.0))
-
-
 def trial_records(name: str, rates: Sequence[float], started: float, simulated: bool) -> list[TrialRecord]:
-    """The trials of the first sentence of a run."""
-    return [
-        replace(
-            trial_record(),
-            run=name,
-            requirement=1,
-            sentence=SENTENCE,
-            simulated=simulated,
-            trial=trial_of(number, rate, started + number),
-        )
-        for number, rate in enumerate(rates, 1)
-    ]
+    """The trials of the first sentence of a run: a second each, that forwarded so many of 10 million frames."""
+    records = []
+    for number, rate in enumerate(rates, 1):
+        counts = (DirectionCount(0, 1, 10_000_000, 10_000_000, round(rate)),)
+        trial = Trial(number, Outcome(Load(1e7), 1.0, 1.0, started + number, counts), (), Bounds(1.0, 1.0))
+        record = replace(trial_record(), run=name, requirement=1, sentence=SENTENCE, simulated=simulated, trial=trial)
+        records.append(record)
+    return records
 
 
 def write_run(
