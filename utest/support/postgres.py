@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -55,7 +56,7 @@ def server() -> Iterator[str]:
         yield f"postgresql://tester:{SECRET}@/postgres?host={quote(str(home), safe='')}"
     finally:
         if started is not None:
-            started.terminate()
+            started.send_signal(signal.SIGINT)  # at SIGTERM it waits for its clients
             started.wait(LIMIT)
         shutil.rmtree(home, ignore_errors=True)
 
