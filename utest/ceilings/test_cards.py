@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,20 +129,16 @@ def published(*limits: dict[str, object], server: str | None = None, cards: str 
     return PublishedLimits(content, "by its driver", ports("net_box", cards=cards), LINK, server)
 
 
-def of_card(rate: float, **other: object) -> dict[str, object]:
-    return {"rate": rate, "per": "card", **other}
-
-
-def of_port(rate: float, **other: object) -> dict[str, object]:
-    return {"rate": rate, "per": "port", **other}
+def limit(rate: float, per: str = "port", **other: object) -> dict[str, object]:
+    return {"rate": rate, "per": per, **other}
 
 
 HALF = "64b bidirectional ≥ 50% line rate each way"
-OLD = {"servers": {"before": "v3.07"}}
+OLD: Any = {"servers": {"before": "v3.07"}}
 
 
 def test_fail_above_a_published_ceiling_is_inconclusive():
-    promised = promise(HALF, published=published(of_card(12e6)))
+    promised = promise(HALF, published=published(limit(12e6, "card")))
     assert ruled(promised, LINE / 2) is Ruling.INCONCLUSIVE
     own = promised.own
     assert "12 Mpps per card, 2 ports of it send: 6 Mpps from each port (source: a page" in own.words
@@ -151,16 +148,16 @@ def test_fail_above_a_published_ceiling_is_inconclusive():
 @pytest.mark.parametrize(
     ("card", "sentence", "stays"),
     [
-        (published(of_card(12e6)), FAILING, True),
-        (published(of_card(7e6)), FAILING, False),
-        (published(of_port(7e6)), HALF, False),
-        (published(of_card(12e6), cards="ab"), HALF, True),
-        (published(of_port(7e6, **OLD)), FAILING, True),
-        (published(of_port(7e6, **OLD), server="v3.06"), FAILING, False),
-        (published(of_card(3e9, unit="bit/s")), FAILING, False),
-        (published(of_card(5e9, unit="bit/s")), FAILING, True),
-        (published(of_port(7e6, frames_below=64)), FAILING, True),
-        (published(of_port(15e6)), "64b unidirectional ≥ 100% line rate", True),
+        (published(limit(12e6, "card")), FAILING, True),
+        (published(limit(7e6, "card")), FAILING, False),
+        (published(limit(7e6)), HALF, False),
+        (published(limit(12e6, "card"), cards="ab"), HALF, True),
+        (published(limit(7e6, **OLD)), FAILING, True),
+        (published(limit(7e6, **OLD), server="v3.06"), FAILING, False),
+        (published(limit(3e9, "card", unit="bit/s")), FAILING, False),
+        (published(limit(5e9, "card", unit="bit/s")), FAILING, True),
+        (published(limit(7e6, frames_below=64)), FAILING, True),
+        (published(limit(15e6)), "64b unidirectional ≥ 100% line rate", True),
         (published(), FAILING, True),
     ],
 )
@@ -178,7 +175,7 @@ def test_limit_applies_to_its_ports_versions_and_frames(card: PublishedLimits, s
     ],
 )
 def test_measured_ceiling_comes_before_a_published_one(measured, words):
-    own = promise(FAILING, measured_limits(measured), published(of_port(1e6))).own
+    own = promise(FAILING, measured_limits(measured), published(limit(1e6))).own
     assert words in own.words and bool(words) == bool(own.words)
 
 

@@ -121,13 +121,6 @@ def test_calibration_is_stale_by_age_or_version_and_unfit_for_another_testbed(
 # -- what it makes of a verdict
 
 
-def test_loss_near_the_ceiling_may_be_the_generators():
-    near = promise(FAILING, measured_limits())
-    assert ruled(near, 0.99 * LINE / 2) is Ruling.INCONCLUSIVE
-    assert ruled(near, LINE / 2, lost=0.0) is Ruling.PASS
-    assert near.own.evidence["lossless_pps"] == pytest.approx(LINE / 2)
-
-
 @pytest.mark.parametrize(
     ("percent", "known", "lost", "ruling"),
     [
