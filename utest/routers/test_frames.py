@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 
 import pytest
 
@@ -16,10 +15,10 @@ from lineproof.core.traffic.frame_kinds import (
 )
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
-from lineproof.routers.base import Result, Shell
+from lineproof.routers.base import Result, Router, Shell
 from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
-from support.fake_router import SIDES
+from support.fake_router import SIDES, shell_of, simulated
 
 ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 FRAMES, TAGS = FrameKinds.of(CATALOGUE, ALL), FrameKinds.of(CATALOGUE, ALL[1:2])
@@ -65,100 +64,45 @@ def test_set_up_is_refused_with_prepare_none() -> None:
         HardwareSettings.model_validate({**hardware, "set_up": ["ipv6"], "prepare": "none"})
 
 
-Answer = Callable[[str, list[str]], str | tuple[int, str] | None]
-"""What a command prints after those that were kept, or status and error; None: it is kept, and prints nothing."""
+class Kernel:
+    """A shell of a Linux kernel with *modules*: it keeps the commands that set something."""
 
-
-class Recorder:
-    """A shell that answers by *answer* and keeps all other commands."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.commands: list[str] = []
-        self._answer = answer
+    def __init__(self, *modules: str) -> None:
+        self.modules, self.commands = modules, list[str]()
 
     def __call__(self, command: str, limit: float) -> Result:
-        words, out, err = shlex.split(command), "", ""
+        words = shlex.split(command)
         if words[:2] != ["sh", "-c"]:
-            status, out, err = self._one(command)
-            return Result(out, err, status, 0.0)
-        for line, number in re.findall(r'(?:^|; )(.*?); echo "@@lineproof (\d+) \$\?"', words[2]):
-            status, shown, refused = self._one(line)
-            out, err = f"{out}{shown}@@lineproof {number} {status}\n", err + refused
-        return Result(out, err, 0, 0.0)
+            status, out = self._answer(command)
+            return Result("" if status else out, out if status else "", status, 0.0)
+        lines = re.findall(r'(?:^|; )(.*?); echo "@@lineproof (\d+) \$\?"', words[2])
+        shown = [(number, *self._answer(line)) for line, number in lines]
+        return Result("".join(f"{out}@@lineproof {number} {status}\n" for number, status, out in shown), "", 0, 0.0)
 
-    def _one(self, line: str) -> tuple[int, str, str]:
-        shown = self._answer(line, self.commands)
-        if shown is None:
-            self.commands.append(line)
-        return (shown[0], "", shown[1]) if isinstance(shown, tuple) else (0, shown or "", "")
-
-
-def kernel_with(*modules: str) -> Recorder:
-    """A Linux kernel with *modules*."""
-
-    def linux(line: str, done: list[str]) -> str | tuple[int, str] | None:
+    def _answer(self, line: str) -> tuple[int, str]:
         words = line.split()
         if words[:2] == ["sysctl", "-n"]:
-            written = (row.partition("=")[2] for row in reversed(done) if row.startswith(f"sysctl -w {words[2]}="))
-            exists = words[2].split("/")[1] in ("ipv4", *modules)
-            return f"{next(written, int('disable_ipv6' in line))}\n" if exists else (1, "sysctl: cannot stat\n")
-        if "show" in words or words[0] == "modprobe":
-            return ""
-        return (2, "Error: Unknown device type.\n") if "vlan" in words and "8021q" not in modules else None
-
-    return Recorder(linux)
-
-
-def vpp(line: str, done: list[str]) -> str | None:
-    """Show nothing of these, as VPP v26.10 does, or what was made since."""
-    words = line.removeprefix("vppctl show ")
-    if words == line:
-        return None
-    made = [row.split() for row in done if row.startswith("vppctl create sub-interfaces ")]
-    if words == "interface address":
-        names = ["eth1", "eth2", *(f"{row[3]}.{row[4]}" for row in made)]
-        return "".join(f"{name} (dn):\n" for name in names)
-    if words.startswith("ip neighbor"):
-        added = [row.split() for row in done if row.startswith("vppctl set ip neighbor ") and row.endswith(" static")]
-        taken = {tuple(row.split()[5:7]) for row in done if row.startswith("vppctl set ip neighbor del ")}
-        rows = [row for row in added if tuple(row[4:6]) not in taken]
-        return "Age  IP  Flags  Ethernet  Interface\n" + "".join(
-            f"1.0  {row[5]}  S  {row[6]}  {row[4]}\n" for row in rows
-        )
-    if words.startswith("ip6 interface"):
-        return "IP6 disabled\n"
-    return {"ip table": "[0] table_id:0 ipv4-VRF:0\n", "ip6 table": "[0] table_id:0 ipv6-VRF:0\n"}.get(words, "")
+            start = f"sysctl -w {words[2]}="
+            written = (row.removeprefix(start) for row in reversed(self.commands) if row.startswith(start))
+            exists = words[2].split("/")[1] in ("ipv4", *self.modules)
+            return (0, f"{next(written, int('disable_ipv6' in line))}\n") if exists else (1, "")
+        if "vlan" in words and "8021q" not in self.modules:
+            return 2, "Error: Unknown device type.\n"
+        if "show" not in words and words[0] != "modprobe":
+            self.commands.append(line)
+        return 0, ""
 
 
-def freebsd(line: str, done: list[str]) -> str | None:
-    shown = {
-        "sysctl -n net.inet6.ip6.forwarding": f"{int('sysctl net.inet6.ip6.forwarding=1' in done)}\n",
-        "ifconfig eth1": "eth1: flags=8843<UP> mtu 1500\n\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>\n",
-        "ifconfig eth2": "eth2: flags=8843<UP> mtu 1500\n\tinet6 2001:2::6441:201 prefixlen 120\n",
-        "sysctl -n net.fibs": "",
-        "ifconfig -l": "eth1 eth2 lo0\n",
-        "ndp -an": "Neighbor   Linklayer Address  Netif Expire    S Flags\n"
-        "2001:2::6441:202   02:00:00:00:02:02   eth2 permanent R\n",
-        "netstat -rnW -f inet6": "Internet6:\n2001:2::3000:0/104   2001:2::6441:2ff   UGS   eth2\n",
-    }
-    return shown.get(line)
-
-
-def freebsd_with_fibs(line: str, done: list[str]) -> str | None:
-    shown = {"sysctl -n net.fibs": f"{3 if 'sysctl net.fibs=3' in done else 1}\n", "ifconfig -l": "eth1 eth2 lo0\n"}
-    if made := re.fullmatch(r"ifconfig (vlan\d+)", line):
-        rows = (row for row in done if row.startswith(f"{line} inet 198.") and row.endswith(" alias"))
-        return f"{made[1]}: flags=8843<UP> mtu 1500\n" + "".join(
-            f"\tinet {row.split()[3].removesuffix('/24')} netmask 0xffffff00\n" for row in rows
-        )
-    return shown.get(line)
+def configured(kind: RouterKind, shell: Shell, frames: FrameKinds = FRAMES) -> tuple[Router, list[str]]:
+    """A router that is configured for *frames*, and the commands that did it."""
+    router = make_router(kind, shell, ("eth1", "eth2"))
+    router.configure_frames(SIDES, frames)
+    return router, [change.do_text for change in router.changes]
 
 
 def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> None:
-    kernel = kernel_with("ipv6", "8021q", "mpls")
-    router = make_router("linux", kernel)
-    router.configure_frames(SIDES, FRAMES)
-    commands = kernel.commands
+    kernel = Kernel("ipv6", "8021q", "mpls")
+    router, commands = configured("linux", kernel)
     assert "ip -6 route replace 2001:2::1000:0/104 via 2001:2::6441:102 dev eth1 onlink" in commands
     assert "ip neigh replace 2001:2::6441:202 lladdr 02:00:00:00:02:02 nud permanent dev eth2" in commands
     assert "ip link add link eth1 name lr0.100 type vlan proto 802.1Q id 100" in commands
@@ -177,9 +121,9 @@ def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> No
     )
     [(needs, reason)] = router.not_forwarded.items()
     assert needs == {"vlan", "mpls"} and "without the tags" in reason
-    before = len(commands)
+    before = len(kernel.commands)
     router.restore()
-    undone = commands[before:]
+    undone = kernel.commands[before:]
     assert router.not_forwarded == {} and router.notes == ()
     assert "ip link del dev lr0.100" in undone and "ip -6 rule del iif lr1.s200.100 lookup 29701" in undone
     assert undone.index("ip link del dev lr1.s200.100") < undone.index("ip link del dev lr1.s200")
@@ -187,85 +131,78 @@ def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> No
 
 
 def test_a_missing_module_is_named_and_the_rest_is_configured() -> None:
-    kernel = kernel_with()
-    router = make_router("linux", kernel)
-    router.configure_frames(SIDES, FRAMES)
+    router, commands = configured("linux", Kernel())
     reasons = {next(iter(needs)): reason for needs, reason in router.not_forwarded.items()}
     assert len(router.not_forwarded) == len(router.notes) == 3
     assert "its module 8021q is missing ('ip link add … type vlan' reports: Unknown device type)" in reasons["vlan"]
     assert "its module mpls_router is missing" in reasons["mpls"]
     assert "has no IPv6" in reasons["ipv6"]
-    assert kernel.commands == []
-    kernel = kernel_with("ipv6")
-    router = make_router("linux", kernel)
-    router.configure_frames(SIDES, FRAMES)
+    assert commands == []
+    router, commands = configured("linux", Kernel("ipv6"))
     assert {kind for needs in router.not_forwarded for kind in needs} == {"vlan", "mpls"}
-    assert any("2001:2::1000:0/104" in line for line in kernel.commands)
+    assert any("2001:2::1000:0/104" in line for line in commands)
 
 
 def test_a_label_of_both_directions_is_refused() -> None:
     with pytest.raises(TestbedError, match="label 100 is among the words' 'labels' and 'labels_back'"):
-        make_router("linux", kernel_with("mpls")).configure_frames(SIDES, FrameKinds(labels=((100, 200), (300, 100))))
+        configured("linux", Kernel("mpls"), FrameKinds(labels=((100, 200), (300, 100))))
 
 
-def test_vpp_is_configured_for_each_kind_of_frame_and_restored() -> None:
-    shell = Recorder(vpp)
-    router = make_router("vpp", shell)
-    router.configure_frames(SIDES, FRAMES)
-    commands = [line.removeprefix("vppctl ") for line in shell.commands]
-    assert commands.index("enable ip6 interface eth1") + 1 == commands.index("ip6 nd eth1 ra-suppress")
-    assert "ip route add 2001:2::1000:0/104 via 2001:2::6441:102 eth1" in commands
-    assert "set ip neighbor eth2 2001:2::6441:202 02:00:00:00:02:02 static" in commands
-    assert "create sub-interfaces eth1 29700 dot1q 100 exact-match" in commands
-    assert "create sub-interfaces eth2 29701 dot1ad 200 inner-dot1q 100 exact-match" in commands
-    assert "set interface ip6 table eth1.29701 29701" in commands
-    assert "ip route add 48.0.0.0/8 table 29700 via 100.65.2.2 eth2.29700" in commands
-    assert "ip route add 2001:2::3000:0/104 table 29701 via 2001:2::6441:202 eth2.29701" in commands
+# VPP and FreeBSD as they are simulated: that all of it is taken back is in bench/shells/test_set_up.py
+
+
+def test_vpp_is_configured_for_each_kind_of_frame() -> None:
+    router, commands = configured("vpp", shell_of(simulated("vpp")[0]))
+    lines = [command.removeprefix("vppctl ") for command in commands]
+    assert lines.index("enable ip6 interface eth1") + 1 == lines.index("ip6 nd eth1 ra-suppress")
+    assert "ip route add 2001:2::1000:0/104 via 2001:2::6441:102 eth1" in lines
+    assert "set ip neighbor eth2 2001:2::6441:202 02:00:00:00:02:02 static" in lines
+    assert "create sub-interfaces eth1 29700 dot1q 100 exact-match" in lines
+    assert "create sub-interfaces eth2 29701 dot1ad 200 inner-dot1q 100 exact-match" in lines
+    assert "set interface ip6 table eth1.29701 29701" in lines
+    assert "ip route add 48.0.0.0/8 table 29700 via 100.65.2.2 eth2.29700" in lines
+    assert "ip route add 2001:2::3000:0/104 table 29701 via 2001:2::6441:202 eth2.29701" in lines
     # the first direction's label leads to the second side; the inner one of two is not at the bottom
     for bottom in ("eos", "non-eos"):
-        assert f"mpls local-label add {bottom} 100 via 100.65.2.2 eth2 out-labels 100" in commands
-        assert f"mpls local-label add {bottom} 200 via 100.65.1.2 eth1 out-labels 200" in commands
+        assert f"mpls local-label add {bottom} 100 via 100.65.2.2 eth2 out-labels 100" in lines
+        assert f"mpls local-label add {bottom} 200 via 100.65.1.2 eth1 out-labels 200" in lines
     [(needs, reason)] = router.not_forwarded.items()
     assert needs == {"vlan", "mpls"} and "without the tags" in reason
-    changes = router.changes
-    assert len(changes) == len(commands)
-    before = len(shell.commands)
     router.restore()
-    assert shell.commands[before:] == [shlex.join(change.undo) for change in reversed(changes)]
-    assert router.not_forwarded == {} and router.notes == () and router.changes == ()
+    assert router.not_forwarded == {} and router.notes == ()
+
+
+FIRST, SECOND = " -net 2001:2::1000:0/104 2001:2::6441:102", " -net 2001:2::3000:0/104 2001:2::6441:"
 
 
 def test_freebsd_is_configured_for_ipv6_and_says_what_is_not_set_up() -> None:
-    shell = Recorder(freebsd)
-    router = make_router("freebsd", shell)
-    router.configure_frames(SIDES, FRAMES)
-    assert shell.commands == [
-        "sysctl net.inet6.ip6.forwarding=1",
-        "ifconfig eth1 inet6 -ifdisabled",
-        "ifconfig eth1 inet6 2001:2::6441:101/120 alias",
-        "ndp -s 2001:2::6441:102 02:00:00:00:01:02",
-        "route -6 add -net 2001:2::1000:0/104 2001:2::6441:102",
-        # address and neighbour of the second side are right already, and stay
-        "route -6 change -net 2001:2::3000:0/104 2001:2::6441:202",
+    machine, _ = simulated("freebsd")
+    machine.memory.sysctl.pop("net.fibs")
+    # address and neighbour of the second side are right already, and stay
+    for line in (
+        "ifconfig eth2 inet6 -ifdisabled",
+        "ifconfig eth2 inet6 2001:2::6441:201/120 alias",
+        "ndp -s 2001:2::6441:202 02:00:00:00:02:02",
+        "route -6 add -net 2001:2::3000:0/104 2001:2::6441:2ff",
+    ):
+        assert machine.run(line).status == 0
+    router, _ = configured("freebsd", shell_of(machine))
+    assert [(change.do_text, change.undo_text) for change in router.changes] == [
+        ("sysctl net.inet6.ip6.forwarding=1", "sysctl net.inet6.ip6.forwarding=0"),
+        ("ifconfig eth1 inet6 -ifdisabled", "ifconfig eth1 inet6 ifdisabled"),
+        ("ifconfig eth1 inet6 2001:2::6441:101/120 alias", "ifconfig eth1 inet6 2001:2::6441:101 -alias"),
+        ("ndp -s 2001:2::6441:102 02:00:00:00:01:02", "ndp -d 2001:2::6441:102"),
+        ("route -6 add" + FIRST, "route -6 delete" + FIRST),
+        ("route -6 change" + SECOND + "202", "route -6 change" + SECOND + "2ff"),
     ]
     assert {frozenset({"vlan"}), frozenset({"mpls"})} == set(router.not_forwarded)
     assert "no net.fibs" in router.not_forwarded[frozenset({"vlan"})]
     assert router.not_forwarded[frozenset({"mpls"})] == "FreeBSD's kernel has no MPLS: it forwards no labelled frames"
-    assert [change.undo_text for change in reversed(router.changes)] == [
-        "route -6 change -net 2001:2::3000:0/104 2001:2::6441:2ff",
-        "route -6 delete -net 2001:2::1000:0/104 2001:2::6441:102",
-        "ndp -d 2001:2::6441:102",
-        "ifconfig eth1 inet6 2001:2::6441:101 -alias",
-        "ifconfig eth1 inet6 ifdisabled",
-        "sysctl net.inet6.ip6.forwarding=0",
-    ]
 
 
 def test_freebsd_is_configured_for_tags() -> None:
-    shell = Recorder(freebsd_with_fibs)
-    router = make_router("freebsd", shell)
-    router.configure_frames(SIDES, TAGS)
-    assert shell.commands[:7] == [
+    router, commands = configured("freebsd", shell_of(simulated("freebsd")[0]), TAGS)
+    assert commands[:7] == [
         "sysctl net.fibs=3",
         "ifconfig vlan29700 create vlan 100 vlandev eth1",
         "ifconfig vlan29700 up",
@@ -275,35 +212,24 @@ def test_freebsd_is_configured_for_tags() -> None:
         "setfib 1 route add -net 16.0.0.0/8 198.18.10.2",
     ]
     # two tags: the second interface is on the first
-    assert "ifconfig vlan29702 create vlan 200 vlanproto 802.1ad vlandev eth1" in shell.commands
-    assert "ifconfig vlan29703 create vlan 100 vlandev vlan29702" in shell.commands
-    assert "setfib 2 route add -net 48.0.0.0/8 198.18.21.2" in shell.commands
+    assert "ifconfig vlan29702 create vlan 200 vlanproto 802.1ad vlandev eth1" in commands
+    assert "ifconfig vlan29703 create vlan 100 vlandev vlan29702" in commands
+    assert "setfib 2 route add -net 48.0.0.0/8 198.18.21.2" in commands
     assert router.not_forwarded == {}
     assert any("stays so until a restart" in note for note in router.notes)
 
 
-def taken_vpp(line: str, done: list[str]) -> str | None:
-    return "eth1 (up):\neth2 (up):\n" if line == "vppctl show interface address" else vpp(line, done)
+def test_tags_or_names_that_are_taken_are_said() -> None:
+    vpp, freebsd = shell_of(simulated("vpp")[0]), simulated("freebsd")[0]
 
+    def taken(command: str, limit: float) -> Result:
+        return Result("", "", 0, 0.0) if "create sub-interfaces" in command else vpp(command, limit)
 
-def taken_freebsd(line: str, done: list[str]) -> str | None:
-    if line == "ifconfig vlan29700":
-        return "vlan29700: flags=8843<UP> mtu 1500\n\tvlan: 7 vlanproto: 802.1q parent interface: eth1\n"
-    return "eth1 eth2 vlan29700\n" if line == "ifconfig -l" else freebsd_with_fibs(line, done)
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "says"),
-    [
-        ("vpp", taken_vpp, r"VPP did not make eth1\.29700 for dot1q 100 .* may have these tags"),
-        ("freebsd", taken_freebsd, "has an interface vlan29700 already"),
-    ],
-)
-def test_tags_or_names_that_are_taken_are_said(kind: RouterKind, answer: Answer, says: str) -> None:
-    shell = Recorder(answer)
-    with pytest.raises(TestbedError, match=says):
-        make_router(kind, shell).configure_frames(SIDES, TAGS)
-    assert kind == "vpp" or shell.commands == ["sysctl net.fibs=3"]
+    with pytest.raises(TestbedError, match=r"VPP did not make eth1\.29700 for dot1q 100 .* may have these tags"):
+        configured("vpp", taken, TAGS)
+    freebsd.run("ifconfig vlan29700 create vlan 7 vlandev eth1")
+    with pytest.raises(TestbedError, match="has an interface vlan29700 already"):
+        configured("freebsd", shell_of(freebsd), TAGS)
 
 
 @pytest.mark.netns
