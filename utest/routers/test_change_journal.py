@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -22,7 +23,7 @@ from lineproof.routers.base import Result, Shell
 from lineproof.routers.change_journal import ChangeJournal, journal_path, look, look_elsewhere
 from lineproof.routers.changes import Change
 from lineproof.session.router import undo_leftover
-from support.fake_router import SIDES, shell_of, simulated
+from support.fake_router import shell_of, simulated
 from support.journals import CHANGE, ROUTER, Killed, dying, full_disk, left, occasion, undone, untouched, whole_run
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -144,25 +145,6 @@ def test_an_undo_that_fails_is_listed_kept_and_tried_again() -> None:
     assert ran == ["sudo -n pfctl -e", "sudo -n ip link set dev eth1 down"] and not path.exists()
 
 
-def test_a_full_disk_changes_nothing() -> None:
-    machine, _ = simulated("linux")
-    ran: list[str] = []
-
-    def shell(command: str, limit: float) -> Result:
-        ran.append(command)
-        return shell_of(machine)(command, limit)
-
-    journal = ChangeJournal.claim(ROUTER)
-    journal.begin(occasion())
-    router = make_router("linux", shell, ("eth1", "eth2"))
-    router.keep_journal(journal)
-
-    with full_disk(), pytest.raises(TestbedError, match=r"the router is not changed, .* cannot be written: No space"):
-        router.configure(SIDES)
-    assert not any(" add " in command for command in ran)
-    journal.close()
-
-
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o606])
 def test_a_journal_that_others_may_write_or_read_is_refused(mode: int) -> None:
     path = left(CHANGE)
@@ -212,39 +194,30 @@ def test_who_only_looks_is_not_taken_for_a_run_that_has_the_router() -> None:
     os.close(journal._descriptor)
 
 
-@pytest.mark.parametrize("row", [b'{"do": ["x"], "und\xff": ["y"]}\n', b"x\n", b'{"undone": 3}\n'])
-def test_a_last_line_with_its_end_was_written_whole_and_is_not_thrown_away(row: bytes) -> None:
-    path = left(CHANGE)
-    damaged = path.read_bytes() + row
-    path.write_bytes(damaged)
-    with pytest.raises(TestbedError, match="is damaged in line 3"):
-        ChangeJournal.claim(ROUTER)
-    assert path.read_bytes() == damaged
-
-
 @pytest.mark.parametrize(
-    "odd",
+    ("line", "damage"),
     [
-        *({key: "x"} for key in ("uptime", "since", "here", "holder")),
-        *({key: None} for key in ("since", "here", "holder", "host_key")),
-        {"since": 1e300},
-        {"holder": {"pid": 1, "start": "1", "where": 3}},
+        *((1, {key: "x"}) for key in ("uptime", "since", "here", "holder")),
+        *((1, {key: None}) for key in ("since", "here", "holder", "host_key")),
+        (1, {"since": 1e300}),
+        (1, {"holder": {"pid": 1, "start": "1", "where": 3}}),
+        (2, b"{}\n"),
+        # the last line has its end: it was written whole, and may have been run
+        (3, b'{"do": ["x"], "und\xff": ["y"]}\n'),
+        (3, b"x\n"),
+        (3, b'{"undone": 3}\n'),
     ],
 )
-def test_an_occasion_with_other_values_is_damaged(odd: dict[str, object]) -> None:
-    path = left(CHANGE)
-    first, rest = path.read_bytes().split(b"\n", 1)
-    path.write_bytes(json.dumps(json.loads(first) | odd).encode() + b"\n" + rest)
-    with pytest.raises(TestbedError, match="is damaged in line 1"):
-        ChangeJournal.claim(ROUTER)
-
-
-def test_a_line_that_is_damaged_elsewhere_is_refused() -> None:
+def test_a_damaged_line_is_named_and_not_thrown_away(line: int, damage: bytes | dict[str, object]) -> None:
     path = left(CHANGE, CHANGE)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + b"{}\n" + lines[2])
-    with pytest.raises(TestbedError, match="is damaged in line 2"):
+    if isinstance(damage, dict):
+        damage = json.dumps(json.loads(lines[0]) | damage).encode() + b"\n"
+    damaged = b"".join([*lines[: line - 1], damage, *lines[line:]])
+    path.write_bytes(damaged)
+    with pytest.raises(TestbedError, match=f"is damaged in line {line}"):
         ChangeJournal.claim(ROUTER)
+    assert path.read_bytes() == damaged
 
 
 @given(st.binary(max_size=400), st.booleans())
@@ -270,15 +243,6 @@ def test_routers_are_told_apart_by_address_and_port() -> None:
 # -- one router, several addresses -------------------------------------------------------------------------------------
 
 
-def left_at(router: str, *changes: Change, key: str = "SHA256:key") -> Path:
-    journal = ChangeJournal.claim(router)
-    journal.begin(replace(occasion(), router=router, host_key=key))
-    for change in changes:
-        journal.add(change)
-    os.close(journal._descriptor)
-    return journal.leftover.path
-
-
 def test_a_router_in_use_is_refused_at_its_other_address_too(state: Path) -> None:
     with closing(ChangeJournal.claim(ROUTER, host_key="SHA256:key")) as held:
         held.begin(occasion())
@@ -294,8 +258,8 @@ def test_a_router_in_use_is_refused_at_its_other_address_too(state: Path) -> Non
 
 
 def test_what_is_left_at_another_address_is_found_by_the_host_key(state: Path) -> None:
-    left_at("lab-router:22", CHANGE)
-    left_at("another:22", CHANGE, key="SHA256:other")
+    left(CHANGE, router="lab-router:22")
+    left(CHANGE, router="another:22", key="SHA256:other")
     (state / "broken.jsonl").write_bytes(b"x")
     os.mkfifo(state / "pipe.jsonl")
     (state / "link.jsonl").symlink_to(state / "broken.jsonl")
@@ -322,17 +286,20 @@ def claimed_after(*changes: Change) -> ChangeJournal:
     return ChangeJournal.claim(ROUTER)
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_journal_that_was_taken_away_changes_nothing_more(replaced: bool, state: Path) -> None:
+@pytest.mark.parametrize("trouble", ["full disk", "removed", "replaced"])
+def test_a_change_that_cannot_be_noted_is_not_made(trouble: str) -> None:
     journal = ChangeJournal.claim(ROUTER)
     journal.begin(occasion())
-    path = journal_path(ROUTER)
-    path.unlink()
-    if replaced:
+    path, says = journal_path(ROUTER), "cannot be written: No space"
+    disk: contextlib.AbstractContextManager[None] = full_disk()
+    if trouble != "full disk":
+        path.unlink()
+        disk, says = contextlib.nullcontext(), "was removed or replaced while a run had it"
+    if trouble == "replaced":
         path.write_text("mine")
-    with pytest.raises(TestbedError, match=r"the router is not changed, .* was removed or replaced while a run had it"):
+    with disk, pytest.raises(TestbedError, match=rf"the router is not changed, .* {says}"):
         journal.add(CHANGE)
-    assert not replaced or path.read_text() == "mine"
+    assert trouble != "replaced" or path.read_text() == "mine"
     os.close(journal._descriptor)
 
 

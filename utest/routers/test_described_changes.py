@@ -295,49 +295,37 @@ def test_what_is_gone_is_undone_as_without_a_look() -> None:
     assert machine.configuration == before and "somebody" not in said
 
 
-def test_an_answer_that_is_cut_undoes_nothing_and_names_nobody() -> None:
-    line = "show arp 100.65.1.2"
+def test_a_look_whose_answer_is_cut_or_refused_undoes_nothing_and_names_nobody() -> None:
+    machine, file, before = configured("looking")
     whole = f"arp 100.65.1.2 {MAC} arpa\n"
-    machine, file, before = configured("looking")
-    there = f"arp 100.65.1.2 {MAC} arpa"
-    for length in range(1, len(whole)):
-        with pytest.raises(TestbedError, match=rf"answer to '{line}' is not complete") as caught:
-            undo(file, answering(machine, line, lambda text, length=length: text[:length]))  # type: ignore[misc]
+    for shown in (*(whole[:length] for length in range(1, len(whole))), "% Invalid input\n", "x" * (1 << 20) + "\n"):
+        with pytest.raises(TestbedError, match="are tried again at the next start") as caught:
+            undo(file, answering(machine, "show arp 100.65.1.2", lambda text, shown=shown: shown))  # type: ignore[misc]
         assert "somebody" not in str(caught.value)
-        assert there in machine.configuration and look(ROUTER) is not None
+        assert whole.strip() in machine.configuration and look(ROUTER) is not None
     undo(file, machine)
     assert machine.configuration == before
 
 
-@pytest.mark.parametrize("answer", ["% Invalid input\n", "x" * (1 << 20) + "\n"])
-def test_a_look_that_fails_undoes_nothing(answer: str) -> None:
-    machine, file, before = configured("looking")
-    with pytest.raises(TestbedError, match="are tried again at the next start"):
-        undo(file, answering(machine, "show arp 100.65.1.2", lambda text: answer))
-    assert f"arp 100.65.1.2 {MAC} arpa" in machine.configuration
-    undo(file, machine)
-    assert machine.configuration == before
-
-
-def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed() -> None:
-    machine, file, before = configured("looking before")
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(killed: bool) -> None:
+    machine, file = machine_of("looking before"), description("looking before")
+    before = machine.configuration
+    journal, router = journalled(file, machine)
+    router.configure(SIDES)
     machine.change("192.0.2.9", "192.0.2.10")
     theirs = machine.configuration
-    with pytest.raises(TestbedError, match=r"over what somebody else has configured since: bob on Monday; .* restore'"):
-        undo(file, machine)
+    if killed:
+        os.close(journal._descriptor)
+        with pytest.raises(TestbedError, match=r"over what somebody else has configured since: bob on Monday; .* rest"):
+            undo(file, machine)
+    else:
+        with pytest.raises(TestbedError, match=r"could not be restored in full; .* bob on Monday"):
+            router.restore()
+        journal.close()
     assert machine.configuration == theirs and look(ROUTER) is not None
     undo(file, machine, asked=True)
     assert machine.configuration == before and look(ROUTER) is None
-
-
-def test_the_run_itself_does_not_load_it_either() -> None:
-    machine, file = machine_of("looking before"), description("looking before")
-    router = make_router("generic", CommandLineShell(machine, file), (), file=file)
-    router.configure(SIDES)
-    machine.change("192.0.2.9", "192.0.2.10")
-    with pytest.raises(TestbedError, match=r"could not be restored in full; .* bob on Monday"):
-        router.restore()
-    assert "192.0.2.10" in machine.configuration and ROUTE in machine.configuration
 
 
 LOOK = {"run": "show x", "pattern": "x (?P<value>\\S+)", "example": "x 1", "expected": {"value": "1"}}

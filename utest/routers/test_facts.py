@@ -15,7 +15,6 @@ from lineproof.routers.base import Result
 from lineproof.routers.fact_reading import Answers
 from lineproof.routers.host_reading import read_host
 from lineproof.routers.shell_commands import ShellCommands
-from lineproof.system import children
 from lineproof_bench.shells.trex_host import HABITS
 from support.fake_router import first_output
 from support.scripted_shells import answering, broken, commands_of, this_machine
@@ -93,23 +92,18 @@ def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know(
     assert found == {"current_link_width": "8", "max_link_speed": "8.0"}
 
 
+HOOKS, CHAINS = "grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms", "nft list chains"
+FORWARD = "table inet a {\n\tchain b {\n\t\ttype filter hook forward priority filter;\n"
+
+
 @pytest.mark.parametrize(
     ("outputs", "expected"),
     [
         ({}, None),
-        ({"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("", 1)}, "off"),
-        ({"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0)}, None),
-        (
-            {"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0), "nft list chains": ("", 0)},
-            "off",
-        ),
-        (
-            {
-                "grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0),
-                "nft list chains": ("table inet a {\n\tchain b {\n\t\ttype filter hook forward priority filter;\n", 0),
-            },
-            "on: nftables (forward)",
-        ),
+        ({HOOKS: ("", 1)}, "off"),
+        ({HOOKS: ("nft_do_chain\n", 0)}, None),
+        ({HOOKS: ("nft_do_chain\n", 0), CHAINS: ("", 0)}, "off"),
+        ({HOOKS: ("nft_do_chain\n", 0), CHAINS: (FORWARD, 0)}, "on: nftables (forward)"),
         ({"cat /proc/net/ip_tables_names": ("filter\nnat\n", 0)}, "on: iptables (filter, nat)"),
     ],
 )
@@ -230,9 +224,5 @@ def test_every_habit_is_of_use() -> None:
 
 @pytest.mark.slow
 def test_this_machine_is_read() -> None:
-    def shell(command: str, limit: float) -> Result:
-        done = children.run(("/bin/sh", "-c", command), limit)
-        return Result(done.stdout, done.stderr, done.returncode, 0.0)
-
-    facts = read_host(shell)
+    facts = read_host(this_machine)
     assert facts.cpu and facts.other["kernel command line"]

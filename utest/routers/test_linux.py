@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -22,9 +23,7 @@ from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.vpp_losses import vpp_causes
 from lineproof_bench.shells import vpp_render
-from lineproof_bench.shells.freebsd import interface_table
 from lineproof_bench.shells.machine import Machine
-from lineproof_bench.state import InterfaceState, RouterConfiguration
 from support.described_router import shipped
 from support.fake_router import SIDES, FakeModel, first_output, router_state, shell_of, simulated
 from support.journals import untouched
@@ -107,40 +106,6 @@ def test_a_real_kernel_is_configured_read_and_restored(kernel: Shell) -> None:
 # -- reading and configuring FreeBSD and pfSense
 
 
-COUNT = st.integers(0, 2**64 - 1)
-NETSTAT = "Name Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n"
-
-
-INTERFACES = st.builds(
-    InterfaceState,
-    name=st.sampled_from(["ix0", "vtnet10", "igb1.100"]),
-    mac=st.just("02:00:00:00:01:01"),
-    speed_bps=st.just(1e10),
-    link_up=st.booleans(),
-    **dict.fromkeys(("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "no_route", "tx_dropped"), COUNT),
-)
-
-
-@given(INTERFACES, st.booleans())
-def test_a_rendered_netstat_table_is_read_back(one: InterfaceState, up: bool) -> None:
-    configuration = RouterConfiguration(up=(one.name,) if up else (), addresses=((one.name, "100.65.1.1/24"),))
-    state = replace(router_state("freebsd"), interfaces=(one,), configuration=configuration)
-    read = parse_netstat(interface_table(state, [one], True, True))[one.name]
-    assert (read.rx_packets, read.rx_bytes, read.rx_drops) == (one.rx_packets, one.rx_bytes, one.rx_missed)
-    assert (read.tx_packets, read.tx_bytes, read.tx_drops) == (one.tx_packets, one.tx_bytes, one.tx_dropped)
-
-
-@pytest.mark.parametrize("text", ["", "netstat: illegal option", NETSTAT.replace("Ibytes", "Iwords", 1)])
-def test_text_that_is_not_netstat_is_an_error(text: str) -> None:
-    with pytest.raises(TestbedError, match="netstat -ibnd"):
-        parse_netstat(text)
-
-
-def test_a_boottime_that_is_not_shown_is_an_error() -> None:
-    with pytest.raises(TestbedError, match="boottime"):
-        parse_boottime("", "1")
-
-
 @pytest.mark.parametrize(
     ("shown", "there"),
     [
@@ -157,18 +122,31 @@ def test_masks_of_both_forms_are_read(shown: str, there: bool) -> None:
     assert shell.ran == ([] if there else ["ifconfig ix0 inet 100.65.1.1/24 alias"])
 
 
-# -- counters of lost frames of each router, and their roles
+# -- counters of each router, and the roles of those of lost frames
 
 
 LINKS = first_output("linux-card.txt", "ip -j -s -s link show")
+NETSTAT = "Name Mtu Network Address Ipkts Ierrs Idrop Iwords Opkts Oerrs Obytes Coll Drop\n"
 
 
 @pytest.mark.parametrize(
-    "text", ["", 'Option "-j" is unknown', "[{}]", LINKS.replace("missed", "x"), LINKS.replace(":3,", ":-3,")]
+    ("parse", "texts", "says"),
+    [
+        (
+            parse_links,
+            ["", 'Option "-j" is unknown', "[{}]", LINKS.replace("missed", "x"), LINKS.replace(":3,", ":-3,")],
+            "'ip -j -s -s link show' was not understood",
+        ),
+        (parse_netstat, ["", "netstat: illegal option", NETSTAT], "netstat -ibnd"),
+        (lambda text: parse_boottime(text, "1"), [""], "boottime"),
+    ],
 )
-def test_what_is_not_the_json_of_ip_is_an_error(text: str) -> None:
-    with pytest.raises(TestbedError, match="'ip -j -s -s link show' was not understood"):
-        parse_links(text)
+def test_what_is_not_the_output_of_a_command_is_an_error(
+    parse: Callable[[str], object], texts: list[str], says: str
+) -> None:
+    for text in texts:
+        with pytest.raises(TestbedError, match=says):
+            parse(text)
 
 
 @given(st.text(max_size=200))

@@ -84,7 +84,8 @@ def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, ch
         shell = odd(shell_of(simulated(kind)[0]), change, chance, whole=seed % 2 == 0)
         router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
         configure, under_load = partial(router.configure, SIDES), partial(router.under_load, lambda: None)
-        for work in (router.identify, router.facts, configure, router.clear, router.read, under_load, router.restore):
+        reading = (router.identify, router.facts, router.link_states, router.read, under_load)
+        for work in (configure, router.clear, *reading, router.restore):
             sentence(work)
 
 
@@ -151,14 +152,3 @@ def test_an_answer_that_is_cut_gives_no_wrong_figure(kind: RouterKind) -> None:
             assert "'" in str(error) or "/proc/" in str(error), str(error)
         else:
             assert figures(found) == figures(right)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_states_of_links_are_read_or_a_sentence(kind: RouterKind) -> None:
-    for seed in range(40 * TIMES):
-        chance = random.Random(seed)
-        shell = odd(shell_of(simulated(kind)[0]), chance.choice((cut, garbled, without_a_line)), chance, whole=True)
-        try:
-            make_router(kind, shell, ("eth1", "eth2")).link_states()
-        except TestbedError as error:
-            assert not RAW.search(str(error))

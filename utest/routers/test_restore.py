@@ -80,16 +80,19 @@ def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, outpu
             commands.restore()
 
 
-def test_a_stopped_vpp_is_reported_as_not_answering():
-    shell = Shell(GONE)
-    with pytest.raises(TestbedError, match=r"'sudo -n vppctl show clock': VPP does not answer: .*check that it runs"):
-        ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
-
-
-def test_a_sudo_password_prompt_is_reported_as_missing_rights():
-    shell = Shell(Result("", "sudo: a password is required\n", 1, 0.01))
-    with pytest.raises(TestbedError, match=r"the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
-        ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (GONE, r"'sudo -n vppctl show clock': VPP does not answer: .*check that it runs"),
+        (
+            Result("", "sudo: a password is required\n", 1, 0.01),
+            r"the router refused 'sudo -n vppctl show clock' .*check the user's rights",
+        ),
+    ],
+)
+def test_a_stopped_vpp_is_told_from_missing_rights(answer: Result, says: str) -> None:
+    with pytest.raises(TestbedError, match=says):
+        ChangingCommands(Shell(answer), 5.0, True).run("vppctl", "show", "clock")
 
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:

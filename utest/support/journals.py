@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,10 @@ def whole_run(journal: ChangeJournal, router: Router) -> None:
         raise
 
 
-def left(*changes: Change) -> Path:
-    """The journal of a run that made *changes* and was killed."""
-    journal = ChangeJournal.claim(ROUTER)
-    journal.begin(occasion())
+def left(*changes: Change, router: str = ROUTER, key: str = "SHA256:key") -> Path:
+    """The journal of a run that made *changes* on the router with that host key and was killed."""
+    journal = ChangeJournal.claim(router)
+    journal.begin(replace(occasion(), router=router, host_key=key))
     for change in changes:
         journal.add(change)
     os.close(journal._descriptor)
