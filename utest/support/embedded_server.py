@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import psutil
 
-from support.paths import LIBRARIES, SUPPORT, VARIABLES
+from support.paths import LIBRARIES, VARIABLES
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,15 @@ class EmbeddedServer:
 
 @contextmanager
 def bench_process(
-    specification: dict[str, Any],
-    errors: IO[bytes] | None = None,
-    program: tuple[str, ...] = ("-P", "-m", "lineproof_bench"),
+    specification: dict[str, Any], errors: IO[bytes] | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
-    """A process of the bench and its first line, until the context ends; *errors*: its standard error.
-
-    *program*: words for Python, of another server that is told its specification in the same way.
-    """
+    """A process of the bench and its first line, until the context ends; *errors*: its standard error."""
     process = subprocess.Popen(
-        [sys.executable, *program],
+        [sys.executable, "-P", "-m", "lineproof_bench"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        env=os.environ | {"PYTHONPATH": f"{LIBRARIES}:{SUPPORT.parent}"},
+        env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
     )
     assert process.stdin is not None and process.stdout is not None
     try:

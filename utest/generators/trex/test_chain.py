@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -19,10 +20,11 @@ from lineproof.core.trial import DURING_READING, Fault, Load, Tolerance, read_tr
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.system.children import environment
 from support.catalogue import CATALOGUE
-from support.embedded_server import bench_process
+from support.embedded_server import EmbeddedServer, embedded_server
 from support.leftovers import runs
-from support.paths import LIBRARIES, SUPPORT, VARIABLES
+from support.paths import VARIABLES
 from support.patience import wait_until
 from support.trex_profile_support import CLIENTS
 
@@ -30,28 +32,24 @@ pytestmark = pytest.mark.slow
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 LATE = Tolerance(ends_in_time=True)
 """A busy machine gets the message of the end late, which says nothing about this server's rate: it ends in time."""
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{LIBRARIES}:{SUPPORT.parent}"}
 
 
-@pytest.fixture(autouse=True, params=CLIENTS)
-def client(request: pytest.FixtureRequest) -> Iterator[str]:
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest) -> str:
     """Every test here runs with both clients."""
-    Testbed.client = str(request.param)
-    yield Testbed.client
-    Testbed.client = "pypi"
+    return str(request.param)
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """A running server."""
+    """A running server with a cable between its ports, and the client that is used with it."""
 
-    process: subprocess.Popen[bytes]
-    facts: dict[str, Any]
-    client: ClassVar[str] = "pypi"
+    server: EmbeddedServer
+    client: str
 
     def settings(self, **other: Any) -> TrexSettings:
-        ports = {"sync_port": self.facts["rpc_port"], "async_port": self.facts["pub_port"], "client": self.client}
-        return TrexSettings("127.0.0.1", **{**ports, **other})
+        facts = self.server.facts
+        return TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"], client=self.client, **other)
 
     @contextmanager
     def user(self, name: str, **other: Any) -> Iterator[TrexGenerator]:
@@ -59,23 +57,22 @@ class Testbed:
             yield generator
 
 
-@contextmanager
-def cabled(**specification: Any) -> Iterator[Testbed]:
-    with bench_process(specification, program=(str(SUPPORT / "trex_cable.py"),)) as (process, facts):
-        yield Testbed(process, facts)
-
-
 @pytest.fixture(scope="module")
-def testbed() -> Iterator[Testbed]:
-    with cabled() as found:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    with embedded_server(tmp_path_factory.mktemp("server"), bypass=True) as found:
         yield found
 
 
 @pytest.fixture
-def another() -> Iterator[Callable[..., Testbed]]:
+def testbed(server: EmbeddedServer, client: str) -> Testbed:
+    return Testbed(server, client)
+
+
+@pytest.fixture
+def another(tmp_path: Path, client: str) -> Iterator[Callable[..., Testbed]]:
     """Starts further servers."""
     with contextlib.ExitStack() as stack:
-        yield lambda **specification: stack.enter_context(cabled(**specification))
+        yield lambda **more: Testbed(stack.enter_context(embedded_server(tmp_path, bypass=True, **more)), client)
 
 
 def children() -> set[int]:
@@ -113,7 +110,8 @@ def test_received_frames_are_captured(testbed: Testbed) -> None:
 
 
 def test_a_link_that_is_down_only_during_a_trial_is_a_fault(another: Callable[..., Testbed]) -> None:
-    with another(flap=1).user("alice") as generator:
+    flap = {"kind": "link flap", "start": 1, "at": 0.25, "for": 0.5, "port": 1}
+    with another(faults=[flap]).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         flapped = generator.measure(Load(1000), 1.0)
         assert all(port.link_up for port in generator.ports)
@@ -232,12 +230,12 @@ def test_a_server_killed_during_a_trial_is_an_error_and_leaves_no_process(anothe
     before, dying = children(), another()
     with dying.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        threading.Timer(0.5, dying.process.kill).start()
+        threading.Timer(0.5, dying.server.process.kill).start()
         with pytest.raises(TestbedError, match="no longer answers"):
             generator.measure(Load(1000), 60)
         with pytest.raises(TestbedError):
             generator.measure(Load(1000), 0.1)
-    assert children() - {dying.process.pid} == before
+    assert children() - {dying.server.process.pid} == before
 
 
 def test_an_unknown_port_is_named(testbed: Testbed) -> None:
@@ -261,15 +259,15 @@ with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", cli
 
 
 @contextmanager
-def sender(testbed: Testbed, client: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def sender(testbed: Testbed) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A program that sends for a minute as 'alice', and its client's process id. It is to be ended inside."""
-    ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
+    ports = [str(testbed.server.facts[name]) for name in ("rpc_port", "pub_port")]
     program = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, str(VARIABLES / "profiles"), client],
+        [sys.executable, "-c", SENDER, *ports, str(VARIABLES / "profiles"), testbed.client],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=ENVIRONMENT,
+        env=environment(),
         start_new_session=True,
     )
     assert program.stdout
@@ -279,8 +277,8 @@ def sender(testbed: Testbed, client: str) -> Iterator[tuple[subprocess.Popen[str
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str, number: signal.Signals) -> None:
-    with sender(testbed, client) as (program, pid):
+def test_traffic_and_client_end_with_their_process(testbed: Testbed, number: signal.Signals) -> None:
+    with sender(testbed) as (program, pid):
         child = psutil.Process(pid)
         time.sleep(0.3)  # the trial runs
         os.killpg(program.pid, number)
@@ -291,9 +289,9 @@ def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str
         assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
 
 
-def test_ports_of_a_killed_run_are_released_without_force(another: Callable[..., Testbed], client: str) -> None:
+def test_ports_of_a_killed_run_are_released_without_force(another: Callable[..., Testbed]) -> None:
     testbed = another()
-    with sender(testbed, client) as (program, pid):
+    with sender(testbed) as (program, pid):
         os.kill(pid, signal.SIGKILL)
         program.kill()
     with testbed.user("alice") as generator:
