@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import zmq
@@ -34,6 +34,17 @@ def result(value: str) -> Answer:
     def make(request: Any) -> bytes:
         number = json.dumps(request[0]["id"] if isinstance(request, list) else request["id"])
         return f'{{"jsonrpc":"2.0","id":{number},"result":{value}}}'.encode()
+
+    return make
+
+
+def refusing(text: str) -> Answer:
+    """An error in the words *text*."""
+
+    def make(request: Any) -> bytes:
+        number = request[0]["id"] if isinstance(request, list) else request["id"]
+        error = {"code": -32000, "message": "x", "specific_err": text}
+        return json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode()
 
     return make
 
@@ -131,31 +142,6 @@ def hostile_trex() -> Iterator[HostileServer]:
             yield found
         finally:
             found.close()
-
-
-@contextmanager
-def raw_server(serve: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A TCP port whose connections *serve* gets, each in a thread."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def run(link: socket.socket) -> None:
-        with link, suppress(OSError):
-            serve(link)
-
-    def accept() -> None:
-        while True:
-            try:
-                link, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=run, args=(link,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield int(listener.getsockname()[1])
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
 
 
 def endless(link: socket.socket, size: int = 1 << 20) -> None:

@@ -1,16 +1,12 @@
 """The TRex driver without a server: errors if no usable server answers."""
 
-import json
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-import zmq
 
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.client import pypi
@@ -19,6 +15,7 @@ from lineproof.generators.trex.client_choice import choose_client, handshake_err
 from lineproof.generators.trex.client_process import ClientProcess
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
+from support.hostile_trex import HostileServer, hostile_trex, refusing, result
 from support.ports import free_port
 
 MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"
@@ -27,43 +24,10 @@ MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 
 # -- no usable server --------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def replies(
-    make: Callable[[dict[str, Any]], str], published: str = "{}", barriers: bool = True
-) -> Iterator[tuple[int, int]]:
-    """A REP socket that answers with *make* and a PUB that repeats *published*; yields their ports.
-
-    ``{}`` is what newer servers publish. A ``publish_now`` gets its barrier unless *barriers* is False.
-    """
-    context, end = zmq.Context(), threading.Event()
-    rpc, events = context.socket(zmq.REP), context.socket(zmq.PUB)
-    ports = rpc.bind_to_random_port("tcp://127.0.0.1"), events.bind_to_random_port("tcp://127.0.0.1")
-
-    def serve() -> None:
-        while not end.is_set():
-            events.send_string(published)
-            if rpc.poll(2):
-                request = json.loads(rpc.recv())
-                if request["method"] == "publish_now" and barriers:
-                    events.send_json({"name": "trex-barrier", "type": request["params"]["key"], "data": {}})
-                rpc.send_string(make(request))
-        rpc.close(0)
-        events.close(0)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield ports
-    finally:
-        end.set()
-        thread.join()
-        context.term()
-
-
-def old_server(request: dict[str, Any]) -> str:
-    """Return the answer of a server of core API 4.1, which trex-stl-lib 0.3 speaks."""
-    result = {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]} if request["method"] == "api_sync" else {}
-    return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with hostile_trex() as found:
+        yield found
 
 
 @pytest.mark.slow
@@ -75,79 +39,47 @@ def test_a_missing_server_is_reported_with_its_address_and_a_fix() -> None:
 
 
 @pytest.mark.slow
-def test_a_newer_server_is_named_with_the_client_it_needs() -> None:
-    def make(request: dict[str, Any]) -> str:
-        if request["method"] == "get_version":
-            return json.dumps({"result": {"version": "v3.08"}})
-        return json.dumps({"error": {"code": -32000, "message": "x", "specific_err": MISMATCH}})
-
-    with replies(make) as (rpc, _):
-        server = ask_server("127.0.0.1", rpc)
-    assert (server.takes_pypi, server.api, server.version) == (False, (5, 1), "v3.08")
+def test_a_newer_server_is_named_with_the_client_it_needs(server: HostileServer) -> None:
+    server.instead = {"api_sync": refusing(MISMATCH), "get_version": result('{"version": "v3.08"}')}
+    facts = ask_server("127.0.0.1", server.rpc_port)
+    assert (facts.takes_pypi, facts.api, facts.version) == (False, (5, 1), "v3.08")
     for client in ("", "pypi"):
         with pytest.raises(
             TestbedError, match=r"server v3\.08 at .* speaks STL API 5\.1 and.*0\.3 .*core API 4\.1.*'ssh:"
         ) as e:
-            choose_client(server, client, environment={})
+            choose_client(facts, client, environment={})
         assert "\n" not in str(e.value)
 
 
 @pytest.mark.slow
-def test_a_server_in_another_mode_is_not_a_newer_one() -> None:
-    def make(request: dict[str, Any]) -> str:
-        if request["method"] == "get_version":
-            return json.dumps({"result": {"version": "v3.08", "mode": "ASTF"}})
-        text = "RPC configuration mismatch - server RPC configuration: 'ASTF', client RPC configuration: 'STL'"
-        return json.dumps({"error": {"code": -32000, "message": "x", "specific_err": text}})
-
-    with (
-        replies(make) as (rpc, _),
-        pytest.raises(TestbedError, match=r"v3\.08 at .* mode ASTF, not in stateless.*--stl"),
-    ):
-        ask_server("127.0.0.1", rpc)
+def test_a_server_in_another_mode_is_not_a_newer_one(server: HostileServer) -> None:
+    text = "RPC configuration mismatch - server RPC configuration: 'ASTF', client RPC configuration: 'STL'"
+    server.instead = {"api_sync": refusing(text), "get_version": result('{"version": "v3.08", "mode": "ASTF"}')}
+    with pytest.raises(TestbedError, match=r"v3\.08 at .* mode ASTF, not in stateless.*--stl"):
+        ask_server("127.0.0.1", server.rpc_port)
 
 
 @pytest.mark.slow
-def test_a_server_of_the_pypi_api_is_accepted() -> None:
-    seen = []
-
-    def make(request: dict[str, Any]) -> str:
-        seen.append(request)
-        return old_server(request)
-
-    with replies(make) as (rpc, _):
-        server = ask_server("127.0.0.1", rpc)
-    assert server.takes_pypi and choose_client(server, "") is None
-    assert seen[0]["method"] == "api_sync" and seen[0]["params"]["api_vers"][0]["major"] == 4
+def test_a_server_of_the_pypi_api_is_accepted(server: HostileServer) -> None:
+    facts = ask_server("127.0.0.1", server.rpc_port)
+    assert facts.takes_pypi and choose_client(facts, "") is None
 
 
 @pytest.mark.slow
-def test_another_program_at_the_port_is_not_a_server() -> None:
-    with replies(lambda _: "hello") as (rpc, _), pytest.raises(TestbedError, match="not a TRex server"):
-        ask_server("127.0.0.1", rpc)
+def test_a_message_that_crashes_the_library_does_not_kill_the_parent(server: HostileServer) -> None:
+    """Its thread would send SIGTERM to this process's group."""
+    # a barrier before the message that crashes the thread would keep the connection
+    server.instead, server.published = {"publish_now": result("{}")}, [[b"{}"]]
+    with pytest.raises(TestbedError, match=rf"understands at port {server.pub_port}.*async_port"):
+        TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port))
 
 
 @pytest.mark.slow
-def test_a_message_that_crashes_the_library_does_not_kill_the_parent() -> None:
-    # its thread would send SIGTERM to this process's group
-    # without barriers: one before the message that crashes the thread would keep the connection
-    with (
-        replies(old_server, barriers=False) as (rpc, events),
-        pytest.raises(TestbedError, match=rf"understands at port {events}.*async_port"),
-    ):
-        TrexGenerator(TrexSettings("127.0.0.1", rpc, events))
-
-
-@pytest.mark.slow
-def test_a_barrier_of_another_client_does_not_crash_the_library() -> None:
-    def make(request: dict[str, Any]) -> str:
-        if request["method"] == "get_version":
-            return json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "so far, so good"}})
-        return old_server(request)
-
-    barrier = json.dumps({"name": "trex-barrier", "type": 1, "data": {}})
-    with replies(make, barrier) as ports, pytest.raises(TestbedError, match="so far, so good"):
-        TrexGenerator(TrexSettings("127.0.0.1", *ports))
+def test_a_barrier_of_another_client_does_not_crash_the_library(server: HostileServer) -> None:
+    server.instead = {"get_version": refusing("so far, so good")}
+    server.published = [[b'{"name": "trex-barrier", "type": 1, "data": {}}']]
+    with pytest.raises(TestbedError, match="so far, so good"):
+        TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
 from lineproof.system import children
 from support.catalogue import CATALOGUE
+from support.hostile_ssh import raw_server
 from support.hostile_trex import (
     BAD_BYTES,
     BAD_VALUES,
@@ -30,7 +32,7 @@ from support.hostile_trex import (
     endless,
     garbage,
     hostile_trex,
-    raw_server,
+    refusing,
     result,
     slow,
 )
@@ -76,12 +78,8 @@ def test_the_handshake_names_the_address(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["x" * 100_000, "a\x1b[31m\nb\0\u202e", "server: '" + "9" * 5000 + ".1'"])
 def test_a_refusal_in_strange_words_is_one_line(words: str) -> None:
-    import json
-
     with hostile_trex() as server:
-        server.instead["api_sync"] = lambda request: json.dumps(
-            {"id": request["id"], "error": {"code": -1, "message": "x", "specific_err": words}}
-        ).encode()
+        server.instead["api_sync"] = refusing(words)
         server.instead["get_version"] = result(json.dumps({"version": words}))
         found = ask_server("127.0.0.1", server.rpc_port)
     assert len(found.refusal) <= 500 and len(found.version) <= 60 and (found.refusal + found.version).isprintable()
