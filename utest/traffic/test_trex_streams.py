@@ -99,6 +99,11 @@ MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_b
         (stream(bytes(60)), "its frame is not IP"),
         (stream(frame(ttl=1)), "has no time to live left"),
         (stream(bytes(9300)), "its frame has 9300 bytes"),
+        (
+            stream(mode={**BURST, "total_pkts": 5, "rate": {"type": "percentage", "value": 1}}),
+            "has bursts in per cent of a link",
+        ),
+        (latency(5) | {"mode": BURST}, "measures latency in bursts"),
         (latency(5), "has latency streams only"),
     ],
 )

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -23,9 +24,11 @@ from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.system.children import environment
 from support.catalogue import CATALOGUE
 from support.embedded_server import EmbeddedServer, embedded_server
+from support.far_server import far
 from support.leftovers import runs
 from support.paths import VARIABLES
 from support.patience import wait_until
+from support.server_support import FakeBackend, serving
 from support.trex_profile_support import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -236,6 +239,29 @@ def test_a_server_killed_during_a_trial_is_an_error_and_leaves_no_process(anothe
         with pytest.raises(TestbedError):
             generator.measure(Load(1000), 0.1)
     assert children() - {dying.server.process.pid} == before
+
+
+def test_the_time_of_sending_is_known_to_a_few_ms_behind_40_ms(client: str) -> None:
+    """By the clock of the server itself, however far away it is; a trial ends when the frames are sent."""
+    with serving(FakeBackend()) as server, far(server.rpc_port, server.pub_port) as (sync, events):
+        there = TrexGenerator(TrexSettings("127.0.0.1", sync, events, client=client))
+        with contextlib.closing(there) as generator:
+            assert 0.04 <= statistics.median(generator.round_trips()) < 0.2
+            generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
+            trials = [read_trial(1, generator.measure(Load(5000), 0.5), Tolerance()) for _ in range(5)]
+    assert all(row.lost == 0 and row.unsent <= 1 for trial in trials for row in trial.outcome.directions)
+    assert all(trial.is_clean and trial.seconds.low <= 0.5 <= trial.seconds.high for trial in trials)
+    assert statistics.median(trial.seconds.high for trial in trials) < 0.51
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_server_with_few_cores_takes_the_masks(another: Callable[..., Testbed], cores: int) -> None:
+    few = another(clock_speed=20, places={"cores": cores})
+    with few.user("alice", clock_speed=20, pins_cores=True) as generator:
+        assert [port.cores for port in generator.ports] == [tuple(range(cores))] * 2
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
+        outcome = generator.measure(Load(1000.0), 1.0)
+    assert [count.offered for count in outcome.directions] == [1000, 1000]
 
 
 def test_an_unknown_port_is_named(testbed: Testbed) -> None:

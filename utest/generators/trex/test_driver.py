@@ -10,6 +10,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.client import pypi
+from lineproof.generators.trex.client.library import ALL_CORES
 from lineproof.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
 from lineproof.generators.trex.client_choice import choose_client, handshake_error
 from lineproof.generators.trex.client_process import ClientProcess
@@ -152,6 +153,30 @@ def test_peak_load_during_a_short_time_excludes_other_times() -> None:
         100 * 0.1 / 1.2, abs=0.05
     )
     assert peak_load_during([], 0.1, 1.0, 1.0) is None
+
+
+EVEN, ODD = 0x5555555555555555, 0xAAAAAAAAAAAAAAAA
+
+
+@pytest.mark.parametrize(
+    ("pins", "cores", "sending", "masks"),
+    [
+        (False, 4, (0, 1), [ALL_CORES, ALL_CORES]),
+        (True, 4, (0, 1), [EVEN, ODD]),
+        (True, 4, (2, 3), [EVEN, ODD]),
+        (True, 4, (0, 2), [ALL_CORES, ALL_CORES]),  # nobody else sends from their pairs
+        (True, 4, (1,), [ALL_CORES]),
+        (True, 1, (0, 1), [ALL_CORES, ALL_CORES]),  # one core cannot be shared out
+        (True, 0, (0, 1), [ALL_CORES, ALL_CORES]),  # not reported
+    ],
+)
+def test_streams_are_split_among_all_cores_of_a_pair_or_each_port_has_its_own(
+    pins: bool, cores: int, sending: tuple[int, ...], masks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = pypi.PypiLibrary()
+    monkeypatch.setattr(library, "port_facts", lambda port: {"cores": list(range(cores))})
+    library.pins_cores = pins
+    assert [library.core_mask(port, sending) for port in sending] == masks
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 from lineproof.errors import ConfigError
 from lineproof.generators.base import Direction, Probe
-from lineproof.generators.streams import burst_streams, profile_streams
+from lineproof.generators.streams import profile_streams
 from lineproof.generators.trex import client_fetch as copies
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
@@ -122,14 +122,6 @@ def test_mac_addresses_are_the_ports_unless_the_profile_sets_them(own: Own) -> N
     assert [json.loads(item.text)["flags"] for item in program.directions[0]] == [0, 1, 3]
 
 
-def test_random_sizes_count_as_the_mean_of_their_range(own: Own) -> None:
-    body = """\
-vm = STLScVmRaw([STLVmFlowVar(name="z", min_value=60, max_value=1000, size=2, op="random"), STLVmTrimPktSize("z")])
-return [stream(1004, direction, STLTXCont(pps=3), vm), stream(64, direction)]"""
-    found = own.profile(ours(body))
-    assert found.mean_size == pytest.approx(0.75 * (64 + 1004) / 2 + 0.25 * 64)
-
-
 def test_a_file_is_loaded_again_only_after_a_change(own: Own) -> None:
     catalogue = own.read(ours("open(__file__ + '.seen', 'a').write('x')\nreturn stream(64, direction)"))
     catalogue.profile(["mine"])
@@ -233,8 +225,3 @@ def test_frames_to_another_mac_address_are_refused(own: Own, sender: TrexGenerat
 def test_latency_of_a_files_streams_is_refused(own: Own) -> None:
     with pytest.raises(ValueError, match="latency is not measured with the streams of a file"):
         profile_streams(own.profile(ours("return stream(64, direction)")), AHEAD, Probe(100.0))
-
-
-def test_the_streams_of_a_file_share_a_burst(own: Own) -> None:
-    found = own.profile(ours(NAMED, head=HEAD + TWO))
-    assert [item.burst for item in burst_streams(found, BACK, 10)] == [8, 2]
