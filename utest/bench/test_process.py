@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -24,7 +22,8 @@ from lineproof_bench.server.loop import TrexServer
 from lineproof_bench.server.request_socket import PortTaken
 from support import robot_run
 from support.command_line import lineproof
-from support.paths import LIBRARIES, ROOT
+from support.embedded_server import bench_process
+from support.paths import ROOT
 from support.served_bench import served
 from support.server_support import FakeBackend
 
@@ -39,31 +38,21 @@ MODEL = {
 
 
 @contextlib.contextmanager
-def process(**specification: Any) -> Iterator[subprocess.Popen[str]]:
-    ran = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lineproof_bench"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
-        start_new_session=True,
-    )
-    try:
-        tell(ran, specification)
-        yield ran
-    finally:
-        ran.kill()
-        ran.communicate(timeout=5)
+def process(**specification: Any) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+    """A process of the modelled bench, and what it says first."""
+    with bench_process({**MODEL, **specification}) as started:
+        yield started
 
 
-def tell(ran: subprocess.Popen[str], line: Any) -> None:
+def tell(ran: subprocess.Popen[bytes], line: Any) -> dict[str, Any]:
+    """Return the answer to *line*."""
     assert ran.stdin
-    ran.stdin.write(json.dumps(line) + "\n")
+    ran.stdin.write(json.dumps(line).encode() + b"\n")
     ran.stdin.flush()
+    return said(ran)
 
 
-def said(ran: subprocess.Popen[str]) -> dict[str, Any]:
+def said(ran: subprocess.Popen[bytes]) -> dict[str, Any]:
     assert ran.stdout
     found: dict[str, Any] = json.loads(ran.stdout.readline())
     return found
@@ -73,21 +62,18 @@ def said(ran: subprocess.Popen[str]) -> dict[str, Any]:
 def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path) -> None:
     folder = tmp_path / "own"
     folder.mkdir()
-    with process(**MODEL, folder=str(folder)) as ran:
-        first = said(ran)
+    with process(folder=str(folder)) as (ran, first):
         assert first["ready"] is True and [port["speed_bps"] for port in first["ports"]] == [10e9, 10e9]
         with socket.create_connection(("127.0.0.1", first["rpc_port"]), 2):
             pass
         if "away" in how:
-            tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 2000}})
-            assert said(ran) == {"ok": True}
+            assert tell(ran, {"fault": {"kind": "server restart", "start": 0, "for": 2000}}) == {"ok": True}
             assert said(ran) == {"ended": "server", "again": True}
         if "SIGTERM" in how:
             ran.send_signal(signal.SIGTERM)
         else:
             assert ran.stdin
             ran.stdin.close()
-            ran.stdin = None
         assert ran.wait(30) == 0, "its watchdog would end it with status 1"
         assert not folder.exists()
 
@@ -95,20 +81,16 @@ def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path)
 def test_a_taken_port_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with process(**MODEL, rpc_port=port) as ran:
-            assert f"port {port} on 127.0.0.1 is already taken" in said(ran)["error"]
+        with process(rpc_port=port) as (ran, first):
+            assert f"port {port} on 127.0.0.1 is already taken" in first["error"]
             assert ran.wait(30) == 1
 
 
 def test_a_fault_is_caused_or_refused_in_words() -> None:
-    with process(**MODEL) as ran:
-        said(ran)
-        tell(ran, {"fault": {"kind": "link flap", "start": 0}})
-        assert said(ran) == {"ok": True}
-        tell(ran, {"fault": {"kind": "link flap", "port": 7}})
-        assert "there is no port 7" in said(ran)["error"]
-        tell(ran, "nonsense")
-        assert "error" in said(ran)
+    with process() as (ran, _):
+        assert tell(ran, {"fault": {"kind": "link flap", "start": 0}}) == {"ok": True}
+        assert "there is no port 7" in tell(ran, {"fault": {"kind": "link flap", "port": 7}})["error"]
+        assert "error" in tell(ran, "nonsense")
 
 
 def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:

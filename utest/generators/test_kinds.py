@@ -86,22 +86,51 @@ def test_a_programs_file_of_the_project_lies_over_ours(tmp_path: Path) -> None:
     assert not generator_kind("trafgen", Project(tmp_path).programs).abilities.mixes
 
 
+def ports(kind: str, *keys: str) -> str:
+    return f"\n  type: {kind}\n  ports: [{', '.join(f'{{{each}}}' for each in keys)}]\n"
+
+
 @pytest.mark.parametrize(
-    ("keys", "line", "words"),
+    ("testbed", "keys", "line", "words"),
     [
-        ("  type: anotherbox\n  slot: 3\n", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
-        ("  type: anotherbox\n  slots: many\n", 5, "'generator.slots': should be a valid integer"),
-        ("  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
-        ("  type: anothrbox\n", 4, "no generator of type 'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
-        ("  type: [x]\n", 4, "'type' is the name of a kind of generator"),
-        ("  type: broken\n", 4, "'broken' (anotherbox_generator:MISSING of anotherbox_generator) cannot be loaded"),
-        ("  type: wrong\n", 4, "is no GeneratorSettings"),
+        ("hardware", "\n  type: anotherbox\n  slot: 3\n", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
+        ("hardware", "\n  type: anotherbox\n  slots: many\n", 5, "'generator.slots': should be a valid integer"),
+        ("hardware", "\n  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
+        ("hardware", "\n  type: anothrbox\n", 4, "'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
+        ("hardware", "\n  type: [x]\n", 4, "'type' is the name of a kind of generator"),
+        (
+            "hardware",
+            "\n  type: broken\n",
+            4,
+            "(anotherbox_generator:MISSING of anotherbox_generator) cannot be ",
+        ),
+        ("hardware", "\n  type: wrong\n", 4, "is no GeneratorSettings"),
+        ("hardware", ports("trafgen", "interface: e0", "interface: e1"), 3, "port 0 (e0) has no 'router_mac'"),
+        ("hardware", ports("trafgen", "interface: e0"), 5, "must be pairs of different ports"),
+        ("hardware", ports("trafgen"), 5, "must be pairs of different ports"),
+        ("hardware", ports("trafgen", "interface: e0", "interface: e0"), 5, "must be pairs of different ports"),
+        (
+            "hardware",
+            ports("trafgen", "interface: e0, address: h", "interface: e1"),
+            5,
+            "'address' and 'ssh' belong together",
+        ),
+        (
+            "hardware",
+            ports("iperf3", "interface: e0", "interface: e1"),
+            3,
+            "port 1 is in the same network as port 0",
+        ),
+        ("netns", " pkt-gen\n", 3, "for testbeds of kind 'hardware' only"),
+        ("netns", " {type: trex, cores: 2}\n", 3, "'cores' is not a key"),
+        ("netns", " {type: trafgen, ports: []}\n", 3, "unknown key 'generator.ports'"),
+        ("netns", " ixia\n", 3, "ixia"),
     ],
 )
 @pytest.mark.usefixtures("other_distribution")
-def test_an_error_names_file_line_and_key(tmp_path: Path, keys: str, line: int, words: str) -> None:
+def test_an_error_names_file_line_and_key(tmp_path: Path, testbed: str, keys: str, line: int, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_testbed(lab(tmp_path, f"\n{keys}"), "lab")
+        read_testbed(lab(tmp_path, keys, testbed), "lab")
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
     assert words in str(caught.value)
 
@@ -113,20 +142,6 @@ def test_an_error_names_file_line_and_key(tmp_path: Path, keys: str, line: int, 
 def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -> None:
     found = read_testbed(lab(tmp_path, f" {given}\n", "netns"), "lab")
     assert isinstance(found, NetnsSettings) and found.generator_type == kind and found.sends_late_frames
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("pkt-gen", "for testbeds of kind 'hardware' only"),
-        ("{type: trex, cores: 2}", "'cores' is not a key"),
-        ("{type: trafgen, ports: []}", "unknown key 'generator.ports'"),
-        ("ixia", "ixia"),
-    ],
-)
-def test_namespaces_refuse_the_rest(tmp_path: Path, given: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        read_testbed(lab(tmp_path, f" {given}\n", "netns"), "lab")
 
 
 def plan(testbed: str) -> Plan:
@@ -200,23 +215,6 @@ def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> N
     assert found.generator.claimed == ("port ix0 of this machine", "port ix1 of 192.0.2.7:22")
 
 
-@pytest.mark.parametrize(
-    ("kind", "ports", "words"),
-    [
-        ("trafgen", "[{interface: e0}, {interface: e1}]", "port 0 (e0) has no 'router_mac'"),
-        ("trafgen", "[{interface: e0}]", "must be pairs of different ports"),
-        ("trafgen", "[]", "must be pairs of different ports"),
-        ("trafgen", "[{interface: e0}, {interface: e0}]", "must be pairs of different ports"),
-        ("trafgen", "[{interface: e0, address: h}, {interface: e1}]", "'address' and 'ssh' belong together"),
-        ("iperf3", "[{interface: e0}, {interface: e1}]", "port 1 is in the same network as port 0"),
-    ],
-)
-def test_ports_that_cannot_be_are_refused(tmp_path: Path, kind: str, ports: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=r"lab\.yaml:[0-9]+: ") as caught:
-        read_testbed(lab(tmp_path, f"\n  type: {kind}\n  ports: {ports}\n"), "lab")
-    assert words in str(caught.value)
-
-
 def test_iperf3s_ports_may_be_in_two_namespaces(tmp_path: Path) -> None:
-    apart = "\n  type: iperf3\n  ports: [{interface: e0, namespace: a}, {interface: e1, namespace: b}]\n"
+    apart = ports("iperf3", "interface: e0, namespace: a", "interface: e1, namespace: b")
     assert read_testbed(lab(tmp_path, apart), "lab").pair_count == 1
