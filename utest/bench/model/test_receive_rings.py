@@ -6,16 +6,12 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lineproof.simulation.habits import Noise, WarmUp
 from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.backend import ModelBackend
-from lineproof_bench.model.forwarding import Fate
-from lineproof_bench.model.injected_loss import LossyModel
 from lineproof_bench.model.schema import RINGS
-from support.model_bench import HandClock, configuration, configured_model, platform, traffic
+from support.model_bench import HandClock, configured_model, traffic
 
 RING = RINGS["vpp"]
 
@@ -62,51 +58,6 @@ def test_latency_of_a_full_ring_is_its_length_and_less_for_a_short_burst() -> No
         assert backend.flow_counters(5).received[1][0] + found.lost == backend.flow_counters(5).sent[0][0]
     assert late[0] < late[1] / 3
     assert late[1] == pytest.approx(RING / capacity() * 1e6, rel=0.2)
-
-
-class Counting(LossyModel):
-    """Counts how often it computes fates; ``instead``: the fates of port 1's frames."""
-
-    events = 0
-    instead: Fate | None = None
-
-    def _settle(self, now: float) -> None:
-        super()._settle(now)
-        self.events += 1
-        for sending in self._sending:
-            if self.instead is not None and sending.port == 1:
-                sending.fate(self.instead)
-
-
-MOST = 400
-"""Events of a simulated second with one start and two changes of what is lost: three rings every 10 ms."""
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.floats(1e3, 14.88e6),
-    st.sampled_from(("64b", "64b 1-flow", "imix")),
-    st.lists(
-        st.tuples(st.floats(0, 0.9), st.integers(0, 1), st.floats(0, 1 - 1e-9), st.floats(0, 1)), min_size=2, max_size=2
-    ),
-    st.sampled_from((None, None, Fate(0.9999, 0.0, 0.0, {}), Fate(0.0, 0.0, 0.0, {0: 1.0}))),
-    st.floats(0, 1e6),
-)
-def test_a_second_of_traffic_has_few_events(
-    pps: float, words: str, losses: list[tuple[float, int, float, float]], instead: Fate | None, began: float
-) -> None:
-    clock = HandClock()
-    clock.time = began
-    backend = Counting(platform(), "vpp", clock)
-    backend.configure(configuration(backend))
-    backend.instead = instead
-    backend.start({0: traffic(words, pps), 1: traffic(words, pps, swapped=True)}, 1.0)
-    for at, port, share, cable in sorted(losses):
-        clock.time = max(clock.time, began + at)
-        backend.lose(port, share, cable)
-    clock.time = began + 2
-    assert not backend.sending(0)
-    assert backend.events < MOST
 
 
 @pytest.mark.parametrize("noise", [None, Noise(warm_up=WarmUp(dip=0.1, seconds=1.3))])

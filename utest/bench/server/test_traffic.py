@@ -1,4 +1,4 @@
-"""Owners, states and the moments at which ports begin and end."""
+"""States of ports, and the moments at which they begin and end; owners: generators/trex/test_chain.py."""
 
 from __future__ import annotations
 
@@ -45,20 +45,6 @@ def kinds(messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
         for message in messages
         if message["name"] == "trex-event" and message["type"] < 10
     ]
-
-
-def test_owners(client: Client) -> None:
-    first = client.acquire(0, "alice")
-    assert error(client.acquire(0, "bob", 2)) == "port is already taken by 'alice'"
-    assert error(client.acquire(0, "alice", 3)) == "port is already owned by another session of 'alice'"
-    second = client.acquire(0, "bob", 2, force=True)
-    assert len(second) == 8 and second != first
-    assert "owned by 'bob'" in error(client.call("stop_traffic", port_id=0, handler=first))
-    assert client.on(0, "release") == {}
-    assert error(client.on(0, "stop_traffic")) == "please acquire the port before modifying port state"
-    events = [m["data"] for m in client.barrier() if m["name"] == "trex-event"]
-    assert [event.get("force") for event in events] == [False, True, None]
-    assert {event["who"] for event in events} == {"alice", "bob"}
 
 
 def test_states(client: Client) -> None:
@@ -130,19 +116,6 @@ def test_stop_before_a_waiting_start_sends_nothing(client: Client, backend: Fake
     assert not backend.starts
 
 
-def test_counts_are_final_at_the_end_event(client: Client) -> None:
-    prepared(client, 0)
-    client.start(0, value=123456, duration=1.5)
-    messages = client.published(10, '"type":4,"data":{"port_id":0}')
-    counted = [message["data"]["opackets-0"] for message in messages if message["name"] == "trex-global"]
-    assert counted[-1] == 185184
-    client.start(0, value=1000, duration=-1)
-    client.on(0, "stop_traffic")
-    messages = client.published(10, '"type":1,"data":{"port_id":0}')
-    last = [message["data"]["opackets-0"] for message in messages if message["name"] == "trex-global"][-1]
-    assert client.call("get_port_stats", port_id=0)["opackets"] == last
-
-
 def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> None:
     prepared(client, 0, 1)
     backend.fails = True
@@ -153,13 +126,6 @@ def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> No
     ends = kinds(client.published(10, '"type":4,"data":{"port_id":0}'))
     assert ends[-2:] == [(7, 0), (4, 0)]
     assert client.call("get_port_status", port_id=0)["state"] == "STREAMS"
-
-
-def test_baseline(client: Client) -> None:
-    client.call("publish_now", key=5, baseline=True)
-    messages = client.published(10, '"trex-barrier","type":5')
-    assert messages[-2]["baseline"] is True
-    assert messages[-1]["type"] == 5
 
 
 def test_newer_clients_get_all_events_since_they_connected(client: Client) -> None:
@@ -182,13 +148,6 @@ def test_a_repeated_barrier_leaves_newer_clients_the_time_to_ask(client: Client)
     assert [kind for kind in barriers if kind == 4] == [4]
 
 
-def test_streams_come_back_in_each_clients_form(client: Client) -> None:
-    prepared(client, 0)
-    assert set(client.call("get_all_streams", port_id=0)["streams"]) == {"1"}
-    assert set(client.call("get_all_streams", port_id=0, profile_id="*")["profiles"]["_"]) == {"1"}
-    assert "profile_id" in error(client.on(0, "start_traffic", profile_id="x"))
-
-
 def test_addresses(client: Client, backend: FakeBackend) -> None:
     def ether() -> dict[str, Any]:
         found: dict[str, Any] = client.call("get_port_status", port_id=0)["attr"]["layer_cfg"]
@@ -205,16 +164,6 @@ def test_addresses(client: Client, backend: FakeBackend) -> None:
     assert backend.starts[-1][0][0][0].frame[:6] == bytes.fromhex("020000000077")
     assert "not an IPv4 address" in error(client.on(0, "set_l3", src_addr="x", dst_addr="1.1.1.2"))
     assert "not a MAC" in error(client.on(0, "set_l2", dst_mac="02"))
-
-
-def test_attributes(client: Client) -> None:
-    client.acquire(0)
-    assert client.on(0, "set_port_attr", attr={"promiscuous": {"enabled": True}}) == {}
-    assert client.call("get_port_status", port_id=0)["attr"]["promiscuous"] == {"enabled": True}
-    answer = error(client.on(0, "set_port_attr", attr={"link_status": {"up": False}}))
-    assert answer == "Error applying link_status: operation is not supported for this NIC."
-    assert client.on(0, "set_rx_feature", type="queue", enabled=False) == {}
-    assert "capture" in error(client.on(0, "set_rx_feature", type="queue", enabled=True))
 
 
 def capture(client: Client, command: str, **more: Any) -> Any:

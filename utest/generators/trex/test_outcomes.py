@@ -169,17 +169,6 @@ ALL = {"0": {"opackets": 1005, "ipackets": 1007}, "1": {"opackets": 1005, "ipack
 PROBES = probe_group({}, sent=9, received=9, tx_port=1, rx_port=0)
 
 
-def test_no_rate_between_readings_is_taken_for_that_of_the_whole() -> None:
-    # it waited for its CPU before, between or after them
-    for readings in (
-        sent_in(1.0, 0.1, 0.9),
-        sent_in(0.98, 0.05, 0.4) + sent_in(1.04, 0.6, 0.95),
-        sent_in(0.9, 0.5, 0.9) + sent_in(1.04, 0.95, 1.0),
-    ):
-        found = make_outcome(answer(ALL, ended=1.05, snapshots=readings), Load(1000), 1.0, BOTH)
-        assert found.elapsed + found.readings["elapsed_uncertainty"] >= 1.041
-
-
 @pytest.mark.parametrize("seconds", [1.0, 10.0])
 @pytest.mark.parametrize("phase", [0.0, 0.05, 0.3, 0.6, 0.95])
 def test_a_card_that_counts_once_a_second_makes_no_trial_shorter(seconds: float, phase: float) -> None:

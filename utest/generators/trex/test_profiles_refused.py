@@ -89,13 +89,6 @@ def test_a_missing_file_is_named(own: Own) -> None:
         catalogue.profile(["mine"])
 
 
-@pytest.mark.parametrize("words", ["mine vlan", "mine 2000-flows", "mine 64b"])
-def test_words_for_headers_addresses_or_sizes_are_refused(own: Own, words: str) -> None:
-    catalogue = own.read(ours("return stream(64, direction)"))
-    with pytest.raises(SentenceError, match=r"brings its own headers and addresses|both say which frames"):
-        catalogue.profile(words.split())
-
-
 ONE_WAY: list[tuple[str, str]] = [
     ("return stream()", "its frames are the same in both directions"),
     ("return [] if direction else stream()", "it has no streams for the second direction"),
