@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
+import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +31,7 @@ from lineproof.generators.programs import driver
 from lineproof.generators.programs.counts import Sent, outcome_of
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
 from lineproof.generators.programs.driver import ProgramGenerator, config_line, listed_frames
-from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, Place, Port, Span
+from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Place, Port, Span
 from lineproof.generators.programs.switch import Switch, SwitchSettings, read_switch
 from lineproof.generators.site import SiteSide
 from lineproof.generators.streams import profile_streams
@@ -301,6 +303,66 @@ def test_a_discipline_that_somebody_set_is_not_lost(shown: str) -> None:
     assert free
     found = shell(f"tc() {{ echo {shlex.quote(shown)}; }}; {filled(free.run, {'interface': 'eth1'})}")
     assert found.strip() == ("pfifo 7: root limit 9p" if "7:" in shown else "")
+
+
+# -- the lock of a port is in a folder that only its user can write in: nobody makes root write elsewhere
+
+
+USER, STRANGER = 64901, 64902
+LOCKS = Path(f"/tmp/lineproof-{USER}")
+
+
+@pytest.fixture
+def no_folder() -> Iterator[None]:
+    def remove() -> None:
+        if LOCKS.is_symlink() or LOCKS.is_file():
+            LOCKS.unlink()
+        shutil.rmtree(LOCKS, ignore_errors=True)
+
+    remove()
+    yield
+    remove()
+
+
+def start(commands: str) -> subprocess.CompletedProcess[str]:
+    argv = ["/bin/sh", "-c", LOCK, "lineproof-port", "eth0"]
+    return subprocess.run(argv, input=commands, capture_output=True, text=True, user=USER, group=USER, timeout=20)
+
+
+def two_users(test: Callable[..., None]) -> Callable[..., None]:
+    for mark in (
+        pytest.mark.slow,
+        pytest.mark.usefixtures("no_folder"),
+        pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users"),
+    ):
+        test = mark(test)
+    return test
+
+
+@two_users
+def test_a_port_is_locked_in_a_folder_of_its_users_own() -> None:
+    assert start('printf held > "$lock"; cat "$lock"').stdout == "held"
+    assert (LOCKS.stat().st_mode & 0o777, LOCKS.stat().st_uid) == (0o700, USER)
+
+
+@two_users
+@pytest.mark.parametrize(("owner", "is_link"), [(STRANGER, True), (USER, True), (STRANGER, False), (USER, False)])
+def test_a_planted_folder_is_refused_and_nothing_is_written_through_it(
+    owner: int, is_link: bool, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    target.chmod(0o777)
+    if is_link:
+        LOCKS.symlink_to(target)
+    else:
+        LOCKS.mkdir()
+        (LOCKS / "port-eth0").symlink_to(target / "written")
+    os.chown(LOCKS, owner, -1)
+    LOCKS.chmod(0o777)
+    ended = start('printf held > "$lock"')
+    assert ended.returncode == 76 and ended.stdout.startswith("@@refused")
+    assert list(target.iterdir()) == []
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

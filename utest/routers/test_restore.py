@@ -193,10 +193,14 @@ def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, m
 HOUR, DAY = 3600.0, 86400.0
 
 
-def later(earlier: Occasion, seconds: float, uptime: float, clock: float = 0.0, boot: str = "") -> Occasion:
+EARLIER, LONG, YOUNG = occasion(100.0), occasion(HOUR), occasion(60.0)
+NAMED, VPP = replace(EARLIER, boot="first"), replace(occasion(100.0, "vpp"), boot="first")
+
+
+def later(earlier: Occasion, seconds: float, uptime: float | None, clock: float = 0.0, **more: str) -> Occasion:
     """*seconds* after *earlier* in this machine's same run; the router has *uptime*. *clock*: s by which it was set."""
     since = earlier.since + seconds + clock
-    return replace(earlier, uptime=uptime, boot=boot, here=earlier.here + seconds, since=since)
+    return replace(earlier, uptime=uptime, here=earlier.here + seconds, since=since, **more)
 
 
 def here_restarted(now: Occasion) -> Occasion:
@@ -205,51 +209,41 @@ def here_restarted(now: Occasion) -> Occasion:
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "restarted"),
-    [(100.0, 96.0, False), (100.0, 94.0, True), (100.0, 200.0, False), (None, 1.0, False), (100.0, None, False)],
+    ("earlier", "now", "restarted"),
+    [
+        (EARLIER, later(EARLIER, 0, 96), False),
+        (EARLIER, later(EARLIER, 0, 94), True),
+        (EARLIER, later(EARLIER, 0, 200), False),
+        (occasion(None), later(EARLIER, 0, 1), False),
+        (EARLIER, later(EARLIER, 0, None), False),
+        # the time that has passed here shows it, whatever the clock says
+        (EARLIER, later(EARLIER, 1000, 300, clock=-HOUR), True),
+        (EARLIER, later(EARLIER, 1000, 1100, clock=HOUR), False),
+        (EARLIER, later(EARLIER, 1000, 300, kind="vpp"), False),
+        (replace(EARLIER, kind="generic"), later(EARLIER, 1000, 300, kind="generic"), False),
+        # clocks drift over days
+        *((LONG, later(LONG, 10 * DAY, 10 * DAY + HOUR + drift), False) for drift in (-300, 0, 300)),
+        (LONG, later(LONG, 10 * DAY, 10 * DAY - 60), True),
+        # changed a minute after its start: that is within what the clocks may differ by
+        (YOUNG, later(YOUNG, 10 * DAY, 10 * DAY - 60), None),
+        (YOUNG, later(YOUNG, 60, 120), False),
+        # after a restart here too it is told by the clock or not at all
+        (EARLIER, here_restarted(later(EARLIER, 1000, 1098)), False),
+        (EARLIER, here_restarted(later(EARLIER, 1000, 50)), True),
+        # both restarted: its uptime is longer than it was when it was changed
+        (EARLIER, here_restarted(later(EARLIER, 1000, 300)), None),
+        (EARLIER, here_restarted(later(EARLIER, 1000, 1098, clock=-HOUR)), None),
+        (EARLIER, here_restarted(later(EARLIER, 1000, 1098, clock=HOUR)), None),
+        # the name of a kernel's run tells it for certain
+        (NAMED, here_restarted(later(NAMED, 1000, 300)), False),
+        (VPP, here_restarted(later(VPP, 1000, 300)), None),
+        (NAMED, here_restarted(later(NAMED, 1000, 300, boot="second")), True),
+        (VPP, later(VPP, 1000, 1100, boot="second"), True),
+        (NAMED, later(NAMED, 1000, 1100, boot="second", kind="vpp"), True),
+    ],
 )
-def test_only_what_is_certain_counts_as_a_restart(then: float | None, now: float | None, restarted: bool) -> None:
-    earlier = occasion(then)
-    assert earlier.restarted_since(replace(occasion(now), here=earlier.here)) is restarted
-
-
-def test_time_that_has_passed_here_shows_a_restart_whatever_the_clock_says() -> None:
-    earlier = occasion(100.0)
-    assert earlier.restarted_since(later(earlier, 1000, 300, clock=-HOUR)) is True
-    assert earlier.restarted_since(later(earlier, 1000, 1100, clock=HOUR)) is False
-    assert earlier.restarted_since(replace(later(earlier, 1000, 300), kind="vpp")) is False
-    assert replace(earlier, kind="generic").restarted_since(replace(later(earlier, 1000, 300), kind="generic")) is False
-
-
-def test_clocks_that_drift_over_days_are_no_restart() -> None:
-    earlier = occasion(HOUR)
-    for drift in (-300, 0, 300):
-        assert earlier.restarted_since(later(earlier, 10 * DAY, 10 * DAY + HOUR + drift)) is False
-    assert earlier.restarted_since(later(earlier, 10 * DAY, 10 * DAY - 60)) is True
-    # changed a minute after its start: that is within what the clocks may differ by
-    young = occasion(60.0)
-    assert young.restarted_since(later(young, 10 * DAY, 10 * DAY - 60)) is None
-    assert young.restarted_since(later(young, 60, 120)) is False
-
-
-def test_after_a_restart_here_too_it_is_told_by_the_clock_or_not_at_all() -> None:
-    earlier = occasion(100.0)
-    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 1098))) is False
-    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 50))) is True
-    # both restarted: its uptime is longer than it was when it was changed
-    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 300))) is None
-    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 1098, clock=-HOUR))) is None
-    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 1098, clock=HOUR))) is None
-
-
-@pytest.mark.parametrize(("kind", "same"), [("linux", False), ("vpp", None)])
-def test_the_name_of_a_kernels_run_tells_it_for_certain(kind: str, same: bool | None) -> None:
-    earlier = replace(occasion(100.0, kind), boot="first")
-    odd = here_restarted(later(earlier, 1000, 300, boot="first"))
-    assert earlier.restarted_since(odd) is same
-    for now in (replace(odd, boot="second"), later(earlier, 1000, 1100, boot="second")):
-        assert earlier.restarted_since(now) is True
-        assert earlier.restarted_since(replace(now, kind="vpp")) is True
+def test_only_what_is_certain_counts_as_a_restart(earlier: Occasion, now: Occasion, restarted: bool | None) -> None:
+    assert earlier.restarted_since(now) is restarted
 
 
 @pytest.mark.usefixtures("state")

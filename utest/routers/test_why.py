@@ -63,6 +63,12 @@ def free_buffers(free: str) -> UnderLoad:
     return replace(TIME, condition={"free buffers of numa-0": free})
 
 
+WIDE = replace(TRIED, intended_pps=29.6e6, offered_pps=29.6e6, forwarded_pps=22.6e6)
+WHOLE = DirectionAccount(0, 1, "a", "b", 14_800_000, 14_800_000, 14_800_000, 14_800_000)
+TX_ERROR = (Drop(Stage.LEAVING, "tx-error", "a", 7_000_000),)
+LOSSY = DirectionAccount(1, 0, "b", "a", 14_800_000, 7_800_000, 14_800_000, 7_800_000, TX_ERROR)
+"""Both directions of WIDE: the first fills its line."""
+
 GIVEN_THEN: Mapping[str, tuple[Any, ...]] = {
     "shaper that loses little": (TRIED, qdisc("tbf rate 9Gbit", 5000, lost=5000), "shaper certain"),
     "below a system's discipline": (TRIED, qdisc("fq_codel limit 10240p flows 1024"), "tx slots likely"),
@@ -93,6 +99,15 @@ GIVEN_THEN: Mapping[str, tuple[Any, ...]] = {
     "empty pool": (TRIED, RX, facts(), free_buffers("0 of 16383, 0 more in threads' caches"), "no buffers likely"),
     "a pool with buffers": (TRIED, RX, facts(), free_buffers("10 of 16383"), "card or bus likely"),
     "a few failed allocations": (TRIED, unlike("rx-no-buf", 100), facts(), TIME, "card or bus likely"),
+    **{
+        f"no failed allocation: {name}": (TRIED, unlike(name, 40_000), facts(), TIME, "card or bus likely")
+        for name in ("esp4-encrypt: no buffers", "arp-reply: ARP replies sent", "error-drop: none")
+    },
+    "a line that is full without a drop": (WIDE, Ledger(1, 1, (WHOLE, LOSSY)), "tx slots likely"),
+    **{
+        f"port of {link_bps} bit/s": (replace(TRIED, link_bps=link_bps), ledger(Stage.LEAVING), "tx slots likely")
+        for link_bps in (0.0, -0.0, math.nan)
+    },
 }
 
 
@@ -208,19 +223,6 @@ def test_a_line_is_the_limit_only_where_more_arrives_than_it_carries(handed: flo
     assert rule in named(tried, replace(counted, directions=(more,)))
 
 
-def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> None:
-    full = DirectionAccount(0, 1, "a", "b", 14_800_000, 14_800_000, 14_800_000, 14_800_000)
-    tx_error = (Drop(Stage.LEAVING, "tx-error", "a", 7_000_000),)
-    lossy = DirectionAccount(1, 0, "b", "a", 14_800_000, 7_800_000, 14_800_000, 7_800_000, tx_error)
-    tried = replace(TRIED, intended_pps=29.6e6, offered_pps=29.6e6, forwarded_pps=22.6e6)
-    assert named(tried, Ledger(1, 1, (full, lossy))) == "tx slots likely"
-
-
-@pytest.mark.parametrize("link_bps", [0.0, -0.0, math.nan])
-def test_a_port_whose_rate_is_not_known_has_no_full_line(link_bps: float) -> None:
-    assert named(replace(TRIED, link_bps=link_bps), ledger(Stage.LEAVING)) == "tx slots likely"
-
-
 ONE_CARD = {"a": "0000:03:00.0", "b": "0000:03:00.1"}
 TWO_CARDS = {"a": "0000:03:00.0", "b": "0000:04:00.0"}
 
@@ -273,11 +275,6 @@ def test_a_router_without_free_buffers_is_neither_a_slow_card_nor_a_full_bus(nam
     for directions in (RX.directions, ledger(None).directions):
         for seen in (TIME, None):
             assert named(TRIED, replace(counted, directions=directions), facts(), seen) == "no buffers likely"
-
-
-@pytest.mark.parametrize("name", ["esp4-encrypt: no buffers", "arp-reply: ARP replies sent", "error-drop: none"])
-def test_other_counters_are_no_failed_allocations(name: str) -> None:
-    assert named(TRIED, unlike(name, 40_000), facts(), TIME) == "card or bus likely"
 
 
 maybe = st.none() | st.floats(0, 1)

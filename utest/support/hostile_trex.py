@@ -161,12 +161,6 @@ def slow(link: socket.socket) -> None:
         time.sleep(0.05)
 
 
-def garbage(link: socket.socket) -> None:
-    """No ZeroMQ at all, without end."""
-    while True:
-        link.sendall(b"\x7fELF" * 10_000)
-
-
 def _greet(link: socket.socket) -> None:
     link.sendall(GREETING + ready(b"REP"))
     link.recv(4096)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import psutil
 import pytest
+import yaml
 
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import Platform, Software
@@ -18,6 +19,7 @@ from lineproof.system.children import environment
 from lineproof.system.network_namespace import configure, inside
 from lineproof.testbed import namespaces, sshd
 from lineproof.testbed.namespaces import CONTROL, MTU, build_topology
+from lineproof.testbed.netns import config_text, home_of_trex
 from lineproof.testbed.opening import open_testbed
 from lineproof.testbed.settings import NetnsSettings
 from support.leftovers import left
@@ -208,3 +210,33 @@ def test_a_user_without_an_account_is_one_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(sshd, "find_program", lambda name: f"/usr/sbin/{name}")
     with pytest.raises(TestbedError, match=r"has no account on this machine, .* expected a line .* in /etc/passwd"):
         sshd.prepare(tmp_path / "sshd", "lr-none")
+
+
+# -- a real TRex in the generator's namespace
+
+
+def test_a_server_on_linux_interfaces_gets_its_macs_and_one_cpu() -> None:
+    ports = [("veth0", "02:00:00:00:00:01", "02:00:00:00:01:01"), ("veth1", "", "")]
+    (config,) = yaml.safe_load(config_text(ports, 3, "one", 10_000))
+    assert config["version"] == 2 and config["port_limit"] == 2
+    first, second = config["interfaces"]
+    assert first.startswith("--vdev=net_af_packet0,iface=veth0,") and ",iface=veth1," in second
+    assert config["port_info"][0] == {"src_mac": "02:00:00:00:00:01", "dest_mac": "02:00:00:00:01:01"}
+    assert (config["low_end"], config["low_end_core"], config["prefix"], config["port_speed"]) == (
+        True,
+        3,
+        "one",
+        10_000,
+    )
+
+
+def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    with pytest.raises(TestbedError, match="TREX_HOME is not set"):
+        home_of_trex()
+    monkeypatch.setenv("TREX_HOME", str(tmp_path))
+    with pytest.raises(TestbedError, match="there is no TRex in it"):
+        home_of_trex()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "_t-rex-64").touch()
+    assert home_of_trex() == tmp_path / "scripts"

@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.testbed.process import TestbedProcess
+from lineproof.testbed import process as processes
+from lineproof.testbed.process import LENGTH, TestbedProcess, read_log
 
 pytestmark = pytest.mark.slow
 
@@ -109,3 +110,38 @@ def test_only_the_main_thread_starts_what_ends_with_its_parent(tmp_path: Path) -
     thread.join()
     assert direct[0].wait(10) == -signal.SIGTERM
     assert found[0].runs and found[0].close() == ""
+
+
+# -- logs may be larger than the memory: an end is read, and one copy is kept
+
+
+def log(runtime: Path, lease: str, text: bytes) -> Path:
+    path = runtime / lease / "server.log"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text)
+    return path
+
+
+def test_a_copy_is_bounded_and_private(tmp_path: Path) -> None:
+    own = log(tmp_path, "run", b"x" * (3 << 20) + b"\xff the end\n")
+    copy = processes.keep_log(own)
+    assert copy == tmp_path / "logs" / "server.log"
+    assert processes.log_end(own).endswith("the end") and len(processes.log_end(own)) < 700
+    assert copy.stat().st_size <= (1 << 20) + 10 and copy.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_copy_that_cannot_be_made_is_no_other_error(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    assert processes.keep_log(log(tmp_path, "run", b"it failed\n")) is None
+
+
+def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.truncate(20 << 30)  # without taking room on the disk
+        file.seek(0, 2)
+        file.write(b"\xff the last words")
+    text = read_log(log)
+    assert text.endswith("\ufffd the last words") and len(text) <= LENGTH
+    log.write_text("short")
+    assert read_log(log) == "short"

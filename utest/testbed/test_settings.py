@@ -107,6 +107,10 @@ FOUR_PORTS = (
         ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  sync_port: 70000", 5, "65535"),
+        *(
+            ("  address: 192.0.2.10", f"  address: 192.0.2.10\n  start: ./t-rex-64\n  {more}", 5, "needs 'trex_home'")
+            for more in ("trex_home: /opt/trex/v3.08", "ssh: {user: admin, key: keys/id}")
+        ),
         ("kind: hardware", "kind: hardware\nsides: []", 3, "sides"),
         ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure' or 'none'"),
         ("kind: hardware", sides("10.0.2.1", "10.0.2.2", "48.0.0.0/8"), 5, "prefix length"),

@@ -29,15 +29,6 @@ def problems(verdict: Verdict, fault: Fault) -> list[Problem]:
     return [problem for trial in verdict.trials for problem in trial.problems if problem.fault is fault]
 
 
-def test_a_fail_needs_a_router_that_still_answers(session: Session) -> None:
-    assert judged(session, "64b 1-flow unidirectional ≥ 14 Mpps").ruling is Ruling.FAIL
-    # a reading that failed is tried once more, after a login that opens a shell too; one trial decides
-    for _ in range(3):
-        session.cause_fault(parse_fault("ssh freeze"))
-    verdict = judged(session, "64b 1-flow unidirectional ≥ 14 Mpps")
-    assert verdict.ruling is Ruling.INCONCLUSIVE and problems(verdict, Fault.ROUTER)
-
-
 def test_a_router_that_restarted_is_not_judged_until_it_is_configured_again(session: Session) -> None:
     session.cause_fault(parse_fault("router reboot", start=4, at=0.5, **{"for": 0.01}))
     for _ in range(2):

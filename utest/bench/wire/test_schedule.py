@@ -145,19 +145,17 @@ def test_a_burst_ends_and_leaves_the_line_to_the_others() -> None:
     assert [number for which, number in found if which == 1] == list(range(90))
 
 
-def test_bursts_alone_come_to_an_end() -> None:
-    [phase] = phases([stream(100.0, count=7)])
-    assert phase.length == 7
-    assert phases([stream(100.0, count=0)]) == ()
-    assert phases([stream(0.0)]) == ()
-
-
-def test_a_stream_with_a_gap_joins_later() -> None:
-    first, second = phases([stream(100.0), stream(300.0, isg_usec=500_000.0)])
-    assert (first.begin, first.length, first.pps) == (0.0, 50, 100.0)
-    assert (second.begin, second.first, second.pps) == (0.5, 50, 400.0)
-
-
-def test_a_port_whose_only_stream_begins_late_is_silent_until_then() -> None:
-    [phase] = phases([stream(100.0, isg_usec=1000.0)])
-    assert phase.begin == pytest.approx(0.001)
+@pytest.mark.parametrize(
+    ("traffic", "expected"),
+    [
+        ([stream(100.0, count=7)], [(0.0, 0, 7, 100.0)]),
+        ([stream(100.0, count=0)], []),
+        ([stream(0.0)], []),
+        ([stream(100.0), stream(300.0, isg_usec=500_000.0)], [(0.0, 0, 50, 100.0), (0.5, 50, None, 400.0)]),
+        ([stream(100.0, isg_usec=1000.0)], [(0.001, 0, None, 100.0)]),
+    ],
+)
+def test_a_phase_begins_where_a_stream_begins_or_ends(
+    traffic: list[StreamTraffic], expected: list[tuple[float, int, int | None, float]]
+) -> None:
+    assert [(phase.begin, phase.first, phase.length, phase.pps) for phase in phases(traffic)] == expected

@@ -1,18 +1,29 @@
-"""Reading recorded answers of a TRex server v3.08 to its own client, what refusals lack, and the clients' clock."""
+"""Reading answers of a TRex server, recorded ones of v3.08 too: ports, counts, accounts of streams, the last frames."""
 
 import json
 import sys
 import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from lineproof.generators.base import GeneratorPort
+from lineproof.core.trial import DirectionCount, Load, Outcome
+from lineproof.errors import TestbedError
+from lineproof.generators.base import GeneratorPort, Probe
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.messages import ServerEvents
-from lineproof.generators.trex.client.running_traffic import COUNTS, all_placed, counted_since, group_counts
+from lineproof.generators.trex.client.running_traffic import (
+    COUNTS,
+    all_placed,
+    counted_since,
+    group_counts,
+    wait_for_drain,
+)
 from lineproof.generators.trex.driver import remedy_of
+from lineproof.generators.trex.pattern_checks import check_layers, line_use
+from support.catalogue import CATALOGUE
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
@@ -217,3 +228,149 @@ def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> Non
 
 def test_other_refusals_stay_as_they_are() -> None:
     assert remedy_of("port is already taken by 'bob'") == ""
+
+
+# -- TRex's account of streams, compared with the profile's arithmetic
+
+
+def report(sizes: dict[int, float], speed: float = 10e9, **other: float) -> dict[str, dict[str, Any]]:
+    """TRex's report of streams of so many frames/s of each size (bytes with FCS)."""
+    rate = {
+        "pps": sum(sizes.values()),
+        "bps_l2": sum(8 * size * pps for size, pps in sizes.items()),
+        "bps_l1": sum(8 * (size + 20) * pps for size, pps in sizes.items()),
+        "speed_bps": speed,
+    }
+    # a real server's line is a little slower than its port
+    return {"0": {**rate, "line_util": 100 * rate["bps_l1"] / (0.9999 * speed) if speed else 0.0, **other}}
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        ("64b", {64: 1.0}),
+        ("imix", {64: 28 / 48, 594: 16 / 48, 1518: 4 / 48}),
+        ("1514b", {1518: 1.0}),
+        ("9216b vlan", {9216: 1.0}),
+    ],
+)
+def test_matching_figures_pass(words: str, sizes: dict[int, float]):
+    profile = CATALOGUE.profile(words.split())
+    check_layers(profile, report(sizes), None)
+    check_layers(profile, report(sizes, speed=0.0), None)  # a port without a speed
+    check_layers(profile, {"0": {}}, None)
+
+
+def test_probe_frames_are_part_of_the_figures():
+    check_layers(CATALOGUE.profile(["64b"]), report({64: 1 + 1000.0}), (Probe(1000.0), {64: 1.0}))
+    reported = report({64: 28 / 48 + 350, 594: 16 / 48 + 150, 1518: 4 / 48})
+    check_layers(CATALOGUE.profile(["imix"]), reported, (Probe(500.0), {64: 0.7, 594: 0.3}))
+
+
+@pytest.mark.parametrize(
+    ("rates", "message"),
+    [
+        (report({60: 1.0}), "counts 640 bits per frame of '64b' at port 0 on L1, and they are 672"),
+        (report({64: 1.0}, bps_l1=512.0), "counts 512 bits per frame of '64b' at port 0 on L1, and they are 672"),
+        (report({64: 1.0}, bps_l2=480.0), "counts 480 bits per frame of '64b' at port 0 on L2, and they are 512"),
+        (
+            report({64: 1.0}, line_util=100 * 672 / 40e9),
+            "for the line of port 0, and says that the port runs at 10; fix 'port_speed' (Mbit/s) in trex_cfg.yaml",
+        ),
+    ],
+)
+def test_different_figures_are_reported(rates: dict[str, dict[str, Any]], message: str):
+    with pytest.raises(TestbedError) as caught:
+        check_layers(CATALOGUE.profile(["64b"]), rates, None)
+    assert message in str(caught.value)
+
+
+def test_recorded_answers_have_these_names_and_arithmetic():
+    checked = [call["result"] for call in recorded("validate")]
+    assert checked
+    for answer in checked:
+        for event in answer["graph"]["events"]:
+            assert event["diff_bps_l1"] - event["diff_bps_l2"] == pytest.approx(8 * 20 * event["diff_pps"])
+        rate = answer["rate"]
+        assert rate["max_bps_l1"] - rate["max_bps_l2"] == pytest.approx(160 * rate["max_pps"])
+        assert 100 * rate["max_bps_l1"] / rate["max_line_util"] == pytest.approx(10e9, rel=2e-4)
+
+
+def test_line_use_is_that_of_the_busiest_port():
+    directions = (
+        DirectionCount(0, 1, 1000, 1000, 1000, 64_000, 64_000),
+        DirectionCount(1, 0, 2000, 2000, 2000, 128_000, 128_000),
+    )
+    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions)
+    assert line_use(outcome, {0: 1e6, 1: 1e7}) == pytest.approx(67.2)
+    assert line_use(outcome, {0: 0.0}) is None
+
+
+# -- how long a trial waits for frames in transit
+
+
+Count = Callable[[float], dict[str, Any]]
+BEFORE: dict[str, Any] = {port: {"opackets": 7, "ipackets": 11} for port in ("0", "1")}
+AHEAD, BACK = (0, 1), (1, 0)
+
+
+def wait(
+    count: Count, directions: list[tuple[int, int]], drain: float = 2.0, speed: float = 1.0
+) -> tuple[dict[str, Any], float]:
+    """The final counters and the wait in wall s; *count*: frames sent and received by a time in wall s."""
+    now = [0.0]
+
+    def read() -> dict[str, Any]:
+        return {
+            port: {name: BEFORE[port][name] + value for name, value in counts.items()}
+            for port, counts in count(now[0]).items()
+        }
+
+    def sleep(seconds: float) -> None:
+        assert seconds >= 0
+        now[0] += seconds + 1e-6
+
+    after, took = wait_for_drain(
+        read(), read, BEFORE, directions, {0: 100, 1: 100}, drain, speed, lambda: now[0], sleep
+    )
+    return dict(after), took
+
+
+def counts(sent: int, received: int, back_sent: int = 0, back_received: int = 0) -> dict[str, Any]:
+    return {"0": {"opackets": sent, "ipackets": back_received}, "1": {"opackets": back_sent, "ipackets": received}}
+
+
+@pytest.mark.parametrize("sent", [99, 100])
+def test_no_wait_if_no_frame_is_missing(sent: int) -> None:
+    assert wait(lambda _: counts(sent, sent), [AHEAD])[1] == 0
+    assert wait(lambda _: counts(sent, sent, 100, 103), [AHEAD, BACK])[1] == 0
+
+
+def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
+    assert 0.1 <= wait(lambda _: counts(80, 80), [AHEAD])[1] < 0.2
+    # lagging counters
+    after, took = wait(lambda now: counts(*((100, 100) if now > 0.05 else (80, 80))), [AHEAD])
+    assert after["0"]["opackets"] == 107 and took < 0.1
+
+
+@pytest.mark.parametrize(
+    ("count", "terms", "seconds"),
+    [
+        # no frame has come for a while
+        (lambda now: counts(100, 99), {}, 1.6),
+        # frames come, at most for the whole drain
+        (lambda now: counts(100, 60 + int(10 * now)), {}, 2),
+        # counters are updated once a second
+        (lambda now: counts(100, 100 if now > 1.5 else 60), {}, 1.55),
+        # extra frames of one direction do not end the wait of the other
+        (lambda now: counts(100, 100 if now > 1 else 90, 100, 150), {"directions": [AHEAD, BACK]}, 1.05),
+        # the testbed's clock, with a minimum
+        (lambda now: counts(100, 0), {"speed": 4}, 0.4),
+        (lambda now: counts(100, 0), {"speed": 1000}, 0.1),
+        (lambda now: counts(100, 0), {"drain": 0}, 0.1),
+    ],
+)
+def test_missing_frames_are_waited_for_while_they_come(count: Count, terms: dict[str, Any], seconds: float) -> None:
+    after, took = wait(count, **{"directions": [AHEAD], **terms})
+    assert took == pytest.approx(seconds, abs=0.06 if seconds in (1.55, 1.05) else 0.01)
+    assert after["1"]["ipackets"] == 11 + count(took)["1"]["ipackets"]

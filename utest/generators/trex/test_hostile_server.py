@@ -23,14 +23,13 @@ from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
 from lineproof.system import children
 from support.catalogue import CATALOGUE
-from support.hostile_ssh import raw_server
+from support.hostile_ssh import endless_line, raw_server
 from support.hostile_trex import (
     BAD_BYTES,
     BAD_VALUES,
     Answer,
     HostileServer,
     endless,
-    garbage,
     hostile_trex,
     refusing,
     result,
@@ -86,7 +85,7 @@ def test_a_refusal_in_strange_words_is_one_line(words: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("serve", [endless, slow, garbage])
+@pytest.mark.parametrize("serve", [endless, slow, endless_line])
 def test_an_answer_that_does_not_end_has_a_limit(serve: Callable[..., None]) -> None:
     before, began = psutil.Process().memory_info().rss, time.monotonic()
     with raw_server(serve) as port, pytest.raises(TestbedError) as caught:

@@ -205,23 +205,25 @@ def test_a_server_whose_clock_is_wrong_is_not_believed(server: float, is_wrong: 
     assert [problem.fault for problem in found.problems] == [Fault.CLOCK] * is_wrong
 
 
-@pytest.mark.parametrize(("early", "grown"), [(0, 30), (20, 10), (30, 0), (40, 0)])
-def test_queues_grew_by_what_is_under_way_at_the_end_and_was_not_soon_after_the_start(early: int, grown: int) -> None:
-    readings = sent_in(1.0, 0.06, 0.1, under_way=early) + sent_in(1.0, 0.9, 0.97, under_way=30)
-    found = make_outcome(answer(ALL, snapshots=readings), Load(1000), 1.0, BOTH)
+@pytest.mark.parametrize(
+    ("after", "early", "late", "expected"),
+    [
+        ("ALL", 0, 30, [(0, 0), (0, 30)]),
+        ("ALL", 20, 30, [(0, 0), (0, 10)]),
+        ("ALL", 40, 30, [(0, 0), (0, 0)]),
+        # frames that may have been lost at once are no early queue, and lost ones were not under way
+        ("FULL", 25, 50, [(0, 0), (20, 25)]),
+        ("FULL", 0, 30, [(0, 0), (20, 10)]),
+    ],
+)
+def test_queues_grew_by_what_is_under_way_at_the_end_and_was_not_soon_after_the_start(
+    after: str, early: int, late: int, expected: list[tuple[int, int]]
+) -> None:
+    readings = sent_in(1.0, 0.06, 0.1, under_way=early) + sent_in(1.0, 0.9, 0.97, under_way=late)
+    counts = {"ALL": ALL, "FULL": FULL}[after]
+    found = make_outcome(answer(counts, snapshots=readings), Load(1000), 1.0, BOTH)
     # port 0 received fewer: those from port 1
-    assert [item.backlog for item in found.directions] == [0, grown]
-
-
-def test_frames_that_may_have_been_lost_at_once_are_no_early_queue() -> None:
-    readings = sent_in(1.0, 0.06, 0.1, under_way=25) + sent_in(1.0, 0.9, 0.97, under_way=50)
-    found = make_outcome(answer(FULL, snapshots=readings), Load(1000), 1.0, BOTH)
-    assert [(item.lost, item.backlog) for item in found.directions] == [(0, 0), (20, 25)]
-
-
-def test_lost_frames_were_not_under_way() -> None:
-    found = make_outcome(answer(FULL, snapshots=sent_in(1.0, 0.9, 0.97, under_way=30)), Load(1000), 1.0, BOTH)
-    assert [(item.lost, item.backlog) for item in found.directions] == [(0, 0), (20, 10)]
+    assert [(item.lost, item.backlog) for item in found.directions] == expected
 
 
 @pytest.mark.parametrize("shares", [(), (0.1, 0.2), (1.0,)])
