@@ -27,7 +27,6 @@ from support.hostile_ssh import endless_line, raw_server
 from support.hostile_trex import (
     BAD_BYTES,
     BAD_VALUES,
-    Answer,
     HostileServer,
     endless,
     hostile_trex,
@@ -102,34 +101,19 @@ def opened(hostile: HostileServer) -> Iterator[TrexGenerator]:
         yield generator
 
 
-def failure(generator: TrexGenerator, hostile: HostileServer, method: str, answer: Answer | None) -> str:
-    """Return what a trial says while the server answers *method* so; the next one is good."""
-    hostile.instead[method] = answer
-    try:
-        with pytest.raises(TestbedError) as caught:
-            generator.measure(Load(1000), 0.1)
-    finally:
-        hostile.instead.clear()
-    found = sentence(caught.value, f"127.0.0.1:{hostile.rpc_port}")
-    check_good(generator)
-    return found
-
-
-def try_trial(generator: TrexGenerator, hostile: HostileServer) -> None:
-    """A trial is good or says one sentence; then the server is good again."""
+def trial(generator: TrexGenerator, hostile: HostileServer) -> str:
+    """Return what a trial says, "" if it is good; then the server is good again, and so is a trial."""
+    said = ""
     try:
         generator.measure(Load(1000), 0.1)
     except TestbedError as error:
-        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
+        said = sentence(error, f"127.0.0.1:{hostile.rpc_port}")
     finally:
         hostile.instead.clear()
         hostile.published = []
-
-
-def check_good(generator: TrexGenerator) -> None:
-    """A trial after the server has become good again."""
     generator.stop()
     assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
+    return said
 
 
 @pytest.mark.slow
@@ -137,7 +121,8 @@ def check_good(generator: TrexGenerator) -> None:
 def test_a_trial_names_the_server_that_answers_nonsense(
     opened: TrexGenerator, hostile: HostileServer, name: str
 ) -> None:
-    assert "not a TRex server's" in failure(opened, hostile, "start_traffic", BAD_BYTES[name])
+    hostile.instead["start_traffic"] = BAD_BYTES[name]
+    assert "not a TRex server's" in trial(opened, hostile)
 
 
 @pytest.mark.slow
@@ -147,8 +132,7 @@ def test_a_trial_names_the_server_whose_values_are_none(
     opened: TrexGenerator, hostile: HostileServer, name: str, method: str
 ) -> None:
     hostile.instead[method] = BAD_VALUES[name]
-    try_trial(opened, hostile)
-    check_good(opened)
+    trial(opened, hostile)
 
 
 @pytest.mark.slow
@@ -179,7 +163,7 @@ def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: Hostile
     text = '{"name":"trex-global","type":0,"baseline":false,"data":{"opackets-0":' + value + "}}"
     # every message that the server itself publishes follows this one: only this reaches the client
     hostile.published = [[text.encode()]]
-    try_trial(opened, hostile)
+    trial(opened, hostile)
 
 
 @pytest.mark.slow
