@@ -166,6 +166,12 @@ def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: Hostile
     trial(opened, hostile)
 
 
+def python(code: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run *code* in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, timeout=60)
+
+
 @pytest.mark.slow
 def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
     """In a process of its own: what is received counts against its limit."""
@@ -181,12 +187,7 @@ def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
         "link.recv()\n"
     )
     with raw_server(endless) as port:
-        ran = subprocess.run(
-            [sys.executable, "-c", code, f"tcp://127.0.0.1:{port}"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            timeout=60,
-        )
+        ran = python(code, f"tcp://127.0.0.1:{port}")
     assert ran.returncode != 0 and b"Resource temporarily unavailable" in ran.stderr, "ZeroMQ broke the connection"
 
 
@@ -230,9 +231,5 @@ def test_the_sockets_of_the_libraries_are_bounded() -> None:
         "assert names == {'BoundedSocket'}, names\n"
         "assert resource.getrlimit(resource.RLIMIT_DATA)[0] == 2 << 30\n"
     )
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        check=True,
-        timeout=60,
-    )
+    ran = python(code)
+    assert ran.returncode == 0, ran.stderr.decode()
