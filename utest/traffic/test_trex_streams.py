@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile
 from lineproof.core.traffic.trex_streams import flow_count, read_trex_profile
 from lineproof.errors import ConfigError
+from support.server_support import stream as sent
 
 SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")
 Data = dict[str, Any]
@@ -22,17 +22,7 @@ def frame(size: int = 64, source: str = "10000001", sport: int = 1025, ttl: int 
 
 
 def stream(data: bytes | None = None, instructions: tuple[Data, ...] = (), **more: Any) -> Data:
-    return {
-        "flags": 0,
-        "enabled": True,
-        "self_start": True,
-        "isg": 0.0,
-        "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1.0}},
-        "packet": {"binary": base64.b64encode(data or frame()).decode(), "meta": ""},
-        "vm": {"instructions": list(instructions)},
-        "flow_stats": {"enabled": False},
-        **more,
-    }
+    return sent(frame=data or frame(), **{"vm": {"instructions": list(instructions)}, **more})
 
 
 def rate(kind: str, value: float) -> Data:
