@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import zmq
 
-from support.server_support import MACS, Client, FakeBackend, serving, stream
+from support.server_support import MACS, Client, FakeBackend, stream
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def backend() -> FakeBackend:
-    return FakeBackend(speed=20)
-
-
-@pytest.fixture
-def client(backend: FakeBackend) -> Iterator[Client]:
-    with serving(backend) as server:
-        found = Client(server)
-        found.barrier()
-        yield found
-        found.close()
 
 
 def error(answer: Any) -> str:
