@@ -64,6 +64,16 @@ def test_a_bad_answer_takes_little_time_and_memory(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", BAD_BYTES)
+def test_the_handshake_names_the_address(name: str) -> None:
+    with hostile_trex() as server:
+        server.instead["*"] = BAD_BYTES[name]
+        with pytest.raises(TestbedError) as caught:
+            ask_server("127.0.0.1", server.rpc_port)
+    assert "is not a TRex server" in sentence(caught.value, f"127.0.0.1:{server.rpc_port}")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["x" * 100_000, "a\x1b[31m\nb\0\u202e", "server: '" + "9" * 5000 + ".1'"])
 def test_a_refusal_in_strange_words_is_one_line(words: str) -> None:
     with hostile_trex() as server:
