@@ -103,7 +103,7 @@ def main() -> int:
     for table in found:
         inside = sum(row.inside for row in table.rows)
         print(f"{'### ' if options.markdown else ''}{table.title}\n\n{table.unit}\n")
-        print(text_of(table.rows, options.markdown))
+        print(text_of(table.rows))
         for row in table.rows:
             if not row.inside and row.explained:
                 print(f"{chr(10)}{row.name}: {row.explained}")

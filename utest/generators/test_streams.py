@@ -12,9 +12,9 @@ from lineproof.core.traffic.profiles import AddressRange, Flows, FrameClass, Pro
 from lineproof.core.traffic.trex_streams import address_ranges
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
-from lineproof_bench.backend import FieldVariable, StreamTraffic
 from lineproof_bench.model.flows import Flow, flow_of, spread
 from support.catalogue import CATALOGUE
+from support.model_bench import traffic
 
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 
@@ -192,21 +192,14 @@ def test_an_address_that_a_program_leaves_open_may_be_any(name: str) -> None:
     assert source == (0, 2**32 - 1)
 
 
-def traffic(stream: Stream) -> StreamTraffic:
-    variables = tuple(
-        FieldVariable(item.offset, item.size, item.minimum, item.maximum, item.minimum, item.step)
-        for item in stream.variables
-    )
-    return StreamTraffic(0, bytes.fromhex(stream.frame), 1.0, variables, fix_ipv4_checksum=stream.fix_ipv4)
-
-
 @pytest.mark.parametrize("headers", ["", "vlan", "qinq", "mpls", "mpls2", "ipv6", "tcp", "ipv6 mpls2 tcp"])
 @pytest.mark.parametrize(
     ("flows", "count"), [("1-flow", 1), ("var2", 251), ("256-networks", 256), ("2000-flows", 2000)]
 )
 def test_the_frames_have_as_many_flows_as_the_words_say(headers: str, flows: str, count: int) -> None:
-    [stream] = of(f"128b {headers} {flows}")
-    found = spread(traffic(stream))
+    words = f"128b {headers} {flows}"
+    [stream], [sent] = of(words), traffic(words, 1.0)
+    found = spread(sent)
     assert len(found) == count and None not in found
     assert all(share == pytest.approx(1 / count) for share in found.values())
     version, depth = (6 if "ipv6" in headers else 4), {"mpls": 1, "mpls2": 2}

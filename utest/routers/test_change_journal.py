@@ -96,11 +96,6 @@ def test_a_change_is_on_the_disk_before_it_is_made(monkeypatch: pytest.MonkeyPat
     assert len(changes) == 4 and all(events[index - 1] == "fsync" for index in changes)
 
 
-def test_it_is_its_users_alone() -> None:
-    path = left(CHANGE)
-    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-
-
 @pytest.mark.slow
 def test_a_router_in_use_is_refused_and_free_again_when_that_run_is_killed() -> None:
     text = (
@@ -148,6 +143,7 @@ def test_an_undo_that_fails_is_listed_kept_and_tried_again() -> None:
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o606])
 def test_a_journal_that_others_may_write_or_read_is_refused(mode: int) -> None:
     path = left(CHANGE)
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
     path.chmod(mode)
     with pytest.raises(TestbedError, match=rf"{path}.* is not this user's alone \(mode 0600\).*remove the file"):
         ChangeJournal.claim(ROUTER)

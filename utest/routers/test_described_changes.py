@@ -108,23 +108,30 @@ def test_a_run_killed_at_any_line_is_undone_by_the_next(name: str, before: bool,
     assert machine.configuration == untouched and not list(state.iterdir())
 
 
+@pytest.mark.parametrize("trouble", ["refused", "interrupted"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_line_that_is_refused_leaves_nothing_of_its_change(name: str, state: Path) -> None:
-    file = description(name)
+def test_a_line_that_is_refused_or_interrupted_leaves_nothing_of_its_change(
+    name: str, trouble: str, state: Path
+) -> None:
+    file, words = description(name), "% Not now" if trouble == "refused" else ""
     for line in itertools.count():
         machine = machine_of(name)
-        before, shell = machine.configuration, Refusing(machine, line)
+        before, shell = machine.configuration, Refusing(machine, line, words)
         journal, router = journalled(file, shell)
         try:
             router.configure(SIDES)
+            if trouble == "interrupted":
+                router.restore()
         except TestbedError as error:
-            assert "% Not now" in str(error)
-        was_refused, shell.at = shell.count > line, -1
+            assert words and words in str(error)
+        except KeyboardInterrupt:
+            assert not words
+        happened, shell.at = shell.count > line, -1
         router.restore()
         journal.close()
-        assert machine.configuration == before, f"refused at line {line}"
+        assert machine.configuration == before, f"{trouble} at line {line}"
         assert not list(state.iterdir())
-        if not was_refused:
+        if not happened:
             break
     assert line > 5
 
@@ -162,32 +169,21 @@ def test_a_line_that_enters_what_the_next_ones_are_meant_for_is_never_gone(refus
     assert found.status and len(ran) == refused + 1 and words in found.stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_interrupt_between_two_lines_leaves_no_configuration_open(name: str, state: Path) -> None:
-    file = description(name)
-    for moment in itertools.count():
-        machine = machine_of(name)
-        before, shell = machine.configuration, Refusing(machine, moment, words="")
-        journal, router = journalled(file, shell)
-        try:
-            router.configure(SIDES)
-            router.restore()
-        except KeyboardInterrupt:
-            router.restore()
-        journal.close()
-        assert machine.configuration == before, f"interrupted at line {moment}"
-        assert not list(state.iterdir())
-        if shell.count <= moment:
-            break
-    assert moment > 9
-
-
-def test_a_command_that_the_router_does_not_know_is_no_change_that_is_gone() -> None:
-    machine, file, before = killed_after(2, "in reverse")
-    line = "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name lineproof"
-    with pytest.raises(TestbedError, match="Command not found"):
-        undo(file, Refusing(machine, words="% Command not found", line=line))
-    assert machine.configuration != before and look(ROUTER) is not None
+@pytest.mark.parametrize(
+    ("name", "lines", "line", "words"),
+    [
+        ("in reverse", 2, "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name lineproof", "% Command not found"),
+        ("saving", 5, "configure replace flash:before force", "% no such item"),
+    ],
+)
+def test_what_the_router_does_not_know_or_find_is_no_change_that_is_gone(
+    name: str, lines: int, line: str, words: str
+) -> None:
+    machine, file, before = killed_after(lines, name)
+    with pytest.raises(TestbedError, match=words):
+        undo(file, Refusing(machine, words=words, line=line))
+    found = look(ROUTER)
+    assert found is not None and len(found.changes) == 1 and machine.configuration != before
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -219,15 +215,6 @@ def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -
     with router.rehearsal() as found:
         router.configure(SIDES)
     assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name lineproof" in str(change) for change in found)
-
-
-def test_a_saved_configuration_that_is_not_found_is_no_change_that_is_gone() -> None:
-    machine, file, before = killed_after(5, "saving")
-    machine.saved = None
-    with pytest.raises(TestbedError, match=r"'configure replace flash:before force' \(status 1: % no such item\)"):
-        undo(file, machine)
-    found = look(ROUTER)
-    assert found is not None and len(found.changes) == 1 and machine.configuration != before
 
 
 def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> None:

@@ -130,8 +130,8 @@ def tables(project: Project) -> tuple[Table, ...]:
     )
 
 
-def text_of(found: Sequence[PublishedRow], markdown: bool = False) -> str:
-    """The rows as text."""
+def text_of(found: Sequence[PublishedRow]) -> str:
+    """The rows as a table of Markdown."""
     head = ("row", "published", "modelled", "error", "allowed", "inside")
     cells = [
         (
@@ -144,12 +144,7 @@ def text_of(found: Sequence[PublishedRow], markdown: bool = False) -> str:
         )
         for row in found
     ]
-    if markdown:
-        lines = ["| " + " | ".join(line) + " |" for line in [head, ("---", *["---:"] * 4, "---"), *cells]]
-    else:
-        width = max(len(line[0]) for line in cells)
-        lines = [f"{line[0]:{width}}" + "".join(f"{cell:>11}" for cell in line[1:]) for line in [head, *cells]]
-    return "\n".join(lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ("---", *["---:"] * 4, "---"), *cells])
 
 
 def _digits(row: PublishedRow) -> int:

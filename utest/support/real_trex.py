@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.testbed.netns import home_of_trex
@@ -21,7 +23,7 @@ WORDS = ("linux_router", "linux", "netns-trex")
 """Platform, software and testbed of a session with it."""
 
 
-def generator(testbed: object) -> TrexGenerator:
+def generator(testbed: object, **more: Any) -> TrexGenerator:
     assert hasattr(testbed, "facts")
     access = testbed.facts.generator
-    return TrexGenerator(TrexSettings(access.host, access.sync_port, access.async_port, client=access.client))
+    return TrexGenerator(TrexSettings(access.host, access.sync_port, access.async_port, client=access.client, **more))

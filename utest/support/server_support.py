@@ -45,6 +45,9 @@ class FakeBackend:
         self.paused: dict[int, tuple[float, float, float | None]] = {}
         self.groups: dict[int, int] = {}
         self.fails = False
+        self.load = Utilisation(12.5, 3.0)
+        self.counted: PortCounters | None = None
+        """Counters of port 0, in place of what was sent; port 1 has counted nothing then."""
 
     def now(self) -> float:
         return time.monotonic() * self.speed
@@ -105,6 +108,8 @@ class FakeBackend:
         return port in self.running
 
     def counters(self, port: int) -> PortCounters:
+        if self.counted is not None:
+            return self.counted if port == 0 else PortCounters()
         for each in (0, 1):
             self._settle(each)
         received = self.sent[1 - port]
@@ -139,7 +144,7 @@ class FakeBackend:
         return address == self.ports[port].peer_ipv4
 
     def utilisation(self) -> Utilisation:
-        return Utilisation(12.5, 3.0)
+        return self.load
 
     def close(self) -> None:
         self.closed = True

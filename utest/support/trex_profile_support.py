@@ -51,12 +51,7 @@ class Own:
             (folder / path.name).write_text(path.read_text())
 
     def read(
-        self,
-        text: str,
-        tunables: str = "{}",
-        client: str = "",
-        name: str = "mine.py",
-        more: str = "",
+        self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
     ) -> Catalogue:
         (self.traffic / name).write_text(text)
         entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours, {more}}}"
@@ -64,10 +59,9 @@ class Own:
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "TREX_HOME": ""}
         return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client, environment))
 
-    def profile(
-        self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
-    ) -> Profile:
-        return self.read(text, tunables, client, name, more).profile(["mine"])
+    def profile(self, *words: str, **named: str) -> Profile:
+        """Return it, as :meth:`read` is asked for it."""
+        return self.read(*words, **named).profile(["mine"])
 
 
 @contextmanager

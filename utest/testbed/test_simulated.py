@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lineproof.errors import ConfigError, TestbedError
+from lineproof.errors import ConfigError
 from lineproof.platforms import read_platform
 from lineproof.routers.ssh_shell import SshShell
 from lineproof.system.children import environment
@@ -65,13 +65,6 @@ class TestSimulatedTestbed:
         assert testbed.failures == ()
         assert psutil.wait_procs(processes, 30)[1] == []
         assert list(runtime.iterdir()) == []
-
-    def test_a_port_in_use_is_an_error_and_nothing_is_left(self, runtime: Path) -> None:
-        with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
-            port = testbed.facts.generator.sync_port
-            with pytest.raises(TestbedError, match=str(port)):
-                open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE, rpc_port=port)
-            assert [path for path in runtime.iterdir() if path.name != "logs"] == [testbed.facts.runtime]
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
     def test_serve_leaves_nothing_behind(self, runtime: Path, number: int) -> None:

@@ -48,22 +48,6 @@ def moments(streams: list[StreamTiming], found: Pattern, root: int) -> Iterator[
         place = following
 
 
-def test_a_burst_that_ends_starts_again_one_frame_time_later() -> None:
-    found = make_pattern([single(20, pps=10)], FILE)
-    assert found.ends and found.after == (0,)
-    assert found.pps == 10 and found.peak_to_mean([512]) == pytest.approx(1)
-    # evenly spaced, so a load is exact
-    assert found.frames(1000, 1.0) == 1000
-
-
-def test_a_chain_keeps_the_order_and_the_ratio_of_its_streams() -> None:
-    chain = [single(10, delay=1e-5, after=1), single(20, begins=False, after=2), single(30, begins=False, after=0)]
-    found = make_pattern(chain, FILE)
-    assert not found.ends and found.after == (1, 2, 0)
-    assert [found.rate(place) / found.pps for place in range(3)] == pytest.approx([1 / 6, 1 / 3, 1 / 2])
-    assert found.frames(1e5, 1.0) == pytest.approx(1e5, abs=60)
-
-
 def test_endless_bursts_have_a_mean_rate_and_a_higher_peak() -> None:
     found = make_pattern([several(4, 0, 1.0, pps=1000)], FILE)
     assert found.pps == pytest.approx(4 / 1.003) and not found.ends
@@ -72,13 +56,6 @@ def test_endless_bursts_have_a_mean_rate_and_a_higher_peak() -> None:
         [several(4, 0, 1.0, pps=1000), StreamTiming("all the time", 1000, None, 0, 0.0, 0.0, True, None)], FILE
     )
     assert beside.rate(1) == 1000 and beside.peak_to_mean([512, 512]) == pytest.approx(2000 / (1000 + 4 / 1.003))
-
-
-def test_streams_that_end_start_again_together() -> None:
-    found = make_pattern([single(10), single(100), several(5, 2, 0.5)], FILE)
-    assert found.ends and found.after == (0, 1, 2)
-    assert [part.period for part in found.parts] == pytest.approx([10, 10, 10])
-    assert [found.rate(place) for place in range(3)] == pytest.approx([1, 10, 1])
 
 
 def test_single_frames_close_together_count_as_a_burst() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from lineproof.core.traffic.trex_profile import ProfileSource, TrexProfile
 from lineproof.core.traffic.trex_streams import flow_count, read_trex_profile
 from lineproof.errors import ConfigError
+from support.server_support import stream as sent
 
 SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")
 Data = dict[str, Any]
@@ -22,17 +22,7 @@ def frame(size: int = 64, source: str = "10000001", sport: int = 1025, ttl: int 
 
 
 def stream(data: bytes | None = None, instructions: tuple[Data, ...] = (), **more: Any) -> Data:
-    return {
-        "flags": 0,
-        "enabled": True,
-        "self_start": True,
-        "isg": 0.0,
-        "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1.0}},
-        "packet": {"binary": base64.b64encode(data or frame()).decode(), "meta": ""},
-        "vm": {"instructions": list(instructions)},
-        "flow_stats": {"enabled": False},
-        **more,
-    }
+    return sent(frame=data or frame(), **{"vm": {"instructions": list(instructions)}, **more})
 
 
 def rate(kind: str, value: float) -> Data:
@@ -77,6 +67,7 @@ def test_streams_that_are_disabled_are_left_out() -> None:
     assert len(program(stream(), stream(enabled=False)).directions[0]) == 1
 
 
+<<<<<<< HEAD
 BURST = {"rate": {"type": "pps", "value": 1}, "type": "single_burst", "total_pkts": 1}
 MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_burst": 3, "ibg": 5.0, "count": 0}
 
@@ -120,6 +111,8 @@ def test_rates_that_depend_on_the_link_are_refused() -> None:
         program(stream(), stream(mode=rate("percentage", 5), flow_stats=latency(1)["flow_stats"]))
 
 
+=======
+>>>>>>> testa
 def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> Data:
     ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
     return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}
@@ -201,15 +194,50 @@ def test_varying_sizes_give_their_mean(variable: Data, mean: float) -> None:
     assert sum(size * part for size, part in found.sizes()) == pytest.approx(mean)
 
 
+def trimmed(variable: Data) -> Data:
+    return stream(frame(164), (variable, TRIM))
+
+
+BURST = {"rate": {"type": "pps", "value": 1}, "type": "single_burst", "total_pkts": 1}
+PER_CENT = rate("percentage", 5)
+MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_burst": 3, "ibg": 5.0, "count": 0}
+
+
 @pytest.mark.parametrize(
-    ("variable", "says"),
+    ("streams", "says"),
     [
-        (counter(60, 161, size=2), "are cut to 60 to 161 bytes; expected 14 to the 160 of its packet"),
-        (counter(60, 100, size=2, next_var="b"), "the sizes of its frames cannot be derived"),
-        ({**TUPLE, "name": "b"}, "the sizes of its frames cannot be derived"),
+        (stream(mode=BURST, name="S0", next="S1"), "stream 1 ('S0') starts 'S1', and no stream that is sent has that"),
+        (stream(mode={**BURST, "total_pkts": 0}), "does not accept (stream 1 has a burst of no frames)"),
+        (stream(mode={"rate": BURST["rate"], "type": "single_burst"}), "does not accept ('total_pkts' is missing)"),
+        (stream(mode={**MULTI, "ibg": "x"}), "streams that TRex does not accept"),
+        (stream(mode={**MULTI, "ibg": float("nan")}), "a time or a count that is negative or no number"),
+        (stream(self_start=False), "is never started, by itself or by another"),
+        (stream(start_paused=True), "does not start by itself"),
+        (stream(flags=8), "is a dummy"),
+        (stream(isg=5000.0), "starts 5 ms late (isg)"),
+        (stream(mode=rate("pps", 0)), "has a rate of 0 pps"),
+        (stream(mode=rate("frames", 1)), "has a rate of 1 frames"),
+        (stream(packet={"binary": "x", "meta": ""}), "stream 1 is not a stream that TRex accepts"),
+        (stream(bytes(60)), "its frame is not IP"),
+        (stream(frame(ttl=1)), "has no time to live left"),
+        (stream(bytes(9300)), "its frame has 9300 bytes"),
+        (
+            stream(mode={**BURST, "total_pkts": 5, "rate": {"type": "percentage", "value": 1}}),
+            "has bursts in per cent of a link",
+        ),
+        (latency(5) | {"mode": BURST}, "measures latency in bursts"),
+        (latency(5), "has latency streams only"),
+        ((stream(), stream(mode=PER_CENT)), "their ratio depends on the link"),
+        (
+            (stream(), latency(1) | {"mode": PER_CENT}),
+            "measures latency at a rate in per cent",
+        ),
+        (trimmed(counter(60, 161, size=2)), "are cut to 60 to 161 bytes; expected 14 to the 160 of its packet"),
+        (trimmed(counter(60, 100, size=2, next_var="b")), "the sizes of its frames cannot be derived"),
+        (trimmed({**TUPLE, "name": "b"}), "the sizes of its frames cannot be derived"),
     ],
 )
-def test_impossible_sizes_are_refused(variable: Data, says: str) -> None:
+def test_streams_that_no_load_can_scale_are_refused(streams: Data | tuple[Data, ...], says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        program(stream(frame(164), (variable, TRIM)))
-    assert says in str(caught.value)
+        program(*(streams if isinstance(streams, tuple) else (streams,)))
+    assert says in str(caught.value) and str(caught.value).startswith("mine.py: ")

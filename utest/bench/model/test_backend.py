@@ -256,7 +256,7 @@ def test_slow_rows_are_close_by_their_own_rate() -> None:
 def test_the_page_has_these_rows() -> None:
     page = (PROJECT.root / "docs" / "fidelity.md").read_text(encoding="utf-8")
     for table in tables():
-        assert published.text_of(table.rows, markdown=True) in page, f"python -m validation.fidelity: {table.title}"
+        assert published.text_of(table.rows) in page, f"python -m validation.fidelity: {table.title}"
         assert all(f"\n{row.name}: {row.explained}\n" in page for row in table.rows if row.explained)
 
 

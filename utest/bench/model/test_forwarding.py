@@ -1,7 +1,8 @@
-"""Rates through the model: where queues are placed, what is lost, what must hold for any load."""
+"""Rates through the model: where queues are placed, what is lost, what must hold for any load; frames on their way."""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from functools import cache
 
@@ -10,16 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
+from lineproof_bench.backend import FieldVariable, StreamTraffic
+from lineproof_bench.model.backend import ModelBackend
+from lineproof_bench.model.flows import flow_of, forwarded_frame, spread
 from lineproof_bench.model.forwarding import (
     Forwarding,
     StreamLoad,
     StreamPart,
+    Toeplitz,
     forward,
+    header_cycles,
+    parts_of,
+    queue_of,
 )
 from lineproof_bench.model.latency import delay_of
-from lineproof_bench.model.schema import Nic, RouterModel, router_model
+from lineproof_bench.model.routing import Fib, RouterFeature
+from lineproof_bench.model.schema import Nic, RouterModel, Rss, router_model
 from lineproof_bench.packet_groups import Delay
-from support.model_bench import PROJECT
+from lineproof_bench.state import RouterConfiguration
+from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
 
 
 @cache
@@ -111,3 +121,148 @@ def test_latency_rises_with_the_load_and_most_near_capacity(router: RouterModel)
         assert delay.least <= mean <= delay.most
     # a full ring before a server: nothing waits less
     assert means[-1] == pytest.approx(rows[-1][1].most)
+
+
+# -- frames: what their headers say, which way they go, how they look afterwards
+
+
+SHIM = b"\x88\x47"
+UDP = struct.pack("!HHHH", 1025, 12, 8, 0)
+IPV4 = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 1, 0, 64, 17, 0, bytes([16, 0, 0, 1]), bytes([48, 0, 0, 1])) + UDP
+IPV6 = struct.pack("!IHBB16s16s", 6 << 28, 8, 17, 64, bytes(15) + b"\1", bytes(15) + b"\2") + UDP
+
+
+@given(
+    tags=st.lists(st.tuples(st.sampled_from([0x8100, 0x88A8]), st.integers(0, 4095)), max_size=3),
+    labels=st.lists(st.integers(16, 2**20 - 1), max_size=4),
+    version=st.sampled_from([4, 6]),
+)
+def test_tags_labels_and_the_packet_behind_them_are_found(
+    tags: list[tuple[int, int]], labels: list[int], version: int
+) -> None:
+    frame = bytes(12) + b"".join(struct.pack("!HH", *tag) for tag in tags)
+    if labels:
+        stack = [label << 12 | (number == len(labels) - 1) << 8 | 64 for number, label in enumerate(labels)]
+        frame += SHIM + struct.pack(f"!{len(stack)}I", *stack)
+    else:
+        frame += b"\x08\x00" if version == 4 else b"\x86\xdd"
+    ip = len(frame)
+    frame += IPV4 if version == 4 else IPV6
+    flow = flow_of(frame)
+    assert flow is not None
+    assert flow.tags == tuple(vlan for _, vlan in tags)
+    assert (flow.labels, flow.version, flow.ip) == (tuple(labels), version, ip)
+    assert flow.hashed == (IPV4[12:24] if version == 4 else IPV6[8:44])
+    assert flow.destination == (0x30000001 if version == 4 else 2)
+    sent = forwarded_frame(frame, "02:00:00:00:00:01", "02:00:00:00:00:02")
+    assert len(sent) == len(frame)
+    where = 14 + 4 * len(tags) + 3 if labels else ip + (8 if version == 4 else 7)
+    assert sent[where] == 63
+    assert (sent[ip:] == frame[ip:]) == bool(labels)
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_accepted_as_a_frame(frame: bytes) -> None:
+    flow = flow_of(frame)
+    assert flow is None or flow.version in (4, 6)
+
+
+def sent_and_back(words: str, *features: RouterFeature) -> tuple[int, int, int]:
+    """Frames sent, come back, and without a way."""
+    clock = HandClock()
+    backend = ModelBackend(platform(), "vpp", clock, features=frozenset(features))
+    backend.configure(configuration(backend))
+    backend.capture(1, 1)
+    backend.start({0: traffic(words, 1e5)}, 1.0)
+    clock.time = 2.0
+    frames = backend.captured(1)
+    assert not frames or len(frames[0].data) == len(traffic(words, 1.0)[0].frame)
+    return backend.counters(0).opackets, backend.counters(1).ipackets, backend.state().interfaces[0].no_route
+
+
+@pytest.mark.parametrize(
+    ("words", "needs"), [("66b ipv6", "ipv6"), ("64b vlan", "vlan"), ("64b qinq", "vlan"), ("64b mpls2", "mpls")]
+)
+def test_a_frame_of_a_router_feature_is_routed_as_the_packet_inside(words: str, needs: RouterFeature) -> None:
+    assert sent_and_back(words, needs) == (100_000, 100_000, 0)
+    assert sent_and_back(words) == (100_000, 0, 100_000)
+
+
+def test_ipv6_routes_of_the_configuration_need_no_feature() -> None:
+    fib = Fib(
+        RouterConfiguration(
+            up=("a", "b"),
+            addresses=(("a", "100.65.1.1/24"), ("b", "fd00:2::1/64")),
+            neighbours=(("b", "fd00:2::2", "02:00:00:00:00:02"),),
+            routes=(("2001:2::3000:0/104", "fd00:2::2"), ("2001:2::/48", "fd00:9::1")),
+        )
+    )
+    exit_ = fib.lookup(0x20010002_00000000_00000000_30000001, 6)
+    assert exit_ is not None
+    assert (exit_.interface, exit_.mac) == ("b", "02:00:00:00:00:02")
+    assert fib.lookup(0x20010002_00000000_00000000_10000001, 6) is None
+    assert fib.lookup(0x30000001) is None
+
+
+def test_only_cards_that_look_behind_labels_spread_them() -> None:
+    router = router_model(read_platform(PROJECT.platforms, "gowin_n305"), "cx5_dpdk")
+    (labelled,) = traffic("64b mpls", 1.0)
+    (plain,) = traffic("64b", 1.0)
+
+    def queues(mpls: str) -> set[int]:
+        rss = router.software.rss.model_copy(update={"mpls": mpls})
+        model = replace(router, software=router.software.model_copy(update={"rss": rss}))
+        return {part.queue for part in parts_of(model, labelled, lambda flow: 1)}
+
+    assert queues("inner") == {part.queue for part in parts_of(router, plain, lambda flow: 1)} == {0, 1, 2}
+    assert queues("none") == {0}
+
+
+def test_tags_and_ipv6_cost_what_the_file_says() -> None:
+    router = router_model(read_platform(PROJECT.platforms, "freebsd_hp_dl360p"), "cxgbe_tuned")
+    cost = router.software.cost
+    found = {
+        words: header_cycles(router, flow_of(traffic(words, 1.0)[0].frame))
+        for words in ("64b", "64b vlan", "64b qinq", "66b ipv6", "64b mpls")
+    }
+    assert found == pytest.approx(
+        {
+            "64b": 0,
+            "64b vlan": cost.layer,
+            "64b qinq": 2 * cost.layer,
+            "66b ipv6": cost.ipv6 * cost.packet,
+            "64b mpls": 0,
+        }
+    )
+
+
+# source, port, destination, port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"
+VECTORS = [
+    ("66.9.149.187", 2794, "161.142.100.80", 1766, 0x51CCC178, 0x323E8FC2),
+    ("199.92.111.2", 14230, "65.69.140.83", 4739, 0xC626B0EA, 0xD718262A),
+    ("24.19.198.95", 12898, "12.22.207.184", 38024, 0x5C2B394A, 0xD2D0A5DE),
+    ("38.27.205.30", 48228, "209.142.163.6", 2217, 0xAFC7327F, 0x82989176),
+    ("153.39.163.191", 44251, "202.188.127.2", 1303, 0x10E828A2, 0x5D1809C5),
+]
+
+
+@pytest.mark.parametrize(("source", "sport", "destination", "dport", "four", "two"), VECTORS)
+def test_verification_vectors(source: str, sport: int, destination: str, dport: int, four: int, two: int) -> None:
+    hasher = Toeplitz(Rss(key="microsoft").key_bytes)
+    addresses = address(source) + address(destination)
+    assert hasher.hash(addresses + sport.to_bytes(2, "big") + dport.to_bytes(2, "big")) == four
+    assert hasher.hash(addresses) == two
+
+
+def test_random_addresses_spread_evenly_over_many_flows_and_queues() -> None:
+    frame = traffic("64b", 1.0)[0].frame
+    wide = FieldVariable(26, 4, 0x10000000, 0x10FFFFFF, 0x10000000, operation="random")
+    found = spread(StreamTraffic(1, frame, 1.0, (wide,)))
+    assert sum(found.values()) == pytest.approx(1)
+    assert len(found) > 4000
+    hasher = Toeplitz(Rss(key="microsoft").key_bytes)
+    shares = [0.0] * 4
+    for flow, share in found.items():
+        assert flow
+        shares[queue_of(hasher.hash(flow.hashed), 512, 4)] += share
+    assert shares == pytest.approx([0.25] * 4, abs=0.03)

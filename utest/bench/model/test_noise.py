@@ -1,8 +1,10 @@
-"""Noise: off by default, seeded, the same however often the clock is read."""
+"""Noise and rings of queues: off by default, seeded, the same however often the clock is read."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,9 +14,10 @@ from hypothesis import strategies as st
 from lineproof.errors import ConfigError
 from lineproof.platforms import Platform, read_platform
 from lineproof.simulation.habits import LossBursts, Noise, WarmUp
+from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.backend import ModelBackend
-from lineproof_bench.model.schema import Scalar, router_model
-from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
+from lineproof_bench.model.schema import RINGS, Scalar, router_model
+from support.model_bench import PROJECT, HandClock, configuration, configured_model, traffic
 
 CAPACITY = 5.02e6
 """Frames/s of one flow, a little less than the model's VPP forwards on one core."""
@@ -65,19 +68,77 @@ def test_a_cold_router_is_slower_until_it_is_warm() -> None:
     assert lost / sent == pytest.approx(0.05, abs=0.005)
 
 
-@given(seed=st.integers(0, 1000), looks=st.integers(2, 200), begin=st.floats(0, 1e6))
+# -- rings of receive queues: short bursts over capacity wait and come out later, what exceeds the ring is lost
+
+RING = RINGS["vpp"]
+
+
+def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float) -> PortCounters:
+    """Return what port 1 has after port 0 sent one flow; 1 s later."""
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    clock.time += seconds + 1.0
+    return backend.counters(1)
+
+
+def capacity() -> float:
+    """Frames/s of one flow that are forwarded for ever."""
+    backend, clock = configured_model()
+    before = received(backend, clock, 14e6, 1.0).ipackets
+    return float(received(backend, clock, 14e6, 2.0).ipackets - before - RING) / 2
+
+
+def test_just_above_capacity_only_what_exceeds_the_ring_is_lost() -> None:
+    backend, clock = configured_model()
+    top = capacity()
+    # a millionth more: a ring is full after minutes
+    pps, seconds = top * (1 + 1e-6), 60.0
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    clock.time += seconds + 1
+    assert backend.counters(1).ipackets == backend.counters(0).opackets
+    over = top * (1 + 1e-4)
+    lost = backend.counters(0).opackets - backend.counters(1).ipackets
+    backend.start({0: traffic("64b 1-flow", over)}, 100.0)
+    clock.time += 101
+    lost = backend.counters(0).opackets - backend.counters(1).ipackets
+    assert lost == pytest.approx((over - top) * 100 - RING, abs=100)
+
+
+def test_latency_of_a_full_ring_is_its_length_and_less_for_a_short_burst() -> None:
+    late = []
+    for seconds in (2e-5, 0.1):
+        backend, clock = configured_model()
+        stream = replace(traffic("64b 1-flow", 10e6)[0], flow_stats={"stream_id": 5, "rule_type": "latency"})
+        backend.start({0: (stream,)}, seconds)
+        clock.time = seconds + 0.1
+        found = backend.latency_counters(5)
+        late.append(found.average)
+        assert backend.flow_counters(5).received[1][0] + found.lost == backend.flow_counters(5).sent[0][0]
+    assert late[0] < late[1] / 3
+    assert late[1] == pytest.approx(RING / capacity() * 1e6, rel=0.2)
+
+
+WARM = Noise(warm_up=WarmUp(dip=0.1, seconds=1.3))
+NOISY = Noise(capacity=0.02, bursts=LossBursts(packets=100, every=0.2), warm_up=WarmUp(dip=0.2, seconds=0.4))
+
+
+@given(st.sampled_from([4.9e6, 5.6e6, 12.9e6, 14.2e6]), st.sampled_from([None, WARM, NOISY]), st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
-def test_counts_do_not_depend_on_how_often_they_are_read(seed: int, looks: int, begin: float) -> None:
-    noise = Noise(capacity=0.02, bursts=LossBursts(packets=100, every=2), warm_up=WarmUp(dip=0.2, seconds=3.3))
-    found = []
-    for times in (1, looks):
-        clock = HandClock()
-        clock.time = begin
-        backend = ModelBackend(platform(), "vpp", clock, None, noise, seed)
-        backend.configure(configuration(backend))
-        found.append(trial(backend, clock, 4.9e6, 10.0, times))
-    assert found[0][0] == found[1][0]
-    assert found[0][1] == pytest.approx(found[1][1], abs=30)
+def test_counts_do_not_depend_on_when_and_how_often_they_are_read(pps: float, noise: Noise | None, seed: int) -> None:
+    def counts(readings: int) -> object:
+        backend, clock = configured_model(noise=noise, seed=seed)
+        rows = {0: traffic("64b", pps), 1: traffic("64b", pps, swapped=True)}
+        probes = replace(rows[0][0], stream_id=9, pps=1000.0, flow_stats={"stream_id": 9, "rule_type": "latency"})
+        backend.start({**rows, 0: (*rows[0], probes)}, 1.0)
+        chance = random.Random(readings)
+        for moment in sorted(chance.uniform(0, 1) for _ in range(readings)):
+            clock.time = moment
+            backend.state()
+        clock.time = 2.0
+        latency = backend.latency_counters(9).histogram if readings < 100 else None
+        return [backend.counters(0), backend.counters(1), backend.state().interfaces, backend.flow_counters(9)], latency
+
+    assert counts(20) == counts(0)
+    assert counts(300)[0] == counts(0)[0]
 
 
 # -- what a study's `configured` costs the modelled router: firewalls, states, locks, queues, threads

@@ -15,7 +15,7 @@ from lineproof.errors import ConfigError
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.next_hops import Question, link_local
 from lineproof.testbed.settings import SimulatedNic
-from lineproof_bench.backend import FlowCounters, PortCounters, Utilisation
+from lineproof_bench.backend import PortCounters, Utilisation
 from lineproof_bench.bench import with_nic
 from lineproof_bench.server import publisher
 from lineproof_bench.server.flow_stats import FlowStats
@@ -157,15 +157,6 @@ def test_the_server_has_the_version_of_the_sources_and_hardware_filters() -> Non
 # -- counters
 
 
-class Counting(FakeBackend):
-    """A port that has counted what it is told."""
-
-    counted = PortCounters()
-
-    def counters(self, port: int) -> PortCounters:
-        return self.counted if port == 0 else PortCounters()
-
-
 SEEN = PortCounters(opackets=100, ipackets=90, obytes=6400, ibytes=5760, oerrors=3, ierrors=10, pauses_received=5)
 
 
@@ -186,7 +177,7 @@ def extended(statistics: Statistics, nic: ServerCard) -> dict[str, int]:
 def test_missed_frames_and_pauses_are_counted_and_named_as_by_the_cards_driver(
     card: str, received: tuple[int, int, int], missed: set[str], pauses: set[str]
 ) -> None:
-    backend, nic = Counting(), nic_of(card)
+    backend, nic = FakeBackend(), nic_of(card)
     backend.counted = SEEN
     found = Statistics(backend, float, nic).port(0)
     assert (found["opackets"], found["obytes"], found["oerrors"]) == (100, 6400, 3)
@@ -198,7 +189,7 @@ def test_missed_frames_and_pauses_are_counted_and_named_as_by_the_cards_driver(
 
 
 def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_from_trexs() -> None:
-    backend, nic = Counting(), nic_of("ixgbe")
+    backend, nic = FakeBackend(), nic_of("ixgbe")
     statistics = Statistics(backend, float, nic)
     backend.counted = PortCounters(opackets=100, obytes=6400, ipackets=100, ibytes=6400)
     assert statistics.port(0)["opackets"] == 100
@@ -211,13 +202,6 @@ def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_fr
 
 
 # -- packet groups
-
-
-class Grouping(FakeBackend):
-    """A model in which as many frames of each group came back as were sent."""
-
-    def flow_counters(self, group: int) -> FlowCounters:
-        return FlowCounters({0: (10, 640)}, {1: (10, 640)})
 
 
 def group(number: int, frame: bytes, rule: str = "latency") -> Any:
@@ -236,7 +220,7 @@ def group(number: int, frame: bytes, rule: str = "latency") -> Any:
     ],
 )
 def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes], unseen: set[bytes]) -> None:
-    flows = FlowStats(Grouping(), float, nic_of(card))
+    flows = FlowStats(FakeBackend(), float, nic_of(card))
     for number, frame in enumerate((IPV4, IPV6, VLAN, QINQ, MPLS)):
         if frame in refused:
             with pytest.raises(RpcError, match=r"Failed parsing given packet for flow stat\.  NIC does not support"):
@@ -251,7 +235,7 @@ def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes
 
 @pytest.mark.parametrize(("card", "size"), [("i40e", 0), ("ice", 640), ("virtio", 640)])
 def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
-    flows = FlowStats(Grouping(), float, nic_of(card))
+    flows = FlowStats(FakeBackend(), float, nic_of(card))
     flows.add(0, group(7, IPV4, "stats"))
     flows.add(0, group(8, IPV4))
     found = flows.values([7, 8])["flow_stats"]
@@ -260,7 +244,7 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
 
 @pytest.mark.parametrize(("rule", "most"), [("stats", 127), ("latency", 128)])
 def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
-    flows = FlowStats(Grouping(), float, nic_of("i40e"))
+    flows = FlowStats(FakeBackend(), float, nic_of("i40e"))
     streams = [group(number, IPV4, rule) for number in range(most + 1)]
     for each in streams:
         flows.add(0, each)
@@ -275,20 +259,11 @@ def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
 # -- the numbers that the embedded server reports without being asked: of its events, and of the generator's CPU
 
 
-class Busy(FakeBackend):
-    """A server that is as busy as is said."""
-
-    percent = 0.0
-
-    def utilisation(self) -> Utilisation:
-        return Utilisation(self.percent, 3.0)
-
-
 def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_quarter() -> None:
-    backend, clock = Busy(), [0.0]
+    backend, clock = FakeBackend(), [0.0]
     statistics = Statistics(backend, lambda: clock[0])
     for moment, percent in ((0.5, 99.0), (1.0, 80.0), (1.9, 99.0), (2.0, 80.0)):
-        clock[0], backend.percent = moment, percent
+        clock[0], backend.load = moment, Utilisation(percent, 3.0)
         statistics.sample_cpu()
     (core,) = statistics.utilisation()["cpu"]
     assert core["history"] == [80, 80] + [0] * 18

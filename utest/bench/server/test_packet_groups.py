@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,18 +19,9 @@ from lineproof_bench.server.params import Params, RpcError
 from lineproof_bench.server.sequences import segments_of, traffic_of
 from lineproof_bench.server.streams import ServerStream, parse_stream
 from support.model_bench import address, configured_model
-from support.server_support import MACS, PEERS, Client, FakeBackend, serving, stream
+from support.server_support import MACS, PEERS, Client, stream
 
 OWN, ROUTER = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    with serving(FakeBackend(speed=20)) as server:
-        found = Client(server)
-        found.barrier()
-        yield found
-        found.close()
 
 
 def grouped(number: int, rule: str = "stats", **more: Any) -> dict[str, Any]:

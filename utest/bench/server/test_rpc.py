@@ -25,19 +25,11 @@ from lineproof_bench.server.rpc import (
     zip_message,
 )
 from support.paths import DATA
-from support.server_support import Client, FakeBackend, serving
+from support.server_support import Client
 
 DATA = DATA / "trex-rpc"
 NOT_SUPPORTED = ("no_such", "get_owner")
 """Methods of the recorded bad requests that no client calls."""
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    with serving(FakeBackend()) as server:
-        found = Client(server)
-        yield found
-        found.close()
 
 
 def dispatcher() -> Dispatcher:

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import zmq
 
-from support.server_support import MACS, Client, FakeBackend, serving, stream
+from support.server_support import MACS, Client, FakeBackend, stream
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def backend() -> FakeBackend:
-    return FakeBackend(speed=20)
-
-
-@pytest.fixture
-def client(backend: FakeBackend) -> Iterator[Client]:
-    with serving(backend) as server:
-        found = Client(server)
-        found.barrier()
-        yield found
-        found.close()
 
 
 def error(answer: Any) -> str:
@@ -168,22 +153,6 @@ def test_addresses(client: Client, backend: FakeBackend) -> None:
 
 def capture(client: Client, command: str, **more: Any) -> Any:
     return client.call("capture", command=command, **{"mode": "fixed", "tx": [], "filter": ""} | more)
-
-
-def test_captures(client: Client, backend: FakeBackend) -> None:
-    number = capture(client, "start", limit=2, rx=[1])["capture_id"]
-    assert backend.limits == [0, 2]
-    (status,) = capture(client, "status")
-    assert (status["state"], status["filter"]) == ("ACTIVE", {"bpf": "", "rx": 0b10, "tx": 0})
-    assert capture(client, "stop", capture_id=number) == {"pkt_count": 2, "endpoint": ""}
-    assert backend.limits == [0, 0]
-    one = capture(client, "fetch", capture_id=number, pkt_limit=1)
-    assert (len(one["pkts"]), one["pending"], one["pkts"][0]["port"]) == (1, 1, 1)
-    assert capture(client, "fetch", capture_id=number, pkt_limit=9)["pending"] == 0
-    assert capture(client, "remove", capture_id=number) == {}
-    assert "does not exist" in error(capture(client, "fetch", capture_id=number, pkt_limit=1))
-    wrong: tuple[dict[str, Any], ...] = ({"rx": [7]}, {"rx": []}, {"tx": [1]}, {"filter": "nonsense"}, {"mode": "last"})
-    assert all("code" in capture(client, "start", **{"limit": 2, "rx": [0]} | row) for row in wrong)
 
 
 def test_several_captures_look_at_a_port(client: Client, backend: FakeBackend) -> None:

@@ -3,6 +3,10 @@
 import contextlib
 import os
 import signal
+<<<<<<< HEAD
+=======
+import socket
+>>>>>>> testa
 import statistics
 import subprocess
 import sys
@@ -10,7 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+<<<<<<< HEAD
 from dataclasses import dataclass
+=======
+from dataclasses import dataclass, replace
+>>>>>>> testa
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +28,15 @@ import pytest
 from lineproof.core.trial import DURING_READING, Fault, Load, Tolerance, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
+from lineproof.generators.trex import port_claims
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+<<<<<<< HEAD
 from lineproof.system.children import environment
+=======
+from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
+from lineproof.system.children import environment
+from lineproof.system.identity import identify, machine_uptime
+>>>>>>> testa
 from support.catalogue import CATALOGUE
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.far_server import far
@@ -273,7 +288,9 @@ SENDER = """
 import sys
 from pathlib import Path
 from lineproof.generators.base import Direction
+from lineproof.generators.trex import port_claims
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
@@ -331,3 +348,40 @@ def test_ports_of_a_killed_run_are_released_without_force(another: Callable[...,
             TrexGenerator(testbed.settings(username="alice"))
         with testbed.user("bob", force=True) as other:
             assert other.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"
+
+
+# -- claims of ports: when that of a killed run is of no use any more
+
+HARDWARE = "192.0.2.10:4501"
+
+
+def killed(server: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The claim of a process that has ended."""
+    ended = replace(identify(os.getpid()), start="1")
+    monkeypatch.setattr(port_claims, "identify", lambda pid: ended)
+    claim = write_claim(server, {"0": "abc"})
+    assert claim is not None
+    return claim.path
+
+
+@pytest.mark.parametrize("jump", [-1e9, 1e9])
+def test_a_clock_that_is_set_makes_no_claim_old(jump: float, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, now = killed(HARDWARE, monkeypatch), time.time()
+    monkeypatch.setattr("lineproof.generators.trex.port_claims.time.time", lambda: now + jump)
+    ended, _ = read_claims(HARDWARE)
+    assert [claim.path for claim in ended] == [path]
+
+
+def test_a_claim_goes_after_its_lifetime(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, now = killed(HARDWARE, monkeypatch), machine_uptime()
+    monkeypatch.setattr(port_claims, "machine_uptime", lambda: now + CLAIM_LIFETIME + 1)
+    assert read_claims(HARDWARE) == ((), ()) and not path.exists()
+
+
+def test_a_claim_on_a_server_of_this_machine_goes_with_the_server(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        path = killed(f"127.0.0.1:{server.getsockname()[1]}", monkeypatch)
+        assert read_claims(HARDWARE) == ((), ()) and path.exists()
+    assert read_claims(HARDWARE) == ((), ()) and not path.exists()

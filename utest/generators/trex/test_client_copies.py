@@ -112,13 +112,6 @@ def test_nothing_is_copied_without_a_host_and_its_key(host: Host) -> None:
     assert host.logins == 0 and not copies.copies_folder().exists()
 
 
-def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(TestbedError, match=r"cannot be written: .*XDG_CACHE_HOME"):
-        copies.store_copy("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()})
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("TREX_HOME"), reason="TREX_HOME has to name TRex's scripts folder")
 def test_the_copy_of_a_real_client_drives_a_server(tmp_path: Path) -> None:
@@ -131,12 +124,19 @@ def test_the_copy_of_a_real_client_drives_a_server(tmp_path: Path) -> None:
         assert host.logins == 1
 
 
-def test_a_full_cache_is_one_sentence_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trouble", ["a file in its place", "no space"])
+def test_a_cache_that_cannot_be_written_is_one_sentence_and_keeps_nothing(
+    trouble: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(TestbedError, match=r"No space left on device \(.*free there\); free space .* XDG_CACHE_HOME"):
+    cache, says = tmp_path / "cache", r"cannot be written: .*XDG_CACHE_HOME"
+    if trouble == "no space":
+        monkeypatch.setattr(Path, "write_bytes", full)
+        says = r"No space left on device \(.*free there\); free space .* XDG_CACHE_HOME"
+    else:
+        cache.write_text("")
+    with pytest.raises(TestbedError, match=says):
         copies.store_copy("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()})
-    assert not [path for path in tmp_path.rglob("*") if path.name not in ("lineproof", "trex-client")]
+    assert not [path for path in tmp_path.rglob("*") if path.name not in ("cache", "lineproof", "trex-client")]

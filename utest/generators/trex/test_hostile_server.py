@@ -27,7 +27,6 @@ from support.hostile_ssh import endless_line, raw_server
 from support.hostile_trex import (
     BAD_BYTES,
     BAD_VALUES,
-    Answer,
     HostileServer,
     endless,
     hostile_trex,
@@ -112,34 +111,19 @@ def opened(hostile: HostileServer) -> Iterator[TrexGenerator]:
         yield generator
 
 
-def failure(generator: TrexGenerator, hostile: HostileServer, method: str, answer: Answer | None) -> str:
-    """Return what a trial says while the server answers *method* so; the next one is good."""
-    hostile.instead[method] = answer
-    try:
-        with pytest.raises(TestbedError) as caught:
-            generator.measure(Load(1000), 0.1)
-    finally:
-        hostile.instead.clear()
-    found = sentence(caught.value, f"127.0.0.1:{hostile.rpc_port}")
-    check_good(generator)
-    return found
-
-
-def try_trial(generator: TrexGenerator, hostile: HostileServer) -> None:
-    """A trial is good or says one sentence; then the server is good again."""
+def trial(generator: TrexGenerator, hostile: HostileServer) -> str:
+    """Return what a trial says, "" if it is good; then the server is good again, and so is a trial."""
+    said = ""
     try:
         generator.measure(Load(1000), 0.1)
     except TestbedError as error:
-        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
+        said = sentence(error, f"127.0.0.1:{hostile.rpc_port}")
     finally:
         hostile.instead.clear()
         hostile.published = []
-
-
-def check_good(generator: TrexGenerator) -> None:
-    """A trial after the server has become good again."""
     generator.stop()
     assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
+    return said
 
 
 @pytest.mark.slow
@@ -147,7 +131,8 @@ def check_good(generator: TrexGenerator) -> None:
 def test_a_trial_names_the_server_that_answers_nonsense(
     opened: TrexGenerator, hostile: HostileServer, name: str
 ) -> None:
-    assert "not a TRex server's" in failure(opened, hostile, "start_traffic", BAD_BYTES[name])
+    hostile.instead["start_traffic"] = BAD_BYTES[name]
+    assert "not a TRex server's" in trial(opened, hostile)
 
 
 @pytest.mark.slow
@@ -157,8 +142,7 @@ def test_a_trial_names_the_server_whose_values_are_none(
     opened: TrexGenerator, hostile: HostileServer, name: str, method: str
 ) -> None:
     hostile.instead[method] = BAD_VALUES[name]
-    try_trial(opened, hostile)
-    check_good(opened)
+    trial(opened, hostile)
 
 
 @pytest.mark.slow
@@ -189,7 +173,13 @@ def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: Hostile
     text = '{"name":"trex-global","type":0,"baseline":false,"data":{"opackets-0":' + value + "}}"
     # every message that the server itself publishes follows this one: only this reaches the client
     hostile.published = [[text.encode()]]
-    try_trial(opened, hostile)
+    trial(opened, hostile)
+
+
+def python(code: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run *code* in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, timeout=60)
 
 
 @pytest.mark.slow
@@ -207,12 +197,7 @@ def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
         "link.recv()\n"
     )
     with raw_server(endless) as port:
-        ran = subprocess.run(
-            [sys.executable, "-c", code, f"tcp://127.0.0.1:{port}"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            timeout=60,
-        )
+        ran = python(code, f"tcp://127.0.0.1:{port}")
     assert ran.returncode != 0 and b"Resource temporarily unavailable" in ran.stderr, "ZeroMQ broke the connection"
 
 
@@ -256,9 +241,5 @@ def test_the_sockets_of_the_libraries_are_bounded() -> None:
         "assert names == {'BoundedSocket'}, names\n"
         "assert resource.getrlimit(resource.RLIMIT_DATA)[0] == 2 << 30\n"
     )
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        check=True,
-        timeout=60,
-    )
+    ran = python(code)
+    assert ran.returncode == 0, ran.stderr.decode()

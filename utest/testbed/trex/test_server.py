@@ -14,7 +14,7 @@ import pytest
 
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.server_facts import ask_server
-from lineproof.platforms import Platform, Software
+from lineproof.platforms import read_platform
 from lineproof.system.children import environment, find_program
 from lineproof.system.identity import runtime_folder
 from lineproof.testbed import sshd
@@ -34,12 +34,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="sshd lets a user in who has an account only"),
 ]
 
-PLATFORM = Platform(
-    platform="box",
-    description="a box",
-    port_speed="10 Gbps",
-    software={"vpp": Software(shell="vpp", version="any", interfaces=("left", "right"))},
-)
+PLATFORM = read_platform(VARIABLES / "platforms", "netgate6100")
 TESTBED = """\
 testbed: lab
 kind: hardware
