@@ -329,42 +329,6 @@ def start(commands: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, input=commands, capture_output=True, text=True, user=USER, group=USER, timeout=20)
 
 
-<<<<<<< HEAD
-def two_users(test: Callable[..., None]) -> Callable[..., None]:
-    for mark in (
-        pytest.mark.slow,
-        pytest.mark.usefixtures("no_folder"),
-        pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users"),
-    ):
-        test = mark(test)
-    return test
-
-
-@two_users
-def test_a_port_is_locked_in_a_folder_of_its_users_own() -> None:
-    assert start('printf held > "$lock"; cat "$lock"').stdout == "held"
-    assert (LOCKS.stat().st_mode & 0o777, LOCKS.stat().st_uid) == (0o700, USER)
-
-
-@two_users
-@pytest.mark.parametrize(("owner", "is_link"), [(STRANGER, True), (USER, True), (STRANGER, False), (USER, False)])
-def test_a_planted_folder_is_refused_and_nothing_is_written_through_it(
-    owner: int, is_link: bool, tmp_path: Path
-) -> None:
-    target = tmp_path / "target"
-    target.mkdir()
-    target.chmod(0o777)
-    if is_link:
-        LOCKS.symlink_to(target)
-    else:
-        LOCKS.mkdir()
-        (LOCKS / "port-eth0").symlink_to(target / "written")
-    os.chown(LOCKS, owner, -1)
-    LOCKS.chmod(0o777)
-    ended = start('printf held > "$lock"')
-    assert ended.returncode == 76 and ended.stdout.startswith("@@refused")
-    assert list(target.iterdir()) == []
-=======
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_folder")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can play two other users")
@@ -390,7 +354,6 @@ class TestLock:
         ended = start('printf held > "$lock"')
         assert ended.returncode == 76 and ended.stdout.startswith("@@refused")
         assert list(target.iterdir()) == []
->>>>>>> testa
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-import re
-import shlex
-=======
 from typing import Any
->>>>>>> testa
 
 import pytest
 
@@ -23,10 +18,7 @@ from lineproof.routers.base import Result, Router, Shell
 from lineproof.testbed.settings import HardwareSettings
 from support.catalogue import CATALOGUE
 from support.fake_router import SIDES, shell_of, simulated
-<<<<<<< HEAD
-=======
 from support.scripted_shells import answering
->>>>>>> testa
 
 ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 FRAMES, TAGS = FrameKinds.of(CATALOGUE, ALL), FrameKinds.of(CATALOGUE, ALL[1:2])
@@ -72,51 +64,24 @@ def test_set_up_is_refused_with_prepare_none() -> None:
         HardwareSettings.model_validate({**hardware, "set_up": ["ipv6"], "prepare": "none"})
 
 
-<<<<<<< HEAD
-class Kernel:
-    """A shell of a Linux kernel with *modules*: it keeps the commands that set something."""
-=======
 class Kernel(dict[str, tuple[str, int]]):
     """What a Linux kernel with *modules* answers. It keeps the commands that set something."""
->>>>>>> testa
 
     def __init__(self, *modules: str) -> None:
         self.modules, self.commands = modules, list[str]()
 
-<<<<<<< HEAD
-    def __call__(self, command: str, limit: float) -> Result:
-        words = shlex.split(command)
-        if words[:2] != ["sh", "-c"]:
-            status, out = self._answer(command)
-            return Result("" if status else out, out if status else "", status, 0.0)
-        lines = re.findall(r'(?:^|; )(.*?); echo "@@lineproof (\d+) \$\?"', words[2])
-        shown = [(number, *self._answer(line)) for line, number in lines]
-        return Result("".join(f"{out}@@lineproof {number} {status}\n" for number, status, out in shown), "", 0, 0.0)
-
-    def _answer(self, line: str) -> tuple[int, str]:
-=======
     def get(self, line: str, default: Any = None) -> Any:
->>>>>>> testa
         words = line.split()
         if words[:2] == ["sysctl", "-n"]:
             start = f"sysctl -w {words[2]}="
             written = (row.removeprefix(start) for row in reversed(self.commands) if row.startswith(start))
             exists = words[2].split("/")[1] in ("ipv4", *self.modules)
-<<<<<<< HEAD
-            return (0, f"{next(written, int('disable_ipv6' in line))}\n") if exists else (1, "")
-        if "vlan" in words and "8021q" not in self.modules:
-            return 2, "Error: Unknown device type.\n"
-        if "show" not in words and words[0] != "modprobe":
-            self.commands.append(line)
-        return 0, ""
-=======
             return (f"{next(written, int('disable_ipv6' in line))}\n", 0) if exists else ("", 1)
         if "vlan" in words and "8021q" not in self.modules:
             return "Error: Unknown device type.\n", 2
         if "show" not in words and words[0] != "modprobe":
             self.commands.append(line)
         return "", 0
->>>>>>> testa
 
 
 def configured(kind: RouterKind, shell: Shell, frames: FrameKinds = FRAMES) -> tuple[Router, list[str]]:
@@ -128,11 +93,7 @@ def configured(kind: RouterKind, shell: Shell, frames: FrameKinds = FRAMES) -> t
 
 def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> None:
     kernel = Kernel("ipv6", "8021q", "mpls")
-<<<<<<< HEAD
-    router, commands = configured("linux", kernel)
-=======
     router, commands = configured("linux", answering(kernel))
->>>>>>> testa
     assert "ip -6 route replace 2001:2::1000:0/104 via 2001:2::6441:102 dev eth1 onlink" in commands
     assert "ip neigh replace 2001:2::6441:202 lladdr 02:00:00:00:02:02 nud permanent dev eth2" in commands
     assert "ip link add link eth1 name lr0.100 type vlan proto 802.1Q id 100" in commands
@@ -161,33 +122,21 @@ def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> No
 
 
 def test_a_missing_module_is_named_and_the_rest_is_configured() -> None:
-<<<<<<< HEAD
-    router, commands = configured("linux", Kernel())
-=======
     router, commands = configured("linux", answering(Kernel()))
->>>>>>> testa
     reasons = {next(iter(needs)): reason for needs, reason in router.not_forwarded.items()}
     assert len(router.not_forwarded) == len(router.notes) == 3
     assert "its module 8021q is missing ('ip link add … type vlan' reports: Unknown device type)" in reasons["vlan"]
     assert "its module mpls_router is missing" in reasons["mpls"]
     assert "has no IPv6" in reasons["ipv6"]
     assert commands == []
-<<<<<<< HEAD
-    router, commands = configured("linux", Kernel("ipv6"))
-=======
     router, commands = configured("linux", answering(Kernel("ipv6")))
->>>>>>> testa
     assert {kind for needs in router.not_forwarded for kind in needs} == {"vlan", "mpls"}
     assert any("2001:2::1000:0/104" in line for line in commands)
 
 
 def test_a_label_of_both_directions_is_refused() -> None:
     with pytest.raises(TestbedError, match="label 100 is among the words' 'labels' and 'labels_back'"):
-<<<<<<< HEAD
-        configured("linux", Kernel("mpls"), FrameKinds(labels=((100, 200), (300, 100))))
-=======
         configured("linux", answering(Kernel("mpls")), FrameKinds(labels=((100, 200), (300, 100))))
->>>>>>> testa
 
 
 # VPP and FreeBSD as they are simulated: that all of it is taken back is in bench/shells/test_set_up.py

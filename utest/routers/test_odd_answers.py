@@ -84,13 +84,8 @@ def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, ch
         shell = odd(shell_of(simulated(kind)[0]), change, chance, whole=seed % 2 == 0)
         router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
         configure, under_load = partial(router.configure, SIDES), partial(router.under_load, lambda: None)
-<<<<<<< HEAD
-        reading = (router.identify, router.facts, router.link_states, router.read, under_load)
-        for work in (configure, router.clear, *reading, router.restore):
-=======
         reading = (router.identify, router.facts, configure, router.clear, router.read, under_load, router.restore)
         for work in (*reading, router.link_states):
->>>>>>> testa
             sentence(work)
 
 

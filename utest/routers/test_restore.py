@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -198,19 +197,12 @@ EARLIER, LONG, YOUNG = occasion(100.0), occasion(HOUR), occasion(60.0)
 NAMED, VPP = replace(EARLIER, boot="first"), replace(occasion(100.0, "vpp"), boot="first")
 
 
-<<<<<<< HEAD
-def later(earlier: Occasion, seconds: float, uptime: float | None, clock: float = 0.0, **more: Any) -> Occasion:
-    """*seconds* after *earlier* in this machine's same run; the router has *uptime*. *clock*: s by which it was set."""
-    since = earlier.since + seconds + clock
-    return replace(earlier, uptime=uptime, here=earlier.here + seconds, since=since, **more)
-=======
 def later(
     earlier: Occasion, seconds: float, uptime: float | None, clock: float = 0.0, kind: str = "", boot: str = ""
 ) -> Occasion:
     """*seconds* after *earlier* in this machine's same run; the router has *uptime*. *clock*: s by which it was set."""
     now = replace(earlier, uptime=uptime, here=earlier.here + seconds, since=earlier.since + seconds + clock)
     return replace(now, kind=kind or now.kind, boot=boot or now.boot)
->>>>>>> testa
 
 
 def here_restarted(now: Occasion) -> Occasion:

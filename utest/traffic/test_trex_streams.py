@@ -67,52 +67,6 @@ def test_streams_that_are_disabled_are_left_out() -> None:
     assert len(program(stream(), stream(enabled=False)).directions[0]) == 1
 
 
-<<<<<<< HEAD
-BURST = {"rate": {"type": "pps", "value": 1}, "type": "single_burst", "total_pkts": 1}
-MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_burst": 3, "ibg": 5.0, "count": 0}
-
-
-@pytest.mark.parametrize(
-    ("item", "says"),
-    [
-        (stream(mode=BURST, name="S0", next="S1"), "stream 1 ('S0') starts 'S1', and no stream that is sent has that"),
-        (stream(mode={**BURST, "total_pkts": 0}), "does not accept (stream 1 has a burst of no frames)"),
-        (stream(mode={"rate": BURST["rate"], "type": "single_burst"}), "does not accept ('total_pkts' is missing)"),
-        (stream(mode={**MULTI, "ibg": "x"}), "streams that TRex does not accept"),
-        (stream(mode={**MULTI, "ibg": float("nan")}), "a time or a count that is negative or no number"),
-        (stream(self_start=False), "is never started, by itself or by another"),
-        (stream(start_paused=True), "does not start by itself"),
-        (stream(flags=8), "is a dummy"),
-        (stream(isg=5000.0), "starts 5 ms late (isg)"),
-        (stream(mode=rate("pps", 0)), "has a rate of 0 pps"),
-        (stream(mode=rate("frames", 1)), "has a rate of 1 frames"),
-        (stream(packet={"binary": "x", "meta": ""}), "stream 1 is not a stream that TRex accepts"),
-        (stream(bytes(60)), "its frame is not IP"),
-        (stream(frame(ttl=1)), "has no time to live left"),
-        (stream(bytes(9300)), "its frame has 9300 bytes"),
-        (
-            stream(mode={**BURST, "total_pkts": 5, "rate": {"type": "percentage", "value": 1}}),
-            "has bursts in per cent of a link",
-        ),
-        (latency(5) | {"mode": BURST}, "measures latency in bursts"),
-        (latency(5), "has latency streams only"),
-    ],
-)
-def test_streams_that_no_load_can_scale_are_refused(item: Data, says: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        program(item)
-    assert says in str(caught.value) and str(caught.value).startswith("mine.py: ")
-
-
-def test_rates_that_depend_on_the_link_are_refused() -> None:
-    with pytest.raises(ConfigError, match="their ratio depends on the link"):
-        program(stream(), stream(mode=rate("percentage", 5)))
-    with pytest.raises(ConfigError, match="measures latency at a rate in per cent"):
-        program(stream(), stream(mode=rate("percentage", 5), flow_stats=latency(1)["flow_stats"]))
-
-
-=======
->>>>>>> testa
 def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> Data:
     ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
     return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}

@@ -14,16 +14,10 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-<<<<<<< HEAD
 from lineproof.system.known_hosts import write_known_hosts
 from lineproof.system.login import Login
 from lineproof.system.private_key import make_key
 from lineproof.system.ssh import connect
-=======
-from lineproof.system.login import Login
-from lineproof.system.ssh import connect
-from lineproof.testbed.simulated import make_key, write_known_hosts
->>>>>>> testa
 from support.paths import LIBRARIES
 from support.simulated_session import started
 

@@ -161,8 +161,6 @@ def test_a_phase_begins_where_a_stream_begins_or_ends(
     traffic: list[StreamTraffic], expected: list[tuple[float, int, int | None, float]]
 ) -> None:
     assert [(phase.begin, phase.first, phase.length, phase.pps) for phase in phases(traffic)] == expected
-<<<<<<< HEAD
-=======
 
 
 # -- frames' bytes: field-engine variables and the IPv4 checksum, against plain Python
@@ -213,4 +211,3 @@ def test_a_ring_holds_whole_periods_in_whole_pages(period: int, longest: int) ->
     assert stride >= longest + 42 and stride & (stride - 1) == 0
     if slots is not None:
         assert slots % period == 0 and slots * stride % PAGE == 0 and 1024 <= slots <= LARGEST_RING // stride
->>>>>>> testa

@@ -224,13 +224,6 @@ def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> Non
     assert remedy in remedy_of(words) and remedy_of("port is already taken by 'bob'") == ""
 
 
-<<<<<<< HEAD
-def test_other_refusals_stay_as_they_are() -> None:
-    assert remedy_of("port is already taken by 'bob'") == ""
-
-
-=======
->>>>>>> testa
 # -- TRex's account of streams, compared with the profile's arithmetic
 
 

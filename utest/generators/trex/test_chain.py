@@ -3,10 +3,7 @@
 import contextlib
 import os
 import signal
-<<<<<<< HEAD
-=======
 import socket
->>>>>>> testa
 import statistics
 import subprocess
 import sys
@@ -14,11 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-<<<<<<< HEAD
-from dataclasses import dataclass
-=======
 from dataclasses import dataclass, replace
->>>>>>> testa
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +23,9 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex import port_claims
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-<<<<<<< HEAD
-from lineproof.system.children import environment
-=======
 from lineproof.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
 from lineproof.system.children import environment
 from lineproof.system.identity import identify, machine_uptime
->>>>>>> testa
 from support.catalogue import CATALOGUE
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.far_server import far

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import zmq
 
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.client import pipe as pipe_module
