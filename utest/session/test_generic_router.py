@@ -63,6 +63,13 @@ def project(
     return home
 
 
+def describe(home: Path, text: str) -> None:
+    """Add the description ``warm``."""
+    shells = home / "variables" / "shells"
+    shells.mkdir(exist_ok=True)
+    (shells / "warm.yaml").write_text(text, encoding="utf-8")
+
+
 def judged(folder: Path, home: Path, *sentences: str) -> robot_run.RobotRun:
     """A run of *sentences* on the router ``box``."""
     suite = robot_run.write_suite(folder, *sentences, setup="Open Testbed For    netgate6100    software=box")
@@ -146,15 +153,22 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
     text = WARM + queries
     pattern = "pattern: '(?P<address>1) (?P<mac>2)', example: 1 2, expected: {mac: '2'}"
     text += f"  neighbours: {{run: show mistyped, {pattern}}}\n"
-    shells = home / "variables" / "shells"
-    shells.mkdir(exist_ok=True)
-    (shells / "warm.yaml").write_text(text, encoding="utf-8")
+    describe(home, text)
     found = examined(tmp_path, home)
     assert "temperature: 43 °C" in found and "load:" not in found, found
     lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]
     for line, name, why in zip(lines, ("load", "neighbours"), ("was not understood: ", "(status 1): "), strict=True):
         assert why in line and line.endswith(f"; fix 'commands.{name}' in variables/shells/warm.yaml")
     assert "gave no answer" not in found
+
+
+def test_a_line_that_is_typed_first_and_refused_is_named(tmp_path: Path, cli: FakeCli) -> None:
+    home = project(tmp_path, cli, None, "warm")
+    describe(home, WARM.replace("pager:", "first: [terminal length 0, screen wide], pager:"))
+    found = examined(tmp_path, home)
+    refused = "'screen wide', which is typed first, is refused: '% Invalid input detected at '^' marker.'; fix"
+    assert f"warning  router terminal: {refused} 'terminal.first' in variables/shells/warm.yaml\n" in found, found
+    assert "terminal length" not in found
 
 
 def test_a_black_box_is_judged_from_outside(tmp_path: Path, bench: ServedBench) -> None:

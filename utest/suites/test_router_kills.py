@@ -58,13 +58,13 @@ def strike(rig: Rig, run: ForkedProcess, chance: random.Random, longest: int) ->
 
     Returns what was killed and when; "" where the run was through with the router.
     """
-    target = chance.choice(["robot", "children", "ssh"] if rig.cut else ["robot", "children"])
+    target = chance.choice(["robot", "children", "ssh"])
     lines, after = chance.randint(1, longest), chance.uniform(0, 0.01)
     while run.poll() is None and journal_lines(rig) < lines:
         time.sleep(MOMENT)
     time.sleep(after)
     found = f"{target} at line {lines}" if rig.journals else ""
-    if target == "ssh" and rig.cut:
+    if target == "ssh":
         rig.cut()
     elif target == "children":
         with contextlib.suppress(psutil.Error):
