@@ -1,4 +1,4 @@
-"""The house as docs/architecture.md says it, compared with the imports. Nothing is imported here."""
+"""The house as docs/architecture.md says it, and what no file of it does. Files are read here, and not imported."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.paths import ROOT
-from support.source_trees import nodes_of, tree_of
+from support.paths import LIBRARIES, ROOT
 
-LIBRARIES = ROOT / "libraries"
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 LONGEST_FILE = 700
 PRODUCT, BENCH = "lineproof", "lineproof_bench"
@@ -26,6 +24,18 @@ def module(path: Path) -> str:
 
 
 FILES = {module(path): path for path in sorted(LIBRARIES.rglob("*.py"))}
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The tree of the file at *path*."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of it, as :func:`ast.walk` gives them."""
+    return tuple(ast.walk(tree_of(path)))
 
 
 @cache
@@ -203,3 +213,70 @@ def test_no_quantity_is_named_outside_of_its_folder() -> None:
         if isinstance(node, ast.Constant) and node.value in QUANTITY_NAMES
     ]
     assert named == []
+
+
+# -- no time limit is measured with a clock that a person, NTP or a virtual machine's host can set
+
+
+WALL_CLOCKS = {"time.time", "datetime.now", "datetime.utcnow", "datetime.today", "time.time_ns"}
+COMPARED = {
+    "lineproof.ceilings.headroom": "a calibration of another month is stale",
+    "lineproof.generators.programs.driver": "finds out that the clock was set during a trial",
+    "lineproof.generators.trex.client.running_traffic": "finds out that the clock was set during a trial",
+    "lineproof.generators.trex.client.answers": "begins at the time of day",
+    "lineproof_bench.wire.capture": "the kernel stamps frames with it",
+}
+"""Modules that may compute with it, and why."""
+
+
+def computed(path: Path) -> list[int]:
+    """Return the lines in which the time of day is computed or compared with, or gets another name."""
+    if not any(clock.partition(".")[0] in path.read_text(encoding="utf-8") for clock in WALL_CLOCKS):
+        return []
+    named = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module == "time"]
+    hidden = [node.lineno for node in named if any(alias.name == "time" for alias in node.names)]
+    sums = [node for node in nodes_of(path) if isinstance(node, ast.BinOp | ast.Compare)]
+    calls = [node for part in sums for node in ast.walk(part) if isinstance(node, ast.Call)]
+    return hidden + [node.lineno for node in calls if ast.unparse(node.func) in WALL_CLOCKS]
+
+
+def test_few_compute_with_the_time_of_day() -> None:
+    assert {name for name, path in FILES.items() if computed(path)} == COMPARED.keys()
+
+
+# -- robot ends a run by an exception, raised wherever its main thread is: nothing there may keep it from Robot
+
+
+OTHER_PROCESSES = ("lineproof.generators.trex.client.", "lineproof.testbed.trex.", "lineproof_bench.")
+IN_WORKER_THREADS = {"_open", "execute", "log_in", "work", "run"}
+"""Functions that only worker threads run, where no signal arrives."""
+
+
+def broad(handler: ast.ExceptHandler) -> bool:
+    """Return whether it catches everything, and does not raise it again."""
+    caught = "" if handler.type is None else ast.unparse(handler.type)
+    if caught not in ("", "Exception", "BaseException"):
+        return False
+    return not any(isinstance(node, ast.Raise) and node.exc is None for node in ast.walk(handler))
+
+
+def catches(tree: ast.AST, function: str = "") -> list[tuple[str, int]]:
+    """Handlers that keep an interrupt, each with its function and line."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        inner = node.name if isinstance(node, ast.FunctionDef) else function
+        if isinstance(node, ast.Try):
+            earlier = " ".join(ast.unparse(item.type) for item in node.handlers[:-1] if item.type)
+            saved = "RobotError" in earlier or "ExecutionFailed" in earlier
+            found += [(inner, item.lineno) for item in node.handlers if broad(item) and not saved]
+        found += catches(node, inner)
+    return found
+
+
+def test_no_interrupt_is_caught() -> None:
+    wrong = []
+    for name, path in FILES.items():
+        if not name.startswith(OTHER_PROCESSES):
+            found = catches(tree_of(path))
+            wrong += [f"{name}:{line}" for function, line in found if function not in IN_WORKER_THREADS]
+    assert wrong == []

@@ -13,12 +13,12 @@ from itertools import cycle
 from lineproof.commands.main import finish
 from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.foreign import IDLE_SECONDS, ForeignFrames
+from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Promise
 from lineproof.core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial, unended
 from lineproof.evidence.resume import UNREAD
 from support.made_testbeds import (
     CLEAN,
-    costly,
     decided,
     down,
     fault,
@@ -30,6 +30,7 @@ from support.made_testbeds import (
     router,
     slow,
     then,
+    with_readings,
 )
 
 PPS = 5_000_000
@@ -84,6 +85,13 @@ class Case:
     goal: str = "standard"
     own: OwnPart = CLEAN
     warm_up: bool = False
+
+
+def costly(cycles: float, vectors_per_call: float = 100.0, testbed: Measure = OK) -> Measure:
+    """Return a router whose runtime counters show so many cycles per packet."""
+    packets = 1_000_000
+    cost = PacketCost("vpp_wk_0", packets, packets, cycles * packets, 0.0, packets, round(packets / vectors_per_call))
+    return with_readings(testbed, cost_readings([cost]))
 
 
 def probed(histogram: dict[int, int], lost: float = 0.0, **fields: int) -> Measure:

@@ -18,13 +18,13 @@ from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
-from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict, where_lost
 from lineproof.errors import TestbedError
 from lineproof.evidence.document import Table
 from lineproof.evidence.forms import ledgers_document
 from lineproof.session.afterwards import MAX_LEDGERS, Bookkeeper
+from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.model_bench import PROJECT
 
@@ -208,7 +208,7 @@ def test_a_fail_quotes_the_ledger_of_its_worst_trial_and_the_trials_it_covers() 
     router = CountingRouter()
     ledgers = keep(router, "ggggbb", Bookkeeper(router, reading(), INTERFACES))
     assert [(ledger.first_trial, ledger.last_trial) for ledger in ledgers] == [(1, 5), (6, 6)]
-    requirement = parse("64b unidirectional ≥ 5 Mpps", Catalogue.read(PROJECT.profiles))
+    requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
 
     def message(fifth: int, sixth: int) -> str:
         trials = (trial((100, 100 - fifth), number=5), trial((100, 100 - sixth), number=6))

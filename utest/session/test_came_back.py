@@ -15,7 +15,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
 from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import profile_streams
 from lineproof.session.came_back import ADDRESSES, FEW, HEADER, TAGS, Content, with_content
-from support.model_bench import catalogue
+from support.catalogue import CATALOGUE
 
 SENDER, RECEIVER, ROUTER = "02:00:00:00:00:01", "02:00:00:00:00:02", bytes.fromhex("020000000099")
 PORTS = {
@@ -26,7 +26,7 @@ TRAFFIC = ["64b", "imix", "1514b 1-flow", "66b ipv6", "128b qinq tcp", "128b mpl
 
 
 def content(words: str, both: bool = False, probe: Probe | None = None) -> Content:
-    return Content(catalogue().profile(words.split()), directions_of([0, 1], both), probe, PORTS)
+    return Content(CATALOGUE.profile(words.split()), directions_of([0, 1], both), probe, PORTS)
 
 
 def sent(content: Content, direction: Direction, count: int) -> list[bytes]:

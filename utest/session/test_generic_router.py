@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +30,8 @@ kind: hardware
 generator: {{address: 127.0.0.1, sync_port: {sync}, async_port: {events}, client: pypi}}
 {router}prepare: {prepare}
 """
-UNCOUNTED = """\
-shell: uncounted
+WARM = """\
+shell: warm
 channel: terminal
 terminal: {prompt: 'Router(\\(\\w+\\))?#', prompts: ['Router# '], pager: '\\s*--More--'}
 refused: ['^% Invalid']
@@ -62,10 +60,14 @@ def project(
     sync, events = (bench.sync, bench.events) if bench else (4501, 4500)
     testbed = TESTBED.format(sync=sync, events=events, router=router, prepare=prepare)
     (home / "variables" / "testbeds" / "box.yaml").write_text(testbed, encoding="utf-8")
+    return home
+
+
+def describe(home: Path, text: str) -> None:
+    """Add the description ``warm``."""
     shells = home / "variables" / "shells"
     shells.mkdir(exist_ok=True)
-    (shells / "uncounted.yaml").write_text(UNCOUNTED, encoding="utf-8")
-    return home
+    (shells / "warm.yaml").write_text(text, encoding="utf-8")
 
 
 def judged(folder: Path, home: Path, *sentences: str) -> robot_run.RobotRun:
@@ -148,16 +150,25 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
             ("temperature", "show heat", "celsius", "C"),
         )
     )
-    text = UNCOUNTED.replace("shell: uncounted", "shell: warm") + queries
+    text = WARM + queries
     pattern = "pattern: '(?P<address>1) (?P<mac>2)', example: 1 2, expected: {mac: '2'}"
     text += f"  neighbours: {{run: show mistyped, {pattern}}}\n"
-    (home / "variables" / "shells" / "warm.yaml").write_text(text, encoding="utf-8")
+    describe(home, text)
     found = examined(tmp_path, home)
     assert "temperature: 43 °C" in found and "load:" not in found, found
     lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]
     for line, name, why in zip(lines, ("load", "neighbours"), ("was not understood: ", "(status 1): "), strict=True):
         assert why in line and line.endswith(f"; fix 'commands.{name}' in variables/shells/warm.yaml")
     assert "gave no answer" not in found
+
+
+def test_a_line_that_is_typed_first_and_refused_is_named(tmp_path: Path, cli: FakeCli) -> None:
+    home = project(tmp_path, cli, None, "warm")
+    describe(home, WARM.replace("pager:", "first: [terminal length 0, screen wide], pager:"))
+    found = examined(tmp_path, home)
+    refused = "'screen wide', which is typed first, is refused: '% Invalid input detected at '^' marker.'; fix"
+    assert f"warning  router terminal: {refused} 'terminal.first' in variables/shells/warm.yaml\n" in found, found
+    assert "terminal length" not in found
 
 
 def test_a_black_box_is_judged_from_outside(tmp_path: Path, bench: ServedBench) -> None:
@@ -204,14 +215,3 @@ def test_a_router_needs_files_that_fit(
         box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
         Plan.read(Project.find(home), "netgate6100", software, testbed, "quick")
-
-
-def test_check_reads_the_descriptions_of_a_project(tmp_path: Path, cli: FakeCli) -> None:
-    home = project(tmp_path, cli, None)
-    file = home / "variables" / "shells" / "uncounted.yaml"
-    file.write_text(UNCOUNTED.replace("version: '1'", "version: '2'"), encoding="utf-8")
-    shutil.copy(file, file.with_name("ios.yaml"))
-    found = json.loads(lineproof(tmp_path, "check", "--json", cwd=home).stdout)
-    assert [problem for problem in found["problems"] if "its example gives version 1; expected 2" in problem]
-    assert any("ios.yaml:1" in problem or "expected 'ios'" in problem for problem in found["problems"])
-    assert any("ios.yaml" in warning for warning in found["warnings"])

@@ -139,3 +139,4 @@ def test_points_count_up_to_a_share_of_the_published_figure(published: float, al
     assert tolerance.allowed(published, 100.0) == pytest.approx(allowed)
     assert tolerance.allowed(published, None) == pytest.approx(0.05 * published)
     assert tolerance.allowed(published, 100.0, difference=True) == pytest.approx(max(3.0, 0.05 * published))
+    assert StudyTolerance(percent=7).words(rate=False) == "7 % of the published figure"

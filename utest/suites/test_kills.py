@@ -54,7 +54,6 @@ COMMANDS = {
     "doctor": ("doctor", "simulated", "--platform", "netgate6100", "--traffic"),
     "serve": ("serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"),
 }
-SLOW_PROFILE = "import time\ntime.sleep(5)\n"
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def kills() -> Iterator[Kill]:
             for number in SIGNALS:
                 for moment, half in MOMENTS:
                     yield Kill(testbed, process, number, moment, 0.2 * half + chance.uniform(0, 0.2))
-    for process in (*COMMANDS, "profile"):
+    for process in COMMANDS:
         for number in SIGNALS:
             for half in (0, 1):
                 yield Kill("", process, number, "work", half + chance.uniform(0, 1.2))
@@ -240,26 +239,17 @@ def run_robot(folder: Path, kill: Kill) -> None:
 
 
 def run_command(folder: Path, kill: Kill) -> None:
-    profile = kill.process == "profile"
-    if profile:
-        (folder / "slow.py").write_text(SLOW_PROFILE)
-        (folder / "variables" / "profiles" / "own.yaml").write_text(
-            "entries:\n  - {kind: trex, name: slow, file: ../../slow.py, about: a test}\n"
-        )
-        words = ["check", str(robot_run.write_suite(folder, "slow unidirectional ≥ 1 kpps"))]
-    else:
-        words = [*COMMANDS[kill.process]]
-    run = Run(folder, [*PROGRAM, *words])
+    run = Run(folder, [*PROGRAM, *COMMANDS[kill.process]])
     try:
-        wait_until(lambda: run.find("profile_program") if profile else run.begun, lambda: run.text)
+        wait_until(lambda: run.begun, lambda: run.text)
         time.sleep(kill.after)
-        run.strike(run.find("profile_program" if profile else ""), kill.number)
+        run.strike(run.find(""), kill.number)
     finally:
         took = run.await_end()
     assert took < LIMIT
     run.check_nothing_left()
     run.check_words()
-    if kill.number in ENDING and not profile:
+    if kill.number in ENDING:
         assert run.process.returncode in ((0,) if kill.process == "serve" else (0, 1, 130))
         assert run.process.returncode != 130 or "interrupted by" in run.text
 

@@ -58,13 +58,13 @@ def strike(rig: Rig, run: ForkedProcess, chance: random.Random, longest: int) ->
 
     Returns what was killed and when; "" where the run was through with the router.
     """
-    target = chance.choice(["robot", "children", "ssh"] if rig.cut else ["robot", "children"])
+    target = chance.choice(["robot", "children", "ssh"])
     lines, after = chance.randint(1, longest), chance.uniform(0, 0.01)
     while run.poll() is None and journal_lines(rig) < lines:
         time.sleep(MOMENT)
     time.sleep(after)
     found = f"{target} at line {lines}" if rig.journals else ""
-    if target == "ssh" and rig.cut:
+    if target == "ssh":
         rig.cut()
     elif target == "children":
         with contextlib.suppress(psutil.Error):
@@ -111,21 +111,11 @@ def seen(record_property: Callable[[str, object], None], request: pytest.Fixture
         print(f"\n{request.node.name}: {found}")
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    with router_rig.kernel(tmp_path_factory.mktemp("kernel"), "set_up: [ipv6, vlan, mpls]") as rig:
-        yield rig
-
-
 @pytest.mark.netns
-def test_a_linux_kernel(kernel: Rig, seen: dict[str, int]) -> None:
-    check(kernel, 1, seen)
-
-
-@pytest.mark.netns
-def test_a_linux_kernel_that_has_a_configuration_of_its_own(kernel: Rig, seen: dict[str, int]) -> None:
-    kernel.run(EARLIER)
-    check(kernel, 2, seen)
+def test_a_linux_kernel_that_has_a_configuration_of_its_own(tmp_path: Path, seen: dict[str, int]) -> None:
+    with router_rig.kernel(tmp_path, "set_up: [ipv6, vlan, mpls]") as rig:
+        rig.run(EARLIER)
+        check(rig, 2, seen)
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from typing import Any
 
 from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse
-from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.evidence.records import (
     EnvironmentRecord,
@@ -20,6 +19,7 @@ from lineproof.evidence.records import (
 )
 from lineproof.evidence.run import RunFolder
 from lineproof.session.bench import Reading
+from support.catalogue import CATALOGUE
 from support.paths import ROOT
 
 LINK = 10e9
@@ -83,7 +83,7 @@ def trial_record(**fields: Any) -> TrialRecord:
 def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
     """Return what the record of *sentence* says of it, on ports of LINK whose maximum load is line rate."""
     variables = ROOT / "variables"
-    requirement, terms = parse(sentence, _catalogue()), read_goal(variables / "goals", goal)
+    requirement, terms = parse(sentence, CATALOGUE), read_goal(variables / "goals", goal)
     profile = requirement.profile
     load = requirement.quantity.load(requirement, LINK, Load(profile.line_rate_pps(LINK)))
     return {
@@ -96,11 +96,6 @@ def promised(sentence: str, goal: str = "quick") -> Mapping[str, Any]:
         "link_bps": LINK,
         "load_pps": requirement.promise(terms, load, LINK).load_pps,
     }
-
-
-@cache
-def _catalogue() -> Catalogue:
-    return Catalogue.read(ROOT / "variables" / "profiles")
 
 
 def requirement_record(**changes: Any) -> RequirementRecord:

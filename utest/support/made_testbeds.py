@@ -14,7 +14,6 @@ from lineproof.core.deciding import Decision, TrialConditions, decide
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
 from lineproof.core.latency import LatencyCount, Resolution
-from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
@@ -151,14 +150,7 @@ def powered(watts: float, idle: float | None = None, error: float = 0.1, testbed
     readings = {"power_watts": watts, "power_uncertainty_watts": error}
     if idle is not None:
         readings |= {"idle_power_watts": idle, "power_above_idle_uncertainty_watts": 2 * error}
-    return _with_readings(testbed or router(), readings)
-
-
-def costly(cycles: float, vectors_per_call: float = 100.0, testbed: Measure | None = None) -> Measure:
-    """Return a router whose runtime counters show so many cycles per packet."""
-    packets = 1_000_000
-    cost = PacketCost("vpp_wk_0", packets, packets, cycles * packets, 0.0, packets, round(packets / vectors_per_call))
-    return _with_readings(testbed or router(), cost_readings([cost]))
+    return with_readings(testbed or router(), readings)
 
 
 def recovering(
@@ -184,10 +176,12 @@ def recovering(
         "overload_sent.0": sent,
         **({} if high is None else {"recovery_high_s.0": high}),
     }
-    return _with_readings(router(overload_loss, foreign=foreign), readings)
+    return with_readings(router(overload_loss, foreign=foreign), readings)
 
 
-def _with_readings(testbed: Measure, readings: Mapping[str, float]) -> Measure:
+def with_readings(testbed: Measure, readings: Mapping[str, float]) -> Measure:
+    """Return *testbed* with more *readings* of each trial."""
+
     def measure(load: Load, seconds: float) -> Outcome:
         outcome = testbed(load, seconds)
         return replace(outcome, readings={**outcome.readings, **readings})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from functools import cache
 
-from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.platforms import Platform, read_platform
@@ -17,10 +16,10 @@ from lineproof_bench.faults.backend import FaultyBackend
 from lineproof_bench.model.backend import ModelBackend
 from lineproof_bench.model.injected_loss import LossyModel
 from lineproof_bench.state import RouterConfiguration
+from support.catalogue import CATALOGUE
 from support.paths import ROOT
 
 PROJECT = Project(ROOT)
-PLATFORM_FILE = PROJECT.platforms / "netgate6100.yaml"
 LINE = 10e9
 
 
@@ -35,11 +34,6 @@ class HandClock:
 @cache
 def platform() -> Platform:
     return read_platform(PROJECT.platforms, "netgate6100")
-
-
-@cache
-def catalogue() -> Catalogue:
-    return Catalogue.read(PROJECT.profiles)
 
 
 def configuration(backend: ModelBackend | FaultyBackend) -> RouterConfiguration:
@@ -69,7 +63,7 @@ def faulty_model(*faults: InjectedFault, habits: RouterHabits | None = None) -> 
 
 
 def traffic(words: str, pps: float, swapped: bool = False) -> tuple[StreamTraffic, ...]:
-    profile = catalogue().profile(words.split())
+    profile = CATALOGUE.profile(words.split())
     direction = Direction(1, 0, swapped=True) if swapped else Direction(0, 1)
     return tuple(
         StreamTraffic(

@@ -1,4 +1,4 @@
-"""Routers that outlive a run, as testbeds of ``kind: hardware``: this machine's kernel, simulated and described ones.
+"""Routers that outlive a run, as testbeds of ``kind: hardware``: this machine's kernel, and simulated ones.
 
 Their configuration can be read and changed beside the run.
 """
@@ -23,12 +23,9 @@ from lineproof.testbed.files import read_testbed
 from lineproof.testbed.opening import open_testbed
 from support import robot_run
 from support.command_line import lineproof
-from support.described_router import DESCRIPTIONS, CommandLine
-from support.fake_cli import FakeCli
 from support.far_server import TcpRelay
 from support.fork_server import ForkedProcess
 from support.paths import ROOT
-from support.served_bench import served
 from support.vpp_rig import start_process, start_server
 
 TESTBED = """\
@@ -100,7 +97,7 @@ class Rig:
     folder: Path
     run: Callable[[str], str]
     state: Callable[[], str]
-    cut: Callable[[], None] | None = None
+    cut: Callable[[], None]
 
     def start(self) -> ForkedProcess:
         """A run that configures the router and restores it. Wait for it before the next, or before a command."""
@@ -185,24 +182,3 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
                 # the kernel switches it off when it begins to forward
                 run(f"ethtool -K {card} lro on")
             yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind].format(card=card)), link.cut)
-
-
-@contextlib.contextmanager
-def described(folder: Path, name: str) -> Iterator[Rig]:
-    """A made-up router behind a command line in a terminal, with the description *name*."""
-    machine = CommandLine()
-    words = ("do ", "no ", "ip ", "arp ", "copy ", "configure replace ", "show arp ", "show archive")
-    cli = FakeCli(folder, dict.fromkeys(words, machine.answer))
-    with contextlib.closing(cli), contextlib.closing(TcpRelay(cli.login.port)) as link, served(folder) as bench:
-        login, known = cli.login, folder / "relay_hosts"
-        write_known_hosts(known, "127.0.0.1", link.port, login.known_hosts_path.read_text().split(maxsplit=1)[1])
-        names = {"port": link.port, "user": login.user, "key": login.key_path, "known_hosts": known}
-        _write(
-            folder,
-            TESTBED.format(rpc=bench.sync, pub=bench.events, more="", **names),
-            KERNEL_BOX.replace("shell: linux,", f"shell: generic, commands: {name},"),
-        )
-        shells = folder / "project" / "variables" / "shells"
-        shells.mkdir(exist_ok=True)
-        (shells / f"{name}.yaml").write_text(DESCRIPTIONS[name], encoding="utf-8")
-        yield Rig(folder, machine.answer, lambda: machine.configuration, link.cut)
