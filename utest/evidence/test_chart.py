@@ -96,7 +96,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize(
     ("text", "background"),
-    [(colour, "#ffffff") for colour in (chart.TEXT_COLOUR, chart.LOST_COLOUR, chart.SIMULATED_COLOUR)]
+    [(colour, "#ffffff") for colour in (chart.TEXT_COLOUR, chart.LIMIT_COLOUR, chart.SIMULATED_COLOUR)]
     + [(chart.TEXT_COLOUR, colour) for colour in (*COLOURS, chart.WORSE.colour)],
 )
 def test_text_has_the_contrast_that_wcag_asks_for(text: str, background: str) -> None:

@@ -224,7 +224,7 @@ def as_html(document: Document) -> str:
     parts = [_words("div", SIMULATED * document.simulated, "simulated"), _words("h1", document.title)]
     for section in document.sections:
         parts += [_words("h2", section.title), *map(_html_of, section.parts)]
-    return f"<style>\n{STYLE}</style>{_element('div', ''.join(parts), 'lineproof')}"
+    return f"<style>{STYLE}</style>{_element('div', ''.join(parts), 'lineproof')}"
 
 
 def as_page(document: Document) -> str:

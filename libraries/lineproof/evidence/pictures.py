@@ -47,8 +47,8 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
     promise, limit = record.promise, record.requirement.threshold.number
     charted = [{} if is_set_aside(trial) else promise.quantity.charted(promise, trial) for trial in trials]
     signs = dict(zip(dict.fromkeys(name for figures in charted for name in figures), 9 * SIGNS, strict=False))
-    ends = [end for figures in charted for one in figures.values() for end in (one.low, one.high) if math.isfinite(end)]
-    low, high = min(limit, *ends, limit), max(limit, *ends, limit)
+    ends = [end for figures in charted for one in figures.values() for end in (one.low, one.high)]
+    low, high = (chosen([limit, *filter(math.isfinite, ends)]) for chosen in (min, max))
     room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
     name, start = promise.quantity.title or promise.quantity.name, low - room if low < 0 else max(0.0, low - room)
     plot = Chart(title, _of_trials(trials), scaled(name, promise.unit.value, high + room, start), simulated)
@@ -114,7 +114,7 @@ def _end(parts: Sequence[Part]) -> float:
 
 
 def _rate_bar(rows: Sequence[tuple[int, DirectionRow]], needed: float) -> tuple[list[Part], float, str]:
-    """Return a bar, the end of what was *needed* of it, and what came of that, in words, if it is less.
+    """Return a bar, the end of the rate that is *needed* within it, and the rate that came in words, if it is less.
 
     Losses below the rate that is *needed* are red, and those beyond it are allowed.
     """
