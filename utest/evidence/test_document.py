@@ -51,6 +51,7 @@ from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
+from lineproof.evidence.report import report
 from lineproof.evidence.result_forms import scaling_document
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
@@ -59,7 +60,7 @@ from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.evidence.verification import VerifiedRun
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.visible import one_line
-from support.evidence_builders import ENVIRONMENT, LINK, Elements, NamedTraffic, requirement_record, trial
+from support.evidence_builders import ENVIRONMENT, Elements, requirement_record, trial
 
 # -- every document, with the same words wherever text is somebody else's
 
@@ -89,10 +90,15 @@ def every_part(words: str) -> Document:
     )
 
 
-def a_summary(words: str) -> Document:
-    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,))
+def an_execution(words: str) -> ExecutionSummary:
+    row = row_of(words, verdict="FAIL", ledgers=ledgers(words), extra={"about": {"documentation": words}})
+    run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
     study = replace(run, rows=(), tables=words, instead=words)
-    return summary(ExecutionSummary((run, study), (words,), words))
+    return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
+
+
+def a_summary(words: str) -> Document:
+    return summary(an_execution(words))
 
 
 def compared_of(words: str) -> ComparedRuns:
@@ -125,14 +131,13 @@ def a_router(words: str) -> Document:
 
 def trials_of(words: str) -> Document:
     spoilt = replace(trial(), problems=(Problem(Fault.GENERATOR, words),))
-    return trials_document([spoilt], NamedTraffic(words, 64.0), LINK, words)
+    return trials_document(requirement_record(profile=words), [spoilt], words)
 
 
-def a_ledger(words: str) -> Document:
+def ledgers(words: str) -> tuple[Ledger, ...]:
     drops = tuple(Drop(stage, words, words, 1, words) for stage in Stage)
     directions = (DirectionAccount(0, 1, words, words, 9, 4, 8, 5, drops),)
-    ledgers = [Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)]
-    return ledgers_document(ledgers, words)
+    return Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)
 
 
 def under_load(words: str) -> Document:
@@ -151,7 +156,7 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "another suite": another_suite,
     "router": a_router,
     "trials": trials_of,
-    "ledger": a_ledger,
+    "ledger": lambda words: ledgers_document(ledgers(words), words),
     "router under load": under_load,
     "procedure": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
 }
@@ -168,15 +173,19 @@ HOSTILE = (
 )
 
 
+ELEMENTS = {
+    *("html", "head", "meta", "title", "body", "div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details"),
+    *("summary", "table", "thead", "tbody", "tr", "th", "td", "small"),
+}
+
+
 def texts(document: Document) -> Iterator[str]:
     """The five forms, each checked for what its reader's program would obey."""
     text, markdown, page = as_text(document), as_markdown(document), as_page(document)
     yield text
     yield page
-    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary"}
-    table = {"table", "thead", "tbody", "tr", "th", "td", "small"}
     found = Elements(page)
-    assert found.found <= {"html", "head", "meta", "title", "body"} | body | table and not found.addresses
+    assert found.found <= ELEMENTS and not found.addresses
     yield markdown
     kinds = {each.type for token in MarkdownIt("gfm-like", {"linkify": False}).parse(markdown) for each in _all(token)}
     assert not [kind for kind in kinds if kind.startswith(("html", "link", "image", "s_", "code_block"))]
@@ -214,6 +223,14 @@ def check(form: str, words: str) -> None:
 @pytest.mark.parametrize("form", DOCUMENTS)
 def test_text_from_elsewhere_is_inert_in_every_form(form: str, words: str) -> None:
     check(form, words)
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_text_from_elsewhere_is_inert_in_the_report(words: str) -> None:
+    page = report(an_execution(words))
+    found = Elements(page)
+    assert found.found <= ELEMENTS | {"a", "b", "section", "rect", "line"} and found.addresses == {"#r0-1", "#r1-1"}
+    assert all(each.isprintable() or each in "\n" for each in page)
 
 
 @pytest.mark.parametrize("form", DOCUMENTS)

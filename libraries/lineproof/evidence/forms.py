@@ -14,7 +14,8 @@ from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from ..core.verdict import where_lost
 from ..units import si
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
-from .rates import UNTROUBLED, DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
+from .rates import UNTROUBLED, DirectionRow, direction_rows, percent, trial_name, trial_state
+from .records import RequirementRecord
 
 T = TypeVar("T")
 Columns = Sequence[tuple[Column, Callable[[T], Cell | str]]]
@@ -31,14 +32,15 @@ def table_of(things: Iterable[T], columns: Columns[T], mark: Callable[[T], Mark]
 
 
 def trials_document(
-    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
+    record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool = False
 ) -> Document:
-    """Return the trials with a row for each direction. *link_bps*: link speed of one direction in L1 bit/s."""
+    """Return the *trials* of a sentence with a row for each direction."""
+    size, link_bps = record.mean_size, record.link_bps
     caption = (
-        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
+        f"{record.profile}: mean frame {size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
         " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
-    table = table_of(direction_rows(trials, traffic.mean_size, link_bps), _TRIALS, _trial_mark)
+    table = table_of(direction_rows(trials, size, link_bps), _TRIALS, _trial_mark)
     return Document(title, [Section("", [Note(caption), table])], simulated)
 
 

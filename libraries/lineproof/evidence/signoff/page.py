@@ -31,12 +31,11 @@ from ..document import (
     as_page,
     verdict_cell,
 )
-from ..forms import known_rows
+from ..forms import NOT_READ, known_rows
 from ..pictures import sentence_plot
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
 from ..sentence_rows import SentenceRow
-from ..summary import NOT_READ, confidence_words, interval_text, margin_text, measured_text
 from .sheet import KEPT, Sheet, goals_of
 
 BLANK = "_" * 20
@@ -126,7 +125,7 @@ def _parties(sheet: Sheet) -> Section:
 
 def _promises(sheet: Sheet) -> Section:
     parts: list[Part] = [Note("A promise of the contract that is not listed here was not measured in this run.")]
-    heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
+    heads = ("no.", "promised", "carries", "margin", "verdict")
     parts += [_table(heads, [_promise(sheet, row) for row in sheet.rows])] if sheet.rows else []
     return Section("What was promised, and what was measured", parts)
 
@@ -138,9 +137,8 @@ def _promise(sheet: Sheet, row: SentenceRow) -> tuple[Cell | str, ...]:
     return (
         str(sheet.number(row)),
         f"{record.sentence}: {in_plain_words(record)}",
-        f"{measured_text(row)}; {trials}",
-        interval_text(row),
-        margin_text(row),
+        f"{row.carries}; {trials}",
+        row.margin_text,
         replace(verdict_cell(record.verdict), text=verdict),
     )
 
