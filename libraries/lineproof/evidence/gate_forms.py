@@ -29,7 +29,7 @@ from .document import (
 )
 from .gate import Answer, Gate, answer_to
 from .run import RecordedRun
-from .sentence_rows import SentenceRow
+from .sentence_rows import SentenceRow, figure_heading, table_of_sentences
 
 _GATE = "lineproof gate"
 _MARKS: dict[Proven, Mark] = {Proven.WORSE: "bad", Proven.BETTER: "good", Proven.UNSURE: "unsure"}
@@ -41,56 +41,43 @@ _MARKS: dict[Proven, Mark] = {Proven.WORSE: "bad", Proven.BETTER: "good", Proven
 def comparison(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: ComparisonRule) -> Document:
     """Return each sentence of runs beside the same of earlier ones. *problems*: why runs have no partner."""
     reasons = [*problems, *(reason for pair in compared for reason in pair.reasons)]
-    sentences = [(pair, sentence) for pair in compared for sentence in pair.sentences]
     worse, unsure, left = (
         sum(pair.count(state) for pair in compared) for state in (Proven.WORSE, Proven.UNSURE, Proven.NOT_COMPARED)
     )
     more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
     more += f"; {left} not compared" if left else ""
-    title = f"{worse} of {counted(len(sentences), 'sentence')} proven worse{more}"
-    sentences.sort(key=lambda each: list(Proven).index(each[1].state))
-    rows = [
-        {**_row(*each, True), Column("verdict", left=True): verdict_cell(each[1].after.record.verdict)}
-        for each in sentences
-    ]
-    data = {**_data(compared, rule), "not_comparable": reasons, "worse": worse}
+    title = f"{worse} of {counted(sum(len(pair.sentences) for pair in compared), 'sentence')} proven worse{more}"
     only = [f"only in the baseline: {row.record.sentence}" for pair in compared for row in pair.only_before]
-    parts = [*_head(compared, "NOT COMPARABLE", reasons, rule), Items(only), Table.of(rows, "sentences")]
+    sentences = sorted(_sentences(compared), key=lambda each: list(Proven).index(each[1].state))
+    parts = [*_head(compared, "NOT COMPARABLE", reasons, rule), Items(only), _table(sentences, True)]
+    data = {**_data(compared, rule), "not_comparable": reasons, "worse": worse}
     return Document(title, [Section("", parts)], any(pair.simulated for pair in compared), data)
 
 
 def gate_document(answered: Gate, tagged: str = "") -> Document:
     """Return the answer, each sentence, and the message of each that is no PASS. *tagged*: what became of the tag."""
-    counts = {answer: answered.count(answer) for answer in _URGENCY}
+    counts = {answer.name: answered.count(answer) for answer in (Answer.FAIL, Answer.INCONCLUSIVE, Answer.PASS)}
     undecided = f"; {counted(len(answered.problems), 'reason')} not to decide" if answered.problems else ""
     title = (
-        f"{answered.answer.name}: {counts[Answer.PASS]} of {counted(sum(counts.values()), 'sentence')} in order,"
-        f" {counts[Answer.FAIL]} FAIL, {counts[Answer.INCONCLUSIVE]} INCONCLUSIVE{undecided}"
+        f"{answered.answer.name}: {counts['PASS']} of {counted(sum(counts.values()), 'sentence')} in order,"
+        f" {counts['FAIL']} FAIL, {counts['INCONCLUSIVE']} INCONCLUSIVE{undecided}"
         f"{'' if answered.has_baseline else '; without a baseline'}"
     )
-    sentences = [(pair, sentence) for pair in answered.runs for sentence in pair.sentences]
-    sentences.sort(key=lambda each: _URGENCY.index(answer_to(each[1])))
-    rows = [
-        {**_row(*each, answered.has_baseline), Column("answer", left=True): verdict_cell(answer_to(each[1]).name)}
-        for each in sentences
-    ]
     data = {
         **_data(answered.runs, answered.rule),
         "answer": answered.answer.name,
         "exit_status": answered.answer.value,
-        "counts": {answer.name: number for answer, number in counts.items()},
+        "counts": counts,
         "problems": list(answered.problems),
         "notes": list(answered.notes),
     }
-    rule = answered.rule if answered.has_baseline else None
-    parts = _head(answered.runs, "NOT DECIDED", answered.problems, rule)
-    parts += [Items([f"note: {note}" for note in answered.notes]), Table.of(rows, "sentences")]
+    sentences = sorted(_sentences(answered.runs), key=lambda each: list(counts).index(answer_to(each[1]).name))
+    rule, notes = answered.rule if answered.has_baseline else None, Items([f"note: {note}" for note in answered.notes])
+    head = _head(answered.runs, "NOT DECIDED", answered.problems, rule)
+    parts = [*head, notes, _table(sentences, answered.has_baseline)]
     messages = [each.after.record.message for _, each in sentences if each.after.record.verdict != "PASS"]
     reasons = Section("", [*map(Folded.of, messages), *([Note(tagged)] if tagged else [])])
     return Document(title, [Section("", parts), reasons], answered.simulated, data)
-
-
-_URGENCY = (Answer.FAIL, Answer.INCONCLUSIVE, Answer.PASS)
 
 
 def _head(
@@ -117,9 +104,8 @@ def _about(run: RecordedRun) -> str:
 
 
 def _data(pairs: Sequence[ComparedRuns], rule: ComparisonRule) -> dict[str, object]:
-    runs = [{"baseline": pair.before and str(pair.before.path), "run": str(pair.after.path)} for pair in pairs]
     return {
-        "runs": runs,
+        "runs": [{"baseline": pair.before and str(pair.before.path), "run": str(pair.after.path)} for pair in pairs],
         "confidence": rule.confidence,
         "allowed_percent": 100 * rule.allowed,
         "differences": [words for pair in pairs for words in pair.differences],
@@ -127,29 +113,42 @@ def _data(pairs: Sequence[ComparedRuns], rule: ComparisonRule) -> dict[str, obje
     }
 
 
-def _row(pair: ComparedRuns, sentence: ComparedSentence, has_baseline: bool) -> dict[Column, Cell]:
+def _sentences(pairs: Sequence[ComparedRuns]) -> list[tuple[ComparedRuns, ComparedSentence]]:
+    return [(pair, sentence) for pair in pairs for sentence in pair.sentences]
+
+
+def _table(sentences: Sequence[tuple[ComparedRuns, ComparedSentence]], has_baseline: bool) -> Table:
+    heading = figure_heading(sentence.after for _, sentence in sentences)
+    return table_of_sentences([_row(*each, heading, has_baseline) for each in sentences], "sentences")
+
+
+def _row(pair: ComparedRuns, sentence: ComparedSentence, heading: str, has_baseline: bool) -> dict[Column, Cell]:
     """Return what people read, then figures: means in the sentence's unit, changes in per cent."""
     record, change = sentence.after.record, sentence.change or CandidateChange(None, None, of="")
-    people = {
-        Column("sentence", left=True): Cell(record.sentence),
-        Column("measured", left=True, only="people"): Cell(measured_text(sentence)),
-    }
-    if not has_baseline:
-        return data_cells({"suite": suite_of(pair.after), "test": record.test, "verdict": record.verdict}) | people
-    people[Column("proven", left=True)] = Cell(proven_text(sentence), mark=_MARKS.get(sentence.state, ""))
-    data = {
-        "unit": record.requirement.threshold.unit.value,
-        "state": sentence.state.value,
-        "by": None if sentence.change is None else "sample" if sentence.test else "margin",
-        "change_low_percent": _hundred(change.low),
-        "change_high_percent": _hundred(change.high),
-        "change_estimate_percent": _hundred(change.estimate),
-        "change_of": change.of,
-        "change_confidence": change.confidence,
-        **_side("baseline", sentence.before),
-        **_side("run", sentence.after),
-    }
-    return data_cells({"suite": suite_of(pair.after), "test": record.test}) | people | data_cells(data)
+    answer = answer_to(sentence).name
+    data: dict[str, object] = {"answer": answer}
+    if has_baseline:
+        data |= {
+            "unit": record.requirement.threshold.unit.value,
+            "state": sentence.state.value,
+            "by": sentence.change and ("margin" if change.confidence is None else "sample"),
+            "change_low_percent": _hundred(change.low),
+            "change_high_percent": _hundred(change.high),
+            "change_estimate_percent": _hundred(change.estimate),
+            "change_of": change.of,
+            "change_confidence": change.confidence,
+            **_side("baseline", sentence.before),
+            **_side("run", sentence.after),
+        }
+    first = data_cells({"suite": suite_of(pair.after), "test": record.test})
+    shown = sentence.after.cells(heading, figures_text(sentence))
+    if has_baseline:
+        shown[Column("proven", left=True)] = Cell(proven_text(sentence), mark=_MARKS.get(sentence.state, ""))
+        # a PASS that is proven worse than its baseline
+        shown[Column("answer", left=True, only="people")] = (
+            Cell("") if answer == record.verdict else verdict_cell(answer)
+        )
+    return first | shown | data_cells(data)
 
 
 def _side(name: str, side: SentenceRow | None) -> dict[str, object]:
@@ -165,17 +164,11 @@ def _side(name: str, side: SentenceRow | None) -> dict[str, object]:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def measured_text(sentence: ComparedSentence) -> str:
-    """Return what was measured, of the baseline and then of the run."""
-    new = _figure(sentence.after)
-    old = new if sentence.before is None else _figure(sentence.before)
-    return new if sentence.before is None else f"{new} in both" if old == new else f"{old} → {new}"
-
-
-def _figure(side: SentenceRow) -> str:
-    if side.search is not None and side.record.requirement.quantity.threshold_is_load:
-        return str(side.search)
-    return "nothing measured" if side.measured is None else side.record.requirement.text(side.measured.estimate)
+def figures_text(sentence: ComparedSentence) -> str:
+    """Return what the baseline carries, and then what the run does."""
+    new = sentence.after.carries
+    old = new if sentence.before is None else sentence.before.carries
+    return new if old == new else f"{old} → {new}"
 
 
 def proven_text(sentence: ComparedSentence) -> str:
@@ -260,7 +253,7 @@ def junit(answered: Gate) -> bytes:
             ElementTree.SubElement(properties, "property", name=name, value=visible(value))
         for sentence in pair.sentences:
             record = sentence.after.record
-            figures = f"{measured_text(sentence)}\n{proven_text(sentence)}".strip()
+            figures = f"{figures_text(sentence)}\n{proven_text(sentence)}".strip()
             why = proven_text(sentence) if record.verdict == "PASS" else record.message
             seconds = max(record.ended - record.started, 0)
             _case(suite, f"{record.test}: {record.sentence}", answer_to(sentence), why, figures, seconds)
