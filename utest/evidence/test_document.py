@@ -46,7 +46,7 @@ from lineproof.evidence.document import (
     data_cells,
     verdict_cell,
 )
-from lineproof.evidence.forms import ledgers_document, router_document, trials_document, under_load_document
+from lineproof.evidence.forms import ledgers_document, machine_document, trials_document, under_load_document
 from lineproof.evidence.gate import Gate
 from lineproof.evidence.gate_forms import comparison, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
@@ -126,7 +126,7 @@ def another_suite(words: str) -> Document:
 
 def a_router(words: str) -> Document:
     facts = RouterFacts(os=words, kernel=words, cpu=words, other={words: words}, unread={words: words})
-    return router_document(replace(facts, differences=(words,)))
+    return machine_document("The router", replace(facts, differences=(words,)))
 
 
 def trials_of(words: str) -> Document:

@@ -31,7 +31,7 @@ from ..document import (
     as_page,
     verdict_cell,
 )
-from ..forms import NOT_READ, known_rows
+from ..forms import known_facts
 from ..pictures import sentence_plot
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
@@ -179,10 +179,10 @@ def _device(sheet: Sheet) -> Section:
     """Return the router, as its nameplate and as it reports itself, and each port with its cable."""
     facts, environment = sheet.summary.facts, sheet.environment
     told = {**dict.fromkeys(("manufacturer", "model", "serial", "hardware"), BLANK), **sheet.about.device}
-    read = facts.get("firmware", NOT_READ)
+    read = facts.get("firmware", "")
     rows = [
         *((name, words, "told by the parties: nameplate, papers") for name, words in told.items()),
-        ("firmware", BLANK, "") if read == NOT_READ else ("firmware", read, "read from the router"),
+        ("firmware", read, "read from the router") if read else ("firmware", BLANK, ""),
         ("platform", facts.get("router", ""), "platform file of the run"),
         ("software", facts.get("software", ""), "read from the router"),
         ("generator", facts.get("generator", ""), "read from the generator"),
@@ -261,7 +261,7 @@ def _plots(sheet: Sheet) -> Section:
 def _versions(sheet: Sheet) -> Iterator[Section]:
     environment = sheet.environment
     if (facts := environment.router_facts) is not None:
-        yield Section("Appendix C: the router, as it reports itself", [Facts(dict(known_rows(facts)))])
+        yield Section("Appendix C: the router, as it reports itself", [Facts(known_facts(facts))])
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
     versions = {"Lineproof": code or "unknown", **dict(sorted(environment.versions.items()))}
     yield Section("Appendix D: versions, as each reports it", [Facts(versions)])
