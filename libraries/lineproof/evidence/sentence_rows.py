@@ -99,10 +99,11 @@ class SentenceRow:
         """What the router carries, or what else was measured, in the sentence's unit: ``≥ 95% line rate``."""
         demanded, endless = self.record.requirement, sum(not math.isfinite(value) for value in self.sample)
         if self.search is not None and demanded.quantity.threshold_is_load:
-            low, high = self.search.low, self.search.high
-            ends = [demanded.text(ratio * demanded.threshold.number) for ratio in (low, high) if ratio is not None]
-            all_sent = " (generator's limit)" if self.search.finished else ""
-            return f"≥ {ends[0]}{all_sent}" if high is None else range_text(*ends)
+            threshold, limit = demanded.threshold.number, " (generator's limit)" if self.search.finished else ""
+            low = demanded.text(_rounded(self.search.low * threshold, math.floor))
+            if self.search.high is None:
+                return f"≥ {low}{limit}"
+            return range_text(low, demanded.text(_rounded(self.search.high * threshold, math.ceil)))
         if endless:
             return f"beyond any limit in {endless} of {len(self.sample)} trials"
         if self.measured is None:
@@ -156,6 +157,12 @@ def range_text(low: str, high: str) -> str:
     if low == high:
         return high
     return f"{number if high.endswith(low.removeprefix(number)) else low} to {high}"
+
+
+def _rounded(number: float, rounded: Callable[[float], int]) -> float:
+    """Return *number* with four digits: of what was found, no more is said than that."""
+    size = 10.0 ** (3 - math.floor(math.log10(number))) if number > 0 else 1.0
+    return rounded(round(number * size, 6)) / size
 
 
 def table_of_sentences(rows: Sequence[Mapping[Column, Cell]], key: str = "") -> Table:
