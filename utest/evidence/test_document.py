@@ -24,7 +24,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.evidence.another_sla import AnotherVerdict, AskedSentence
-from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
+from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows, comparison
 from lineproof.evidence.document import (
     Cell,
     Code,
@@ -47,8 +47,7 @@ from lineproof.evidence.document import (
     verdict_cell,
 )
 from lineproof.evidence.forms import ledgers_document, machine_document, trials_document, under_load_document
-from lineproof.evidence.gate import Gate
-from lineproof.evidence.gate_forms import comparison, gate_document
+from lineproof.evidence.gate import Gate, gate_document
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudging import RejudgedRun, RejudgedSentence
 from lineproof.evidence.report import report

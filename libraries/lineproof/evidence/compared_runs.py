@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from ..core.units import Unit
-from ..stats import compare, holm_levels
+from ..stats import compare, dot_plot, holm_levels
+from ..stats.intervals import confidence_text
+from ..units import counted
+from ..visible import one_line
+from .document import Cell, Code, Column, Document, Facts, Items, Mark, Note, Part, Section, data_cells
 from .records import EnvironmentRecord, MarginRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
-from .sentence_rows import SentenceRow, sentence_rows
+from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences
 
 ALLOWED = 0.01
 """The ratio by which something may be worse, if nobody says another one: run-to-run variation is no regression."""
@@ -41,12 +45,20 @@ class Proven(Enum):
     BETTER = "better"
 
 
+_MARKS: Mapping[Proven, Mark] = {Proven.WORSE: "bad", Proven.BETTER: "good", Proven.UNSURE: "unsure"}
+
+
 @dataclass(frozen=True)
 class ComparisonRule:
     """``confidence`` of all tests together; ``allowed``: the ratio by which something may be worse."""
 
     confidence: float = 0.95
     allowed: float = ALLOWED
+
+    def __str__(self) -> str:
+        """Return how it is decided, in words."""
+        sure = f"{confidence_text(self.confidence)} confidence in all sentences together (Welch's t-test, Holm)"
+        return f"allowed {100 * self.allowed:g} %, {sure}"
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,7 @@ class ComparedRuns:
         return self.after.simulated or (self.before is not None and self.before.simulated)
 
     def count(self, state: Proven) -> int:
-        """How many sentences are in *state*."""
+        """Return how many sentences are in *state*."""
         return sum(sentence.state is state for sentence in self.sentences)
 
 
@@ -322,3 +334,163 @@ def _compared_margins(row: ComparedSentence, old: MarginRecord, new: MarginRecor
         ends = (f"the search for the margin is unfinished in the {name}: {one.reason}" for name, one in unfinished)
         return replace(row, why_not="; ".join(ends))
     return compared
+
+
+# -- the document ------------------------------------------------------------------------------------------------------
+
+
+def comparison(compared: Sequence[ComparedRuns], problems: Sequence[str], rule: ComparisonRule) -> Document:
+    """Return each sentence of runs beside the same of earlier ones. *problems*: why runs have no partner."""
+    reasons = [*problems, *(reason for pair in compared for reason in pair.reasons)]
+    worse, unsure, left = (
+        sum(pair.count(state) for pair in compared) for state in (Proven.WORSE, Proven.UNSURE, Proven.NOT_COMPARED)
+    )
+    more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
+    more += f"; {left} not compared" if left else ""
+    title = f"{worse} of {counted(sum(len(pair.sentences) for pair in compared), 'sentence')} proven worse{more}"
+    only = [f"only in the baseline: {row.record.sentence}" for pair in compared for row in pair.only_before]
+    sentences = sorted(sentences_of(compared), key=lambda each: list(Proven).index(each[1].state))
+    heading = figure_heading(sentence.after for _, sentence in sentences)
+    table = table_of_sentences([compared_cells(*each, heading) for each in sentences], "sentences")
+    parts = [*compared_head(compared, "NOT COMPARABLE", reasons, rule), Items(only), table]
+    data = {**compared_data(compared, rule), "not_comparable": reasons, "worse": worse}
+    return Document(title, [Section("", parts)], any(pair.simulated for pair in compared), data)
+
+
+def compared_head(
+    pairs: Sequence[ComparedRuns], not_done: str, reasons: Sequence[str], rule: ComparisonRule | None
+) -> list[Part]:
+    """Return the runs, the rule, why not all is compared, and what differs."""
+    runs = [(name, run) for pair in pairs for name, run in (("baseline", pair.before), ("run", pair.after)) if run]
+    differences = [f"differs: {words}" for pair in pairs for words in pair.differences]
+    return [
+        Code("\n".join(f"{name:<8}  {one_line(about_run(run))}" for name, run in runs)),
+        Facts({"rule": str(rule)} if rule else {}),
+        *(Note(f"{not_done}: {reason}", strong=True) for reason in reasons),
+        Items(differences),
+    ]
+
+
+def about_run(run: RecordedRun) -> str:
+    """Return where *run* is, and what was tested on what."""
+    if (known := run.environment) is None:
+        return str(run.path)
+    goal = known.extra.get("goal")
+    words = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
+    judged = f", goal {goal.get('goal')}" if isinstance(goal, Mapping) else ""
+    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, words))}{judged}"
+
+
+def compared_data(pairs: Sequence[ComparedRuns], rule: ComparisonRule) -> dict[str, object]:
+    """Return what no table shows, for programs."""
+    return {
+        "runs": [{"baseline": pair.before and str(pair.before.path), "run": str(pair.after.path)} for pair in pairs],
+        "confidence": rule.confidence,
+        "allowed_percent": 100 * rule.allowed,
+        "differences": [words for pair in pairs for words in pair.differences],
+        "only_baseline": [row.record.sentence for pair in pairs for row in pair.only_before],
+    }
+
+
+def sentences_of(pairs: Sequence[ComparedRuns]) -> list[tuple[ComparedRuns, ComparedSentence]]:
+    """Return all sentences, each with its runs."""
+    return [(pair, sentence) for pair in pairs for sentence in pair.sentences]
+
+
+def compared_cells(
+    pair: ComparedRuns, sentence: ComparedSentence, heading: str, has_baseline: bool = True
+) -> dict[Column, Cell]:
+    """Return what people read, then figures: means in the sentence's unit, changes in per cent."""
+    record, change = sentence.after.record, sentence.change or CandidateChange(None, None, of="")
+    cells = data_cells({"suite": suite_of(pair.after), "test": record.test})
+    cells |= sentence.after.cells(heading, figures_text(sentence))
+    if not has_baseline:
+        return cells
+    data = {
+        "unit": record.requirement.threshold.unit.value,
+        "state": sentence.state.value,
+        "by": sentence.change and ("margin" if change.confidence is None else "sample"),
+        "change_low_percent": _hundred(change.low),
+        "change_high_percent": _hundred(change.high),
+        "change_estimate_percent": _hundred(change.estimate),
+        "change_of": change.of,
+        "change_confidence": change.confidence,
+        **_side("baseline", sentence.before),
+        **_side("run", sentence.after),
+    }
+    proven = Cell(proven_text(sentence), mark=_MARKS.get(sentence.state, ""))
+    return cells | {Column("proven", left=True): proven} | data_cells(data)
+
+
+def _side(name: str, side: SentenceRow | None) -> dict[str, object]:
+    return {
+        f"{name}_verdict": side and side.record.verdict,
+        f"{name}_observations": side and len(side.sample),
+        f"{name}_mean": side and side.measured and side.measured.estimate,
+        f"{name}_margin_low_percent": side and side.search and _hundred(side.search.low),
+        f"{name}_margin_high_percent": side and side.search and _hundred(side.search.high),
+    }
+
+
+def figures_text(sentence: ComparedSentence) -> str:
+    """Return what the baseline carries, and then what the run does."""
+    new = sentence.after.carries
+    old = new if sentence.before is None else sentence.before.carries
+    return new if old == new else f"{old} → {new}"
+
+
+def proven_text(sentence: ComparedSentence) -> str:
+    """Return what is proven and by how much the figures changed, or why nothing is, in words."""
+    change, allowed, state = sentence.change, f"{100 * sentence.rule.allowed:g} %", sentence.state
+    if sentence.turned:
+        return f"{state.value}: {sentence.turned}"
+    if change is None:
+        return sentence.why_not
+    if state in (Proven.WORSE, Proven.BETTER):
+        proven = f"proven {state.value} by more than {allowed}"
+    elif (change.low or 0) <= 0 and (change.high is None or change.high >= 0):
+        proven = "no difference proven"
+    else:
+        proven = f"a difference, not proven to be more than {allowed}"
+    shown = change_text(change)
+    return f"{proven}: {shown}" if shown else proven
+
+
+def change_text(change: CandidateChange) -> str:
+    """Return by how much: ``-2 % (-2.3 % to -1.7 %)``; empty where both carry all that can be sent."""
+    of = "" if change.of == "the baseline" else f" of {change.of}"
+    ends = [_percent(end) for end in (change.low, change.high) if end is not None]
+    if change.estimate is not None and change.confidence is not None:
+        if change.low == change.high:
+            return f"{_percent(change.estimate)}{of}, without any spread"
+        sure = confidence_text(float(f"{change.confidence:.4g}"))
+        return f"{_percent(change.estimate)}{of} ({' to '.join(ends)}, {sure} confidence)"
+    return f"at {'most' if change.low is None else 'least'} {ends[0]}" if len(ends) == 1 else " to ".join(ends)
+
+
+def _hundred(ratio: float | None) -> float | None:
+    return None if ratio is None else 100 * ratio
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio + 0.0:+.3g} %"
+
+
+def ministat_text(compared: Sequence[ComparedRuns], confidence: float) -> str:
+    """Picture, table and answer of ministat(1) for each sentence of which both runs have figures.
+
+    As ministat does it: one test for each sentence, one variance for both samples, nothing allowed.
+    """
+    lines = []
+    for pair in compared:
+        for row in pair.sentences:
+            if pair.before is None or row.before is None:
+                continue
+            old, new = ([value for value in side.sample if math.isfinite(value)] for side in (row.before, row.after))
+            lines += ["", f"{row.after.record.sentence} [{row.after.record.requirement.threshold.unit.value}]"]
+            if len(old) < 2 or len(new) < 2:
+                lines.append(f"{len(old)} and {len(new)} figures, too few for ministat")
+                continue
+            lines += [f"x {pair.before.path.name}", f"+ {pair.after.path.name}", dot_plot(old, new)]
+            lines.append(compare(old, new, confidence, "pooled").text())
+    return "\n".join(lines)

@@ -73,7 +73,7 @@ class SentenceRow:
 
     @property
     def margin(self) -> tuple[float, float | None] | None:
-        """By how much the sentence is kept, as a ratio of the threshold, at least and at most (None: not known).
+        """The ratio of the threshold by which the sentence is kept, at least and at most (None: not known).
 
         Below 0 it is not kept. None where nobody looked: a throughput that passed says only that it is kept.
         """
@@ -96,7 +96,7 @@ class SentenceRow:
 
     @property
     def carries(self) -> str:
-        """What the router carries, or what else was measured, in the sentence's unit: ``≥ 95% line rate``."""
+        """The load that the router carries, or what else was measured, in the sentence's unit: ``≥ 95% line rate``."""
         demanded, endless = self.record.requirement, sum(not math.isfinite(value) for value in self.sample)
         if self.search is not None and demanded.quantity.threshold_is_load:
             threshold, limit = demanded.threshold.number, " (generator's limit)" if self.search.finished else ""
