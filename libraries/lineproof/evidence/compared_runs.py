@@ -24,7 +24,7 @@ from .document import Cell, Code, Column, Document, Facts, Items, Mark, Note, Pa
 from .records import EnvironmentRecord, MarginRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
-from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences
+from .sentence_rows import NOTHING, SentenceRow, figure_heading, sentence_rows, table_of_sentences
 
 ALLOWED = 0.01
 """The ratio by which something may be worse, if nobody says another one: run-to-run variation is no regression."""
@@ -406,6 +406,8 @@ def compared_cells(
     cells |= sentence.after.cells(heading, figures_text(sentence))
     if not has_baseline:
         return cells
+    # a terminal has no room for it beside what is proven
+    cells = {replace(column, only="page") if column.name == "margin" else column: cells[column] for column in cells}
     data = {
         "unit": record.requirement.threshold.unit.value,
         "state": sentence.state.value,
@@ -435,8 +437,9 @@ def _side(name: str, side: SentenceRow | None) -> dict[str, object]:
 def figures_text(sentence: ComparedSentence) -> str:
     """Return what the baseline carries, and then what the run does."""
     new = sentence.after.carries
-    old = new if sentence.before is None else sentence.before.carries
-    return new if old == new else f"{old} → {new}"
+    if sentence.before is None or new == NOTHING == sentence.before.carries:
+        return new
+    return f"{new} in both" if sentence.before.carries == new else f"{sentence.before.carries} → {new}"
 
 
 def proven_text(sentence: ComparedSentence) -> str:
