@@ -6,6 +6,7 @@ folder of the execution's first run.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -127,7 +128,7 @@ def _promises(rows: Sequence[SentenceRow], name: str) -> str:
         "promised": [_promised(row, name) for row in rows],
         figure_heading(rows): [escape(row.carries.replace(NOTHING, "")) for row in rows],
         "published": [escape(row.published) for row in rows],
-        f"margin<small>mark: the promise, edge: ±{100 * scale:g} %</small>": [_bar(row, scale) for row in rows],
+        f"margin<small>mark: the promise, edge: ±{100 * scale:g} % or more</small>": [_bar(row, scale) for row in rows],
         "": ["" if row.margin is None else escape(row.margin_text) for row in rows],
         "verdict": [_badge(row.record.verdict) for row in rows],
     }
@@ -167,9 +168,10 @@ _WIDE, _HIGH, _NARROW = 180.0, 20.0, 14.0
 
 
 def _scale(rows: Sequence[SentenceRow]) -> float:
-    """Return the margin at the edge of all bars, as a ratio: the next of three that holds the largest."""
-    largest = max((abs(end) for row in rows for end in row.margin or () if end is not None), default=0.0)
-    return next((scale for scale in (0.05, 0.1, 0.25) if largest <= scale), 0.5)
+    """Return the margin at the edge of all bars, as a ratio: one that half of them fit into, to show a near miss."""
+    sizes = [max(abs(end) for end in row.margin if end is not None) for row in rows if row.margin]
+    middle = statistics.median_low(sizes) if sizes else 0.0
+    return next((scale for scale in (0.05, 0.1, 0.25) if middle <= scale), 0.5)
 
 
 def _bar(row: SentenceRow, scale: float) -> str:

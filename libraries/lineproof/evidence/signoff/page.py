@@ -35,7 +35,7 @@ from ..forms import known_facts
 from ..pictures import sentence_plot
 from ..records import RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
-from ..sentence_rows import SentenceRow
+from ..sentence_rows import SentenceRow, figure_heading
 from .sheet import KEPT, Sheet, goals_of
 
 BLANK = "_" * 20
@@ -125,7 +125,7 @@ def _parties(sheet: Sheet) -> Section:
 
 def _promises(sheet: Sheet) -> Section:
     parts: list[Part] = [Note("A promise of the contract that is not listed here was not measured in this run.")]
-    heads = ("no.", "promised", "carries", "margin", "verdict")
+    heads = ("no.", "promised", figure_heading(sheet.rows), "margin", "verdict")
     parts += [_table(heads, [_promise(sheet, row) for row in sheet.rows])] if sheet.rows else []
     return Section("What was promised, and what was measured", parts)
 
