@@ -18,7 +18,7 @@ from junitparser import JUnitXml
 
 from lineproof.commands.main import command_parser, main
 from lineproof.errors import ConfigError, LineproofError
-from lineproof.evidence.gate_forms import junit_of_error
+from lineproof.evidence.gate import junit_of_error
 from lineproof.evidence.run_files import sum_of_records, sums_of
 from support.evidence_builders import written
 from support.made_runs import COSTS, FORWARDS, LATENCY, LOAD, Sentence, around, made_run

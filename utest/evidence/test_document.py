@@ -28,7 +28,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Try
-from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows
+from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows, comparison
 from lineproof.evidence.document import (
     Cell,
     Code,
@@ -49,19 +49,13 @@ from lineproof.evidence.document import (
     as_text,
     verdict_cell,
 )
-from lineproof.evidence.forms import (
-    host_document,
-    ledgers_document,
-    router_document,
-    trials_document,
-    under_load_document,
-)
-from lineproof.evidence.gate import Gate
-from lineproof.evidence.gate_forms import comparison, gate_document
+from lineproof.evidence.forms import ledgers_document, machine_document, trials_document, under_load_document
+from lineproof.evidence.gate import Gate, gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
+from lineproof.evidence.report import report, sentence_document
 from lineproof.evidence.result_forms import (
     back_to_back_document,
     latency_document,
@@ -90,7 +84,6 @@ from lineproof.studies.study import Study
 from lineproof.visible import one_line, visible
 from support.evidence_builders import ENVIRONMENT, LINK, Elements, requirement_record, trial, trial_record
 from support.paths import ROOT
-from support.source_trees import tree_of
 from support.study_builders import SMALL, measurements
 
 # -- every document, with the same words wherever text is somebody else's
@@ -116,10 +109,15 @@ def every_part(words: str) -> Document:
     return Document(words, sections, data={"rows": [{words: words, "same": words}]})
 
 
-def a_summary(words: str) -> Document:
-    run = RunSummary(Path("run"), words, True, {"router": words}, (row_of(words),), (words,))
+def an_execution(words: str) -> ExecutionSummary:
+    row = row_of(words, verdict="FAIL", ledgers=ledgers(words), extra={"about": {"documentation": words}})
+    run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
     study = replace(run, rows=(), tables=words, instead=words)
-    return summary(ExecutionSummary((run, study), (words,), words))
+    return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
+
+
+def a_summary(words: str) -> Document:
+    return summary(an_execution(words))
 
 
 def compared_of(words: str) -> ComparedRuns:
@@ -146,19 +144,18 @@ def another_suite(words: str) -> Document:
 
 def a_router(words: str) -> Document:
     facts = RouterFacts(os=words, kernel=words, cpu=words, other={words: words}, unread={words: words})
-    return router_document(replace(facts, differences=(words,)))
+    return machine_document("The router", replace(facts, differences=(words,)))
 
 
 def trials_of(words: str) -> Document:
     spoilt = replace(trial(), problems=(Problem(Fault.GENERATOR, words),))
-    return trials_document([spoilt], sent_profile(words, 64.0), LINK, words)
+    return trials_document(requirement_record(profile=words), [spoilt], words)
 
 
-def a_ledger(words: str) -> Document:
+def ledgers(words: str) -> tuple[Ledger, ...]:
     drops = tuple(Drop(stage, words, words, 1, words) for stage in Stage)
     directions = (DirectionAccount(0, 1, words, words, 9, 4, 8, 5, drops),)
-    ledgers = [Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)]
-    return ledgers_document(ledgers, words)
+    return Ledger(1, 2, directions, drops, drops), Ledger(3, 3, directions, missing=words)
 
 
 def under_load(words: str) -> Document:
@@ -213,7 +210,7 @@ def a_sheet(words: str) -> Document:
     waiver = Waiver.model_construct(sentence=unkept.record.sentence, author=words, reason=words, expires=words)
     parties: Any = {"supplier": named}
     about = About.model_construct(parties=parties, facts=named, deviations=(words,), waivers=(waiver,))
-    known = RunSummary(Path("run"), words, True, {"router": words, "goal": words}, (unkept,), (words,))
+    known = RunSummary(run, (unkept,), {"router": words, "goal": words}, (words,))
     return sheet_document(Sheet(run, known, environment, about, words, made, words, (words,), draft=True))
 
 
@@ -225,10 +222,10 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "verified": a_verification,
     "rejudged": a_rejudged_run,
     "another_sla": another_suite,
-    "router_document": a_router,
-    "host_document": lambda words: host_document(RouterFacts(os=words, unread={words: words}, differences=(words,))),
+    "machine_document": a_router,
     "trials_document": trials_of,
-    "ledgers_document": a_ledger,
+    "ledgers_document": lambda words: ledgers_document(ledgers(words), words),
+    "sentence_document": lambda words: sentence_document(run_of(words), an_execution(words).runs[0].rows[0], True),
     "under_load_document": under_load,
     "scaling_document": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
     "search_document": a_search,
@@ -258,7 +255,11 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
 
 
 def test_every_function_that_makes_a_document_is_among_them() -> None:
-    nodes = (node for path in (ROOT / "libraries" / "lineproof").rglob("*.py") for node in tree_of(path).body)
+    nodes = (
+        node
+        for path in (ROOT / "libraries" / "lineproof").rglob("*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+    )
     functions = (node for node in nodes if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"))
     made = {one.name for one in functions if one.returns is not None and ast.unparse(one.returns) == "Document"}
     assert made == DOCUMENTS.keys() - {"every part"}
@@ -276,16 +277,20 @@ HOSTILE = (
 )
 
 
+PICTURES = {"g", "rect", "line", "pattern", "polygon", "polyline", "text"}
+ELEMENTS = PICTURES | {
+    *("html", "head", "meta", "title", "body", "div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details"),
+    *("summary", "table", "thead", "tbody", "tr", "th", "td", "small"),
+}
+
+
 def texts(document: Document) -> Iterator[str]:
     """The five forms, each checked for what its reader's program would obey."""
     text, markdown, page = as_text(document), as_markdown(document), as_page(document)
     yield text
     yield page
-    body = {"div", "style", "h1", "h2", "p", "ul", "li", "pre", "svg", "details", "summary"}
-    table = {"table", "thead", "tbody", "tr", "th", "td", "small"}
     found = Elements(page)
-    pictures = {"g", "rect", "line", "pattern", "polygon", "polyline", "text"}
-    assert found.found <= {"html", "head", "meta", "title", "body"} | body | table | pictures and not found.addresses
+    assert found.found <= ELEMENTS and not found.addresses
     yield markdown
     kinds = {each.type for token in MarkdownIt("gfm-like", {"linkify": False}).parse(markdown) for each in _all(token)}
     assert not [kind for kind in kinds if kind.startswith(("html", "link", "image", "s_", "code_block"))]
@@ -323,6 +328,14 @@ def check(form: str, words: str) -> None:
 @pytest.mark.parametrize("form", DOCUMENTS)
 def test_text_from_elsewhere_is_inert_in_every_form(form: str, words: str) -> None:
     check(form, words)
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_text_from_elsewhere_is_inert_in_the_report(words: str) -> None:
+    page = report(an_execution(words))
+    found = Elements(page)
+    assert found.found <= ELEMENTS | {"a", "b", "section"} and found.addresses == {"#r0-1", "#r1-1"}
+    assert all(each.isprintable() or each in "\n" for each in page)
 
 
 @pytest.mark.parametrize("form", DOCUMENTS)

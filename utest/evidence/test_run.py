@@ -20,7 +20,7 @@ from lineproof.evidence.inputs import unpacked_inputs
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import RunFolder, new_run_id, read_run, seal_derived
 from lineproof.evidence.run_files import sha256_of
-from lineproof.evidence.summary import summarise
+from lineproof.evidence.summary import summary_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
 
 
@@ -157,7 +157,7 @@ def check_summary(run: Path) -> None:
     for row in verdicts:
         known = {trial["trial"]["number"] for trial in trials if trial["requirement"] == row["number"]}
         assert {*row["trials"]} <= known
-    found = summarise(run)
+    found = summary_of(read_run(run))
     assert [(row.record.number, len(row.record.trials)) for row in found.rows] == [
         (row["number"], len(row["trials"])) for row in verdicts
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,24 +13,29 @@ from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
 from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
-from lineproof.evidence.document import as_text
+from lineproof.evidence.document import Table, as_text
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
-from lineproof.evidence.run import RunFolder
+from lineproof.evidence.report import report, write_report
+from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.summary import (
     ExecutionSummary,
+    RunSummary,
     execution_summary,
-    margin_text,
-    measured_text,
     next_command,
-    summarise,
+    side_by_side,
     summary,
-    write_page,
+    summary_of,
 )
-from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, Elements, requirement_record, trial_record
 from support.paths import ROOT
 from support.study_builders import measurements, study_of
+
+
+def summarise(folder: Path) -> RunSummary:
+    return summary_of(read_run(folder))
+
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
 
@@ -66,7 +72,7 @@ def test_a_killed_run_is_shown_up_to_its_last_finished_sentence(tmp_path: Path) 
     found = summarise(run)
     assert found.incomplete == ("incomplete: run did not end", "unfinished: 2 trials of 'imix ≥ 1 Mpps', no verdict")
     for form in FORMATS.values():
-        shown = form(summary(ExecutionSummary((found,))))
+        shown = form(ExecutionSummary((found,)))
         assert SENTENCE in shown and "incomplete: run did not end" in shown and "2 trials of" in shown
 
 
@@ -121,22 +127,25 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
     runs = [left(tmp_path) for _ in range(3)]
     left(tmp_path, name="20261121T050000Z-abc123")
     (runs[1] / "requirements.jsonl").write_text("no record\n")
-    found = execution_summary(runs[0], {})
-    assert [run.folder for run in found.runs] == [runs[0], runs[2]]
+    found = execution_summary(runs[0])
+    assert [run.run.path for run in found.runs] == [runs[0], runs[2]]
     assert len(found.unread) == 1 and "requirements.jsonl" in found.unread[0]
-    write_page(runs[0], found)
+    write_report(runs[0], found)
     assert "requirements.jsonl" in (runs[0] / "summary.html").read_text()
 
 
 def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_bound() -> None:
     passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
-    assert (measured_text(passed), margin_text(passed)) == ("5 Mpps, 0 % lost", "not searched")
+    assert (passed.carries, passed.margin_text) == ("≥ 5 Mpps", "not searched")
     search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, True, "", 12.0)
-    assert margin_text(replace(passed, search=search)) == "+8 % to +9 %"
-    assert margin_text(replace(passed, search=replace(search, high=None))) == "at least +8 %"
+    searched, open_ended = replace(passed, search=search), replace(passed, search=replace(search, high=None))
+    assert (searched.carries, searched.margin_text) == ("5.4 to 5.45 Mpps", "+8 % to +9 %")
+    coarse = replace(passed, search=replace(search, low=1.08199, high=1.08201))
+    assert coarse.carries == "5.409 to 5.411 Mpps"  # no more than was found
+    assert (open_ended.carries, open_ended.margin_text) == ("≥ 5.4 Mpps (generator's limit)", "at least +8 %")
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
-    assert (measured_text(endless), margin_text(endless)) == ("beyond any limit in 1 of 2 trials", "–")
+    assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 of 2 trials", "–")
 
 
 def test_no_interval_goes_below_zero() -> None:
@@ -160,3 +169,39 @@ def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
     (folder / "study.html").write_text("")
     shown = as_text(summary(ExecutionSummary((summarise(folder),))))
     assert "PASS" not in shown and "study.html" in shown
+
+
+# -- the report
+
+
+def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path, RUN)
+    for number, verdict in enumerate(("PASS", "INCONCLUSIVE", "FAIL"), 1):
+        run.add(replace(trial_record(), run=RUN, requirement=number))
+        about = {"documentation": "Published: 5.1 Mpps, by others."}
+        message = f"{verdict}: {SENTENCE}: because"
+        run.add(requirement_record(number=number, verdict=verdict, message=message, extra={"about": about}))
+    run.close(environment())
+    page = report(ExecutionSummary((summarise(run.path),)))
+    table, sections = page.split("<section", 1)
+    assert table.index(">FAIL</b>") < table.index(">INCONCLUSIVE</b>") < table.index(">PASS</b>")
+    assert table.count("<td>5.1 Mpps</td>") == 3 and sections.count("<svg") == 3
+    screen = page.partition("@page")[0]
+    assert min(map(float, re.findall(r"font(?:-size)?: ([\d.]+)px", screen))) >= 13
+    found = Elements(page)
+    assert found.addresses == {"#r0-1", "#r0-2", "#r0-3"} and not found.found & {"script", "link", "img", "iframe"}
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
+    shown = ExecutionSummary((RunSummary(RecordedRun(Path("run"), (), (), None), (passed,), {}),))
+    assert "margin" not in as_text(summary(shown)) + report(shown).partition("</style>")[2]
+
+
+def test_sentences_of_several_runs_are_side_by_side(tmp_path: Path) -> None:
+    runs = ExecutionSummary(tuple(summarise(left(tmp_path)) for _ in range(2)))
+    (shared,) = side_by_side(runs.runs)
+    (table,) = shared.parts
+    assert isinstance(table, Table)
+    assert [column.name for column in table.columns] == ["promised", RUN, f"{RUN}-2"]
+    assert "Side by side" in report(runs) and not side_by_side(runs.runs[:1])

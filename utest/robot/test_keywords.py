@@ -25,6 +25,7 @@ from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Shared
 from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
+from support.evidence_builders import requirement_record
 from support.made_testbeds import router
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -43,6 +44,7 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
     session, recorder = MagicMock(link_bps=10e9, simulated=True), MagicMock()
     session.traffic.reconnection.note = session.revival.note = ""
     session.testbed.lab = None
+    recorder.keep_verdict.return_value = requirement_record()
     shared = Shared(opened=[("suite", session)], recorder=recorder)
     with caplog.at_level(logging.INFO):
         acceptance.AcceptanceKeywords(shared).keep_evidence(verdict)

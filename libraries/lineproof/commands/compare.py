@@ -6,9 +6,8 @@ import argparse
 from dataclasses import replace
 
 from ..evidence.baselines import find_runs
-from ..evidence.compared_runs import ComparisonRule, Proven, compare_runs, pair_runs
+from ..evidence.compared_runs import ComparisonRule, Proven, compare_runs, comparison, ministat_text, pair_runs
 from ..evidence.document import Code, Section
-from ..evidence.gate_forms import comparison, ministat_text
 from ..evidence.run import read_run
 from .arguments import add_forms, add_rule, print_document
 

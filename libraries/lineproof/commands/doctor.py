@@ -15,7 +15,7 @@ from ..core.foreign import ForeignFrames, origins
 from ..core.neighbours import NeighbourEntry
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import LineproofError, TestbedError
-from ..evidence.forms import known_rows, pcie_text
+from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
 from ..generators.abilities import WORDS
 from ..generators.base import GeneratorPort
@@ -315,7 +315,7 @@ def facts_check(name: str, facts: RouterFacts, described: bool = False) -> Check
 
     *described*: the commands without an answer are told elsewhere.
     """
-    rows = [f"{fact}: {value}" for fact, value in known_rows(facts)]
+    rows = [f"{fact}: {value}" for fact, value in known_facts(facts).items()]
     words = shortened("; ".join(rows), LINE) or "none"
     unread = {} if described else facts.unread
     if unread:

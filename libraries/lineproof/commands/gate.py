@@ -9,8 +9,7 @@ from pathlib import Path
 from ..errors import LineproofError
 from ..evidence.baselines import check_tag, find_runs, tag_runs
 from ..evidence.compared_runs import ComparisonRule
-from ..evidence.gate import Answer, Gate, gate
-from ..evidence.gate_forms import gate_document, junit, junit_of_error
+from ..evidence.gate import Answer, Gate, gate, gate_document, junit, junit_of_error
 from ..evidence.run import read_run
 from ..files import write_whole
 from .arguments import add_forms, add_rule, print_document

@@ -7,22 +7,24 @@ import sys
 from collections.abc import Callable, Mapping
 
 from ..evidence.baselines import find_runs
-from ..evidence.document import Document, as_csv, as_markdown, as_page, as_text
+from ..evidence.document import as_csv, as_markdown, as_text
+from ..evidence.report import report, write_report
+from ..evidence.run import read_run
 from ..evidence.run_files import PAGE
-from ..evidence.summary import ExecutionSummary, page_name, summarise, summary, write_page
+from ..evidence.summary import ExecutionSummary, page_name, summary, summary_of
 
-FORMATS: Mapping[str, Callable[[Document], str]] = {
-    "text": as_text,
-    "html": as_page,
-    "csv": as_csv,
-    "markdown": as_markdown,
+FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
+    "text": lambda found: as_text(summary(found)),
+    "html": report,
+    "csv": lambda found: as_csv(summary(found)),
+    "markdown": lambda found: as_markdown(summary(found)),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
     parser.description = (
-        "Print each sentence of runs: what was promised, measured, its interval, margin and verdict. A run that was"
+        "Print each sentence of runs: what was promised, what is carried, its margin and verdict. A run that was"
         " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"
         f" folder then gets its {PAGE}, if it lacks it."
     )
@@ -38,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
     folders = [folder for name in arguments.run_names for folder in find_runs(name)]
-    runs, first = tuple(map(summarise, folders)), folders[0]
+    runs, first = tuple(summary_of(read_run(folder)) for folder in folders), folders[0]
     page = page_name(first) if (first / PAGE).is_file() else ""
     found = ExecutionSummary(runs, page=page)
-    print(FORMATS[arguments.format](summary(found)), end="")
+    print(FORMATS[arguments.format](found), end="")
     if len(runs) == 1 and runs[0].incomplete and not (first / PAGE).exists():
-        write_page(first, found)
+        write_report(first, found)
         print(f"lineproof: {first} has them as {PAGE} now", file=sys.stderr)
     return 0

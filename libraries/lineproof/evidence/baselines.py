@@ -30,7 +30,7 @@ _EXPECTED = "expected the folder of a run, the beginning of its id, or a tag tha
 
 
 def find_one_run(name: str, beside: Path | None = None) -> Path:
-    """The one run that *name* stands for, as :func:`find_runs`. Raises ConfigError, also if it stands for several."""
+    """Return the run that *name* stands for, as :func:`find_runs`. Raises ConfigError, also if there are several."""
     runs = find_runs(name, beside)
     if len(runs) != 1:
         listed = ", ".join(path.name for path in runs)
@@ -39,34 +39,33 @@ def find_one_run(name: str, beside: Path | None = None) -> Path:
 
 
 def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
-    """The folders of the runs that *name* stands for; *beside*: the folder of results to look in first.
+    """Return the folders of the runs that *name* stands for; *beside*: the folder of results to look in first.
 
     A folder is the run in it, or, if it is a folder of results, the runs of its newest execution. Else a tag; else the
     beginning of the ids of one execution's runs. Raises ConfigError.
     """
     path = Path(name)
     if is_folder(path):
-        executions = {} if _holds_run(path) else _executions(path)
+        is_run = any((path / file).exists() for file in (*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE))
+        executions = {} if is_run else _executions(path)
         return executions[max(executions)] if executions else (path,)
     places = [place for place in (beside, RESULTS) if place is not None and is_folder(place)]
-    if _TAG.fullmatch(name):
-        for place in places:
-            if os.path.lexists(place / BASELINES / name):
-                return _tagged(place, name)
-        for place in places:
-            begun = [runs for run, runs in _executions(place).items() if run.startswith(name)]
-            if len(begun) > 1:
-                raise ConfigError(f"{len(begun)} executions in {place} begin with '{name}'; expected more of the id")
-            if begun:
-                return begun[0]
-            if _RUN_ID.fullmatch(name) and is_folder(place / name):
-                return (place / name,)
+    for place in places if _TAG.fullmatch(name) else ():
+        if os.path.lexists(place / BASELINES / name):
+            return _tagged(place, name)
+        begun = [runs for run, runs in _executions(place).items() if run.startswith(name)]
+        if len(begun) > 1:
+            raise ConfigError(f"{len(begun)} executions in {place} begin with '{name}'; expected more of the id")
+        if begun:
+            return begun[0]
+        if _RUN_ID.fullmatch(name) and is_folder(place / name):
+            return (place / name,)
     where = " and ".join(map(str, places)) or "results (there is none here)"
     raise ConfigError(f"'{shortened(name)}' is no run, no tag and no beginning of a run's id in {where}; {_EXPECTED}")
 
 
 def tag_runs(name: str, runs: Sequence[Path]) -> Path:
-    """Give the closed *runs* of one folder of results the tag *name*; an earlier one is replaced. The tag's file.
+    """Give the closed *runs* of one folder of results the tag *name*; an earlier one is replaced. Returns its file.
 
     Raises ConfigError, TestbedError.
     """
@@ -80,7 +79,7 @@ def tag_runs(name: str, runs: Sequence[Path]) -> Path:
 
 
 def check_tag(name: str) -> str:
-    """*name*, if a tag can have it. Raises ConfigError."""
+    """Return *name*, if a tag can have it. Raises ConfigError."""
     if not _TAG.fullmatch(name) or _RUN_ID.fullmatch(name):
         raise ConfigError(
             f"'{shortened(name)}' cannot be a tag; expected letters, digits, dots, hyphens, as 'release-24.03'"
@@ -88,12 +87,8 @@ def check_tag(name: str) -> str:
     return name
 
 
-def _holds_run(folder: Path) -> bool:
-    return any((folder / file).exists() for file in (*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE))
-
-
 def _executions(results: Path) -> dict[str, tuple[Path, ...]]:
-    """Run id -> the runs of that execution: ``id``, ``id-2`` and so on."""
+    """Return run id -> the runs of that execution: ``id``, ``id-2`` and so on."""
     executions: dict[str, list[tuple[int, Path]]] = {}
     try:
         for path in results.iterdir():
@@ -105,9 +100,8 @@ def _executions(results: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def _tagged(results: Path, name: str) -> tuple[Path, ...]:
-    """The runs of the tag *name*, if they are those that were tagged."""
-    path = results / BASELINES / name
-    runs = []
+    """Return the runs of the tag *name*, if they are those that were tagged."""
+    path, runs = results / BASELINES / name, []
     for number, line in enumerate(read_text(path, _LARGEST).splitlines() or [""], 1):
         match = _LINE.fullmatch(line)
         if match is None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..core.causes import Stage
-from ..core.ledger import Drop, Ledger, sum_if_known
+from ..core.ledger import Ledger, sum_if_known
 from ..core.router_facts import NicFacts, RouterFacts
-from ..core.traffic.profiles import Profile
 from ..core.trial import Trial
 from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from ..core.verdict import where_lost
 from ..units import si
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
 from .rates import UNTROUBLED, DirectionRow, direction_rows, percent, trial_name, trial_state
+from .records import RequirementRecord
 
 T = TypeVar("T")
 Columns = Sequence[tuple[Column, Callable[[T], Cell | str]]]
@@ -31,14 +31,15 @@ def table_of(things: Iterable[T], columns: Columns[T], mark: Callable[[T], Mark]
 
 
 def trials_document(
-    trials: Sequence[Trial], traffic: Profile, link_bps: float, title: str, simulated: bool = False
+    record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool = False
 ) -> Document:
-    """Return the trials with a row for each direction. *link_bps*: link speed of one direction in L1 bit/s."""
+    """Return the *trials* of a sentence with a row for each direction."""
+    size, link_bps = record.mean_size, record.link_bps
     caption = (
-        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
+        f"{record.profile}: mean frame {size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
         " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
-    table = table_of(direction_rows(trials, traffic.mean_size, link_bps), _TRIALS, _trial_mark)
+    table = table_of(direction_rows(trials, size, link_bps), _TRIALS, _trial_mark)
     return Document(title, [Section("", [Note(caption), table])], simulated)
 
 
@@ -139,12 +140,11 @@ def _drops(ledger: Ledger, stage: Stage) -> Iterator[Row]:
     count = len(ledger.directions)
     for number, direction in enumerate(ledger.directions):
         for drop in direction.drops_at(stage):
-            yield _drop_row(drop, [drop.frames if at == number else None for at in range(count)])
-    yield from (_drop_row(drop, [None] * count) for drop in ledger.shared if drop.stage is stage)
-
-
-def _drop_row(drop: Drop, own: Sequence[int | None]) -> Row:
-    return _frames_row(drop.label, [*own, drop.frames], drop.meaning, "bad")
+            own = [drop.frames if at == number else None for at in range(count)]
+            yield _frames_row(drop.label, [*own, drop.frames], drop.meaning, "bad")
+    for drop in ledger.shared:
+        if drop.stage is stage:
+            yield _frames_row(drop.label, [*[None] * count, drop.frames], drop.meaning, "bad")
 
 
 def _frames_row(name: str, numbers: Sequence[int | None], note: str = "", mark: Mark = "") -> Row:
@@ -153,87 +153,61 @@ def _frames_row(name: str, numbers: Sequence[int | None], note: str = "", mark: 
 
 # -- what a machine is -------------------------------------------------------------------------------------------------
 
-NOT_READ = "not read"
+_FACTS = {
+    "operating system": "os",
+    "kernel": "kernel",
+    "version": "version",
+    "firmware": "firmware",
+    "processor": "cpu",
+    "workers": "workers",
+    "firewall": "firewall",
+}
+_CARD = {
+    "model": "model",
+    "driver": "driver",
+    "firmware": "firmware",
+    "PCI address": "pci_address",
+    "receive queues": "rx_queues",
+    "flow control": "flow_control",
+}
 
 
-def router_document(facts: RouterFacts, simulated: bool = False) -> Document:
-    """Return what the router is, what differs from the platform's file first, what was not read too."""
-    return _facts_document("The router", facts, fact_rows(facts), simulated)
-
-
-def host_document(facts: RouterFacts) -> Document:
-    """Return what the generator's host is, as far as it was read."""
-    return _facts_document("The generator's host", facts, known_rows(facts))
-
-
-def _facts_document(
-    title: str, facts: RouterFacts, rows: Iterable[tuple[str, str]], simulated: bool = False
-) -> Document:
-    parts: list[Part] = [*(Note(words, strong=True) for words in facts.differences), Facts(dict(rows))]
+def machine_document(title: str, facts: RouterFacts, simulated: bool = False) -> Document:
+    """Return what a router or a host is, what differs from the platform's file first, and what was not read."""
+    unread = [name for name in _FACTS if not _named(facts, {name: _FACTS[name]})]
+    known = {**known_facts(facts), **({"not read": ", ".join(unread)} if unread else {})}
+    parts: list[Part] = [*(Note(words, strong=True) for words in facts.differences), Facts(known)]
     if facts.unread:
         parts.append(Folded(f"commands without an answer: {len(facts.unread)}", [Facts(facts.unread)]))
     return Document(title, [Section("", parts)], simulated)
 
 
-def fact_rows(facts: RouterFacts) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each fact; what was not read is there too."""
-    yield "operating system", _read(facts.os)
-    yield "kernel", _read(facts.kernel)
-    yield "version", _read(facts.version)
-    yield "firmware", _read(facts.firmware)
-    yield "processor", _read(facts.cpu)
-    yield "workers", _read(facts.workers)
-    yield from facts.other.items()
-    yield "firewall", _read(facts.firewall)
-    for nic in facts.nics:
-        yield f"card of {nic.interface}", ", ".join(f"{name} {value}" for name, value in _card(nic))
-    by_worker: dict[str, list[str]] = {}
+def known_facts(facts: RouterFacts) -> Mapping[str, str]:
+    """Return name and words of each fact that was read."""
+    queues: dict[str, list[str]] = {}
     for row in facts.placement:
-        by_worker.setdefault(row.worker, []).append(f"{row.interface} queue {row.queue}")
-    yield "queues served by", _read("; ".join(f"{worker}: {', '.join(queues)}" for worker, queues in by_worker.items()))
+        queues.setdefault(row.worker, []).append(f"{row.interface} queue {row.queue}")
+    served = "; ".join(f"{worker}: {', '.join(names)}" for worker, names in queues.items())
+    cards = {f"card of {nic.interface}": ", ".join(map(" ".join, _card(nic).items())) for nic in facts.nics}
+    found = {**_named(facts, _FACTS), **facts.other, **cards, "queues served by": served}
+    return {name: words for name, words in found.items() if words}
 
 
-def known_rows(facts: RouterFacts) -> Iterator[tuple[str, str]]:
-    """Yield :func:`fact_rows` without what was not read."""
-    for name, value in fact_rows(facts):
-        known = ", ".join(part for part in value.split(", ") if NOT_READ not in part)
-        if known:
-            yield name, known
+def _named(thing: RouterFacts | NicFacts, fields: Mapping[str, str]) -> dict[str, str]:
+    values = {name: getattr(thing, field) for name, field in fields.items()}
+    return {name: str(value) for name, value in values.items() if value not in (None, "")}
 
 
-def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
-    yield "model", _read(nic.model)
-    yield "driver", _read(nic.driver)
-    yield "firmware", _read(nic.firmware)
-    yield "PCI address", _read(nic.pci_address)
+def _card(nic: NicFacts) -> Mapping[str, str]:
     has, wants = pcie_text(nic.pcie_width, nic.pcie_speed), pcie_text(nic.pcie_width_max, nic.pcie_speed_max)
-    yield "PCIe", f"{has} of {wants}" if has or wants else NOT_READ
-    yield "receive queues", _read(nic.rx_queues)
-    yield "flow control", _read(nic.flow_control)
-    yield from nic.other.items()
-    if nic.steered_to:
-        yield "steered (RPS)", " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.steered_to.items()))
+    link = {"PCIe": f"{has} of {wants}"} if has or wants else {}
+    steered = " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.steered_to.items()))
+    return {**_named(nic, _CARD), **link, **nic.other, **({"steered (RPS)": steered} if steered else {})}
 
 
 def pcie_text(width: int | None, speed: float | None) -> str:
     """Return ``x8 8 GT/s``; what is not known is left out."""
     return " ".join([*([f"x{width}"] if width else []), *([f"{speed:g} GT/s"] if speed else [])])
-
-
-def short_facts(facts: RouterFacts) -> Mapping[str, str]:
-    """Return the few facts for Allure's list of the environment; only those that were read."""
-    cards = dict.fromkeys(f"{nic.model or nic.driver}" for nic in facts.nics if nic.model or nic.driver)
-    found: dict[str, Any] = {
-        "Router system": facts.os,
-        "Router processor": facts.cpu,
-        "Router workers": facts.workers,
-        "Router cards": ", ".join(cards),
-    }
-    return {name: str(value) for name, value in found.items() if value}
-
-
-def _read(value: str | float | None, form: str = "") -> str:
-    return NOT_READ if value is None or value == "" else f"{value:{form}}"
 
 
 # -- the router under load ---------------------------------------------------------------------------------------------
@@ -246,17 +220,17 @@ def under_load_document(load: UnderLoad, title: str, simulated: bool = False) ->
     tables = table_of(load.workers, _WORKERS), table_of(load.cpus, _CPUS), table_of(load.queues, _QUEUES)
     sections = [Section("", [Note(rates), *(table for table in tables if table.rows)])]
     rising = {name: _read(rate, ",.0f") for name, rate in load.counters.items()}
-    for name, rows in (
-        ("Condition", load.condition),
-        ("Counters that rose, per second", rising),
-        ("Not read", load.unread),
-    ):
-        sections += [Section(name, [Facts(rows)])] if rows else []
+    more = {"Condition": load.condition, "Counters that rose, per second": rising, "Not read": load.unread}
+    sections += [Section(name, [Facts(known)]) for name, known in more.items() if known]
     return Document(title, sections, simulated)
 
 
+def _read(value: str | float | None, form: str = "") -> str:
+    return "not read" if value is None or value == "" else f"{value:{form}}"
+
+
 def _share(share: float | None) -> str:
-    return NOT_READ if share is None else f"{100 * share:.1f} %"
+    return _read(share, ".1%").replace("%", " %")
 
 
 _MOST_NODES, _MOST_THREADS = 6, 4

@@ -29,7 +29,8 @@ from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
 from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
-from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary
+from ..evidence.run import read_run
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, summary, summary_of
 from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Listener, Reading
@@ -60,7 +61,6 @@ class AcceptanceKeywords(Component):
         self._cpu: Any = None
         self._judging = ""
         self._alone = True
-        self._summaries: dict[Path, RunSummary] = {}
 
     @cached_property
     def execution_folder(self) -> Path:
@@ -79,7 +79,7 @@ class AcceptanceKeywords(Component):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
             allure.write_categories(self.allure_folder)  # no testbed was opened
-        return closing_words(self.execution_folder, self._summaries, self._alone)
+        return closing_words(self.execution_folder, self._alone)
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:
@@ -250,8 +250,7 @@ class AcceptanceKeywords(Component):
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:
-            shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
-            show_document("Trials", trials_document(*shown))
+            show_document("Trials", trials_document(record, verdict.trials, title, session.simulated))
             name = plot_name(requirement)
             _show_plot(name, lambda: sentence_plot(record, verdict.trials, title, session.simulated))
         if verdict.ledgers:
@@ -309,8 +308,7 @@ class AcceptanceKeywords(Component):
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
             self._judging = ""
             try:
-                found = self._summaries[folder] = summarise(folder)
-                logger.info(as_html(summary(ExecutionSummary((found,)))), html=True)
+                logger.info(as_html(summary(ExecutionSummary((summary_of(read_run(folder)),)))), html=True)
             except RobotError:  # an interrupt
                 raise
             except BREAKDOWN_ERRORS as error:

@@ -25,10 +25,10 @@ from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError
 from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document
-from ..evidence.loadtest import loadtest_data
 from ..evidence.records import CharacterisationRecord, MarginRecord
 from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
+from ..methods.loadtest import loadtest_data
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
 from ..methods.rfc2544 import FRAME_SIZES
@@ -129,7 +129,7 @@ class CharacterisationKeywords(Component):
         """
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
         words = Characteriser(self.shared.session).traffic(traffic)
-        loadtest = partial(loadtest_data, traffic=words.profile, bidirectional=words.bidirectional)
+        loadtest = partial(loadtest_data, traffic=words.profile.name, bidirectional=words.bidirectional)
         return self._measured(RAMP, traffic, lambda router: router.ramp(traffic, steps, *times), loadtest)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])

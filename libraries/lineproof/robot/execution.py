@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
 
-from ..errors import LineproofError, in_words
+from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence.document import as_text
+from ..evidence.report import write_report
 from ..evidence.run import new_run_id, seal_derived
-from ..evidence.summary import RunSummary, execution_summary, one_at_a_time, summary, write_page
+from ..evidence.summary import execution_summary, summary
 from ..files import write_whole
+from ..system.file_lock import lock_within
 
 PABOT = "pabot_results"
 """Each process of pabot has a folder in this one as its output folder. pabot empties it when it starts."""
 
 ID_FILE = "lineproof-run-id"
+
+_LONGEST_WAIT = 60.0
+"""Seconds that a process of pabot waits for another one that writes the report."""
 
 
 def output_folder() -> Path:
@@ -61,21 +66,24 @@ def _agreed(path: Path, proposal: str) -> str:
     return proposal
 
 
-def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool) -> str:
+def closing_words(execution: Path, alone: bool) -> str:
     """The last words on the console: each sentence of *execution*, its folders and its page.
 
-    Leaves the same as a page. Empty if nothing was left. *known*: the runs of this process, which is the only one
-    of the execution (*alone*), or one of pabot's.
+    Leaves the report. Empty if nothing was left. *alone*: this is the execution's only process, and none of pabot's.
     """
-    with one_at_a_time(execution):
-        found = execution_summary(execution, known)
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # some file systems know no locks
+            descriptor = os.open(execution, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            lock_within(descriptor, _LONGEST_WAIT)
+        found = execution_summary(execution)
         if not found.runs and not found.unread:
             lonely = any((execution / "allure").glob("*-result.json"))
             return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
         try:
-            write_page(execution, found)
+            write_report(execution, found)
             if alone:  # else others go on writing what is derived
                 seal_derived(execution)
-        except (LineproofError, OSError) as error:  # the records make them again
+        except BREAKDOWN_ERRORS as error:  # the records make them again
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
     return f"\n{as_text(summary(found))}"

@@ -17,7 +17,7 @@ from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
 from ..evidence import allure
 from ..evidence.document import as_html
-from ..evidence.forms import router_document, under_load_document
+from ..evidence.forms import machine_document, under_load_document
 from ..evidence.svg import svg_image
 from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained, read_under_load
@@ -47,7 +47,7 @@ class RouterKeywords(Component):
         for name, value in versions.items():
             logger.info(f"{name}: {value}")
         if not session.router.is_black_box:
-            logger.info(as_html(router_document(session.router.facts, session.simulated)), html=True)
+            logger.info(as_html(machine_document("The router", session.router.facts, session.simulated)), html=True)
         for difference in session.router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
 

@@ -19,7 +19,7 @@ from robot.running.context import EXECUTION_CONTEXTS
 from ..errors import ConfigError, Inconclusive
 from ..evidence import allure
 from ..evidence.document import Document, as_html, as_page
-from ..evidence.forms import short_facts
+from ..evidence.forms import known_facts
 from ..evidence.recorder import Recorder
 from ..project import Project
 from ..session.progress import Progress
@@ -221,7 +221,10 @@ class RunLabels:
         self._write_environment({"Testbed": testbed_words(self.session), **self.words})
 
     def _write_environment(self, words: Mapping[str, str]) -> None:
-        allure.write_environment(self.allure_folder, {**words, **short_facts(self.session.router.facts)})
+        facts = known_facts(self.session.router.facts)
+        allure.write_environment(
+            self.allure_folder, {**words, **{f"Router {name}": text for name, text in facts.items()}}
+        )
 
     def follow(self) -> None:
         """Mark everything if the generator or the router has said meanwhile that it is simulated."""

@@ -6,7 +6,7 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from ..evidence.document import as_html
-from ..evidence.forms import host_document
+from ..evidence.forms import machine_document
 from .shared import Component
 
 
@@ -30,7 +30,7 @@ class GeneratorKeywords(Component):
             if host.problem:
                 logger.info(f"the generator's host is not read: {host.problem}")
             else:
-                logger.info(as_html(host_document(host.facts)), html=True)
+                logger.info(as_html(machine_document("The generator's host", host.facts)), html=True)
         for port in generator.ports:
             logger.info(f"port {port.index}: {port.mac}, {port.speed_text}, {port.driver}")
 

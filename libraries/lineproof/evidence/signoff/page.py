@@ -17,7 +17,7 @@ from ...files import read_file
 from ...system.installed import remedy
 from ...units import counted, moment, si
 from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, Table, as_page
-from ..forms import known_rows
+from ..forms import known_facts
 from ..pictures import sentence_plot
 from ..records import EnvironmentRecord, RequirementRecord
 from ..run_files import MANIFEST_FILE, SIGNATURE
@@ -38,7 +38,7 @@ def sheet_document(sheet: Sheet) -> Document:
     device = " ".join(filter(None, (told.get("manufacturer"), told.get("model"))))
     deviations = [*dict.fromkeys(words for record in records for words in record.deviations), *sheet.about.deviations]
     glossary = {name: words for record in records for name, words in record.requirement.quantity.glossary.items()}
-    router = dict(known_rows(environment.router_facts)) if environment.router_facts else {}
+    router = known_facts(environment.router_facts) if environment.router_facts else {}
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
     known = summary(ExecutionSummary((sheet.summary,)))
     tables = [part for section in known.sections for part in section.parts if isinstance(part, Table)]

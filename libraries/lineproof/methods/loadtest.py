@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from ..core.traffic.profiles import Profile
-from ..methods.ramp import RampPhase, RampResult, RampStep
 from ..units import si
+from .ramp import RampPhase, RampResult, RampStep
 
 _ROUNDING = 1e-6
 """Seconds by which rounding may change a sum."""
 
 
-def loadtest_data(result: RampResult, traffic: Profile, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
-    """The ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
+def loadtest_data(result: RampResult, traffic: str, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
+    """Return the ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
 
-    ``profile_file`` is the traffic in words: results with the same words come into the same graph. An entry is one
+    ``profile_file`` is the *traffic* in words: results with the same words come into the same graph. An entry is one
     second, however long a step is: its rates are the means of the steps in it, weighted by time.
     """
     plan, steps = result.plan, result.steps
@@ -34,7 +33,7 @@ def loadtest_data(result: RampResult, traffic: Profile, bidirectional: bool, sim
         seconds[str(at)] = _entry(parts, ports, plan.line_pps)
     return {
         "vars": {
-            "profile_file": traffic.name,
+            "profile_file": traffic,
             "unidirectional": not bidirectional,
             "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
             "warmup_duration": plan.warm_up,
@@ -42,7 +41,7 @@ def loadtest_data(result: RampResult, traffic: Profile, bidirectional: bool, sim
             "rampup_duration": plan.steps * plan.step,
             "hold_duration": plan.hold,
             "simulated": simulated,
-            "deviations": [str(item) for item in result.deviations],
+            "deviations": list(map(str, result.deviations)),
         },
         "stats": seconds,
     }
