@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.quantity import Promise, Quantity, Reason, Requirement
@@ -17,12 +17,20 @@ from ..core.units import Unit
 from ..errors import SentenceError
 
 
+@dataclass(frozen=True)
+class _SentProfile(Profile):
+    recorded_size: float = 64.0
+
+    @cached_property
+    def mean_size(self) -> float:
+        """The recorded mean size in bytes with FCS."""
+        return self.recorded_size
+
+
 def sent_profile(name: str, mean_size: float) -> Profile:
     """Return a profile of which its name and mean size are known: in bytes with FCS."""
     address = AddressRange("16.0.0.1", "16.0.0.1")
-    profile = Profile(name, (FrameClass(64),), Flows(address, address))
-    vars(profile)["mean_size"] = mean_size  # a cached property
-    return profile
+    return _SentProfile(name, (FrameClass(64),), Flows(address, address), recorded_size=mean_size)
 
 
 @dataclass(frozen=True)

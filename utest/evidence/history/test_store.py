@@ -171,7 +171,7 @@ def test_text_that_a_database_cannot_hold_is_stored_visibly(place: str, tmp_path
     store = open_store(place)
     import_run(store, write_run(tmp_path, 1, [5e6, 5e6], release="24\x00.02 \x1b[31m", platform="bö\udcff"))
     (row,) = store.rows(text("SELECT release, platform FROM runs"))
-    assert tuple(row) == (r"vpp 24\x00.02 \x1b[31m", r"bö\udcff")
+    assert tuple(row) == (r"vpp 24\x00.02 \x1b[31m", "bö?")
 
 
 def test_runs_are_found_below_a_folder_and_links_are_not_followed(tmp_path: Path) -> None:
