@@ -1,0 +1,180 @@
+"""Runs in the store: as they are, once, whole or not at all; several writers lose nothing."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from lineproof.errors import ConfigError, TestbedError
+from lineproof.evidence.history.importing import Imported, find_runs, import_run
+from lineproof.evidence.history.store import HistoryStore, runs, sentences, store_url
+from lineproof.evidence.run import RunFolder
+from support.evidence_builders import trial_record
+from support.history_runs import SENTENCE, around, write_run
+
+
+def open_store(url: str) -> HistoryStore:
+    return HistoryStore(store_url(url, Path("results")), create=True)
+
+
+def stored(store: HistoryStore) -> list[list[dict[str, Any]]]:
+    return [[dict(row._mapping) for row in store.rows(table.select().order_by("run"))] for table in (runs, sentences)]
+
+
+def test_a_run_is_stored_with_its_figures(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    path = write_run(tmp_path, 3, [5.1e6, 5.2e6, 5.3e6], margin=(1.08, 1.09))
+    assert import_run(store, path) == Imported(str(path), "run-0003", "imported", 1)
+    (run,), (sentence,) = stored(store)
+    assert (run["run"], run["release"], run["simulated"], run["closed"]) == ("run-0003", "vpp 24.02", False, True)
+    assert (sentence["sentence"], sentence["kind"], sentence["trials"]) == (SENTENCE, "capacity", 3)
+    assert [sentence[name] for name in ("value", "low", "high")] == pytest.approx([5.4e6, 5.4e6, 5.45e6])
+    measured = import_run(store, write_run(tmp_path, 4, [5.1e6, 5.2e6, 5.3e6]))
+    assert measured.added == "imported"
+    sentence = stored(store)[1][1]
+    assert (sentence["kind"], sentence["value"]) == ("measured", pytest.approx(5.2e6))
+    assert sentence["low"] < 5.2e6 < sentence["high"] and sentence["lost"] == pytest.approx(0.48)
+
+
+def test_the_same_run_again_changes_nothing(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    run = write_run(tmp_path, 1, around(5e6, 1))
+    import_run(store, run)
+    before = stored(store)
+    for path in (run, shutil.copytree(run, tmp_path / "copy")):
+        assert import_run(store, path).added == "unchanged"
+    assert stored(store) == before
+
+
+def test_an_unclosed_run_is_replaced_by_its_later_states_and_never_by_an_earlier_one(
+    place: str, tmp_path: Path
+) -> None:
+    store = open_store(place)
+    three = [5e6, 5.1e6, 5.2e6]
+    first = write_run(tmp_path / "first", 1, three[:2], closed=False)
+    second = write_run(tmp_path / "second", 1, three, closed=False)
+    closed = write_run(tmp_path / "closed", 1, three)
+    states = ((first, "imported"), (second, "replaced"), (first, "later"), (closed, "replaced"), (second, "later"))
+    for path, added in states:
+        assert added in import_run(store, path).added
+    (run,), (sentence,) = stored(store)
+    assert run["closed"] and sentence["trials"] == 3
+
+
+def test_a_closed_run_of_the_same_name_is_refused_unless_asked_for(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    import_run(store, write_run(tmp_path / "one", 1, [5e6, 5e6]))
+    other, before = write_run(tmp_path / "two", 1, [6e6, 6e6, 6e6]), stored(store)
+    refused = import_run(store, other).refused
+    assert "differs from the run run-0001" in refused and "--replace" in refused and stored(store) == before
+    assert import_run(store, other, replace=True).added == "replaced"
+    assert stored(store)[1][0]["trials"] == 3
+
+
+def test_a_run_that_fails_halfway_leaves_nothing(place: str) -> None:
+    store = open_store(place)
+    run = dict.fromkeys(("run", "folder", "testbed", "platform", "software", "release", "sha256"), "a")
+    with pytest.raises(TestbedError, match="does not answer"):
+        store.add({**run, "simulated": False, "closed": True, "records": 1, "started": 0.0}, [{"number": 1}])
+    assert stored(store) == [[], []]
+
+
+def test_writers_at_once_lose_nothing(place: str, tmp_path: Path) -> None:
+    """All make the store, and add the same runs and own ones."""
+    paths = [write_run(tmp_path / "runs", day, around(5e6, day)) for day in range(12)]
+    start = threading.Barrier(3)
+    failed: list[object] = []
+
+    def write(own: list[Path]) -> None:
+        try:
+            start.wait(20)
+            store = open_store(place)
+            failed.extend(each.refused for path in own if (each := import_run(store, path)).refused)
+        except BaseException as error:
+            failed.append(error)
+
+    shares = [paths[:8], paths[4:], [*reversed(paths[2:10])]]
+    threads = [threading.Thread(target=write, args=(share,)) for share in shares]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    assert list(map(len, stored(open_store(place)))) == [12, 12]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me:topsecret@localhost:1/lab", "postgres://me@localhost:1/lab?password=topsecret"],
+)
+def test_no_message_shows_a_password(url: str) -> None:
+    with pytest.raises(TestbedError, match="localhost:1/lab") as error:
+        open_store(url)
+    assert "topsecret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://a:pw@b/c", "postgresql://a:pw@b:port/c", "sqlite://", "sqlite:///", "http://pw"]
+)
+def test_a_wrong_address_says_what_is_expected_and_no_password(url: str) -> None:
+    with pytest.raises(ConfigError, match="expected a file") as error:
+        store_url(url, Path())
+    assert "pw" not in str(error.value)
+
+
+def test_the_store_is_named_by_option_variable_or_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINEPROOF_HISTORY", "/elsewhere/h.db")
+    assert store_url("sqlite:///rel.db", tmp_path).database == "rel.db"
+    assert store_url(None, tmp_path).database == "/elsewhere/h.db"
+    monkeypatch.delenv("LINEPROOF_HISTORY")
+    assert store_url(None, tmp_path).database == str(tmp_path / "history.db")
+
+
+def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
+    words, other = tmp_path / "text.db", tmp_path / "other.db"
+    words.write_text("not a database, though as long as the header of one: " * 20)
+    with pytest.raises(TestbedError, match="is not a database"):
+        open_store(str(words))
+    assert words.read_text().startswith("not a database")
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE runs (mine INTEGER)")
+    with pytest.raises(ConfigError, match="no store of this version"):
+        open_store(str(other))
+    with pytest.raises(ConfigError, match="no store yet"):
+        HistoryStore(store_url(str(tmp_path / "none.db"), tmp_path))
+
+
+def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> None:
+    """A chain may be right though the records are not: somebody made both."""
+    run = RunFolder.create(tmp_path, "run-1")
+    record = replace(trial_record(), run="run-1")
+    run.add(record)
+    run._append("trials.jsonl", {**record.to_json(), "trial": "zero"})
+    run.close()
+    assert "trials.jsonl:2" in import_run(open_store(str(tmp_path / "h.db")), run.path).refused
+
+
+def test_text_that_a_database_cannot_hold_is_stored_visibly(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    import_run(store, write_run(tmp_path, 1, [5e6, 5e6], release="24\x00.02 \x1b[31m", platform="bö\udcff"))
+    (row,) = store.rows(text("SELECT release, platform FROM runs"))
+    assert tuple(row) == (r"vpp 24\x00.02 \x1b[31m", "bö?")
+
+
+def test_runs_are_found_below_a_folder_and_links_are_not_followed(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "results", 1, [5e6])
+    second = write_run(tmp_path / "results" / "nightly", 2, [5e6])
+    (tmp_path / "results" / "link").symlink_to(first)
+    (tmp_path / "results" / "empty").mkdir()
+    assert find_runs(tmp_path / "results") == sorted([first, second])
+    assert find_runs(first) == [first]
+    for wrong in (tmp_path / "results" / "empty", tmp_path / "none"):
+        with pytest.raises(ConfigError, match="expected"):
+            find_runs(wrong)
