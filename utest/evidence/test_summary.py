@@ -131,7 +131,7 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
 def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_bound() -> None:
     passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
     assert (measured_text(passed), margin_text(passed)) == ("5 Mpps, 0 % lost", "not searched")
-    search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, True, "", 12.0)
+    search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, "", 12.0)
     assert margin_text(replace(passed, search=search)) == "+8 % to +9 %"
     assert margin_text(replace(passed, search=replace(search, high=None))) == "at least +8 %"
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"

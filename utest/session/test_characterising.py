@@ -14,6 +14,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Outcome, Tolerance
 from lineproof.errors import SentenceError
 from lineproof.generators.base import directions_of
+from lineproof.methods.margin import LINE_RATE, OWN_LIMIT
 from lineproof.robot.characterisation import json_data
 from lineproof.session.characterising import Characteriser, flow_words
 from lineproof.session.router_watch import RouterRestarted
@@ -107,7 +108,7 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence, low):
     testbed = Testbed()
     worker, begun, seen = characterised(testbed)
     found = worker.margin(of(sentence))
-    assert found.finished and found.low == pytest.approx(low, abs=0.006) and found.low <= low + 1e-6 <= found.high
+    assert not found.reason and found.low == pytest.approx(low, abs=0.006) and found.low <= low + 1e-6 <= found.high
     assert [trial.number for _, trial in seen] == list(range(1, len(seen) + 1))
     assert min(pps for pps, _ in testbed.model.asked) > 4.63e6
     assert len(begun) == 1
@@ -119,7 +120,7 @@ def test_a_margin_ends_where_the_generator_loses_frames_itself():
     testbed.generator.ceilings = (SimpleNamespace(known_ceiling=lambda *traffic: ceiling),)
     worker, begun, _ = characterised(testbed)
     found = worker.margin(of("64b unidirectional ≥ 5 Mpps"))
-    assert (found.low, found.high) == (pytest.approx(6e6 * 0.98 / 5e6), None)
+    assert (found.low, found.high, found.limit) == (pytest.approx(6e6 * 0.98 / 5e6), None, OWN_LIMIT)
     begun.clear()
     assert worker.margin(of("64b unidirectional ≥ 5.9 Mpps")).trials == () and begun == []
 
@@ -130,14 +131,14 @@ def test_a_margin_asks_for_no_more_than_the_clocks_allow():
     worker, _, _ = characterised(testbed)
     assert worker.margin(of("64b unidirectional ≥ 100% line rate")).trials == ()
     found = worker.margin(of("64b unidirectional ≥ 50% line rate"))
-    assert (found.low, found.high) == (pytest.approx(2 * 0.9998), None)
+    assert (found.low, found.high, found.limit) == (pytest.approx(2 * 0.9998), None, LINE_RATE)
 
 
 def test_nothing_of_a_margin_is_certain_if_the_router_restarted():
     testbed = Testbed(restarted=True)
     worker, _, _ = characterised(testbed)
     found = worker.margin(of("64b unidirectional ≥ 4 Mpps"))
-    assert (found.low, found.high, found.finished, found.reason) == (1.0, None, False, "the router restarted")
+    assert (found.low, found.high, found.reason) == (1.0, None, "the router restarted")
 
 
 def test_a_ramp_ends_at_the_testbeds_maximum_and_has_its_own_warm_up():

@@ -63,7 +63,7 @@ def write_run(
     for record in trial_records(name, rates, started, simulated):
         written.add(replace(record, sentence=sentence))
     if margin is not None:
-        written.add(MarginRecord(name, simulated, 1, "T", sentence, *margin, True, "", 12.0))
+        written.add(MarginRecord(name, simulated, 1, "T", sentence, *margin, "", 12.0))
     fields = {"run": name, "simulated": simulated, "number": 1, "test": "T", **promised(sentence), "goal": goal}
     times = {"started": started, "ended": started + 9, "trials": tuple(range(1, len(rates) + 1))}
     written.add(requirement_record(**fields, **times))

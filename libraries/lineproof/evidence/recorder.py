@@ -223,8 +223,8 @@ class Recorder:
             sentence=sentence,
             low=found.low,
             high=found.high,
-            finished=found.finished,
             reason=found.reason,
+            limit=found.limit,
             seconds=found.seconds,
         )
         self.folder.add(record)

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.goal import Goal
@@ -22,11 +23,11 @@ from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
-from ..errors import Inconclusive, TestbedError
+from ..errors import Inconclusive, TestbedError, in_words
 from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document
 from ..evidence.loadtest import loadtest_data
-from ..evidence.records import CharacterisationRecord, MarginRecord
+from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
@@ -98,19 +99,26 @@ class CharacterisationKeywords(Component):
         """How much more than its sentence the router carries, in words; empty unless *wanted*, and after a PASS.
 
         Of a throughput by the same rule at higher loads, in at most *deadline* of traffic; of ``forwards`` from the
-        verdict's own trials. Other sentences have none. Example:
-        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=1 min
+        verdict's own trials. Other sentences have none. What goes wrong is named, and changes no verdict. Example:
+        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=15 s
         """
-        requirement = verdict.requirement
+        requirement, recorder = verdict.requirement, self.shared.records
         if not wanted or verdict.ruling is not Ruling.PASS or not requirement.quantity.margin:
             return ""
-        recorder = self.shared.records
         number = recorder.number
-        if requirement.quantity.margin == "its own trials":
-            return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
-        with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
-            margin = work.characteriser.margin(requirement, _seconds(deadline))
-            return _shown(recorder.keep_margin(margin, number, requirement.sentence))
+        try:
+            if requirement.quantity.margin == "its own trials":
+                margin = margin_of_forwarding(verdict)
+            else:
+                with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
+                    margin = work.characteriser.margin(requirement, _seconds(deadline))
+            record = recorder.keep_margin(margin, number, requirement.sentence)
+        except RobotError:  # an interrupt
+            raise
+        except Exception as error:  # whatever it is, the verdict stands
+            return f"margin: {in_words(error.__cause__ or error)}"
+        logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
+        return str(record)
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -305,13 +313,6 @@ class CharacterisationKeywords(Component):
 
 def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
-
-
-def _shown(record: MarginRecord) -> str:
-    """The margin in words, which are in log and report, too."""
-    words = str(record)
-    logger.info(f"margin: {words}; {record.seconds:g} s of traffic")
-    return words
 
 
 class CharacterisationWork:

@@ -22,7 +22,7 @@ from ..errors import SentenceError, TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Probe
 from ..methods.deviations import Deviation
-from ..methods.margin import Margin, find_margin
+from ..methods.margin import LINE_RATE, OWN_LIMIT, Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
 from ..methods.rfc2544.back_to_back import BackToBackResult, back_to_back
 from ..methods.rfc2544.latency import LatencyResult, latency
@@ -110,9 +110,9 @@ class Characteriser:
         profile, pairs = requirement.profile, requirement.pairs
         traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
-        highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
         own = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
-        highest = Load(min(highest.pps, USABLE_SHARE * own.lossless_pps))
+        most = min(session.traffic.maximum_load(profile).pps, USABLE_SHARE * own.lossless_pps)
+        highest = requirement.within_clocks(Load(most), link_bps)
         conditions = TrialConditions(
             session.tolerance,
             session.clock_speed,
@@ -129,6 +129,7 @@ class Characteriser:
             conditions,
             line_pps,
             deadline,
+            LINE_RATE if highest.pps < most else OWN_LIMIT,
         )
         problem = self.router_problem() if margin.trials else ""
         return margin.unproven(problem) if problem else margin
