@@ -19,10 +19,7 @@ from lineproof.errors import TestbedError
 from lineproof.generators.trex.client.running_traffic import QUIET_TIME
 from lineproof.generators.trex.driver import TrexSettings
 from lineproof.methods.deviations import deviations_of_verdict
-from lineproof.methods.rfc2544.back_to_back import back_to_back
-from lineproof.methods.rfc2544.latency import latency
-from lineproof.methods.rfc2544.reset import reset
-from lineproof.methods.rfc2544.throughput import loss_curve, throughput
+from lineproof.methods.rfc2544 import back_to_back, latency, loss_curve, reset, throughput
 from lineproof.methods.trials import CharacterisationTerms
 from lineproof.session.traffic import LONGEST_PAUSE
 from support.catalogue import CATALOGUE

@@ -153,11 +153,11 @@ def test_a_ramp_ends_at_the_testbeds_maximum_and_has_its_own_warm_up():
 def test_rfc_2544_takes_sizes_in_order_and_latency_follows_at_each_throughput():
     testbed = Testbed(PureRouter(3e6))
     worker, begun, seen = characterised(testbed)
-    found = worker.throughput("bidirectional", [64, 512], duration=1, resolution=0.01)
+    found = list(worker.throughput("bidirectional", [64, 512], duration=1, resolution=0.01))
     assert [item.size for item in found] == [64, 512]
     assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * 10e9 / 8 / 532], rel=0.05)
     testbed.prepared.clear()
-    measured = worker.latency("bidirectional", found, repeats=2, duration=1)
+    measured = list(worker.latency("bidirectional", found, repeats=2, duration=1))
     assert [[direction.mean for direction in item.directions] for item in measured] == [[10, 11], [10, 11]]
     assert [name for name, _, _ in testbed.prepared] == ["64b", "512b"]
     assert all(probe.pps == 1000 for _, _, probe in testbed.prepared)
@@ -169,9 +169,9 @@ def test_all_words_are_parsed_before_any_frame_is_sent():
     testbed = Testbed()
     worker, _, _ = characterised(testbed)
     with pytest.raises(SentenceError):
-        worker.throughput("bidirectional", [64, 20_000])
+        list(worker.throughput("bidirectional", [64, 20_000], duration=1))
     with pytest.raises(SentenceError, match="each once"):
-        worker.throughput("bidirectional", [64, 64])
+        list(worker.throughput("bidirectional", [64, 64], duration=1))
     with pytest.raises(SentenceError):
         worker.scale("flows", [1, 8], lambda number: f"64b 1-flow unidirectional {flow_words(number)}")
     with pytest.raises(SentenceError):
@@ -206,8 +206,8 @@ def test_results_become_json_data():
         worker.search("64b unidirectional"),
         worker.search("64b unidirectional", deadline=0),
         worker.ramp("64b unidirectional", steps=4),
-        worker.throughput("unidirectional", [64], duration=1),
-        worker.loss_curve("64b unidirectional", duration=1),
+        tuple(worker.throughput("unidirectional", [64], duration=1)),
+        tuple(worker.loss_curve("64b unidirectional", duration=1)),
         worker.scale("frame size", [64, 1518], lambda size: f"{size}b unidirectional"),
     ):
         data = json.loads(json.dumps(json_data(result), allow_nan=False))

@@ -11,11 +11,16 @@ from typing import Any
 from ..core.trial import Load
 from ..methods.deviations import deviations_of
 from ..methods.ramp import RampResult, RampStep
-from ..methods.rfc2544.back_to_back import BackToBackResult
-from ..methods.rfc2544.latency import DirectionLatency, LatencyResult
-from ..methods.rfc2544.recovery import RecoveryResult
-from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import LossCurve, LossPoint, ThroughputResult
+from ..methods.rfc2544 import (
+    BackToBackResult,
+    DirectionLatency,
+    LatencyResult,
+    LossCurve,
+    LossPoint,
+    RecoveryResult,
+    ResetResult,
+    ThroughputResult,
+)
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate, l1_bits, l2_bits

@@ -46,12 +46,12 @@ LOSS_OF_OFFERED_FRAMES = Deviation(
 CONTENT = "RFC 2544 10", "only those received frames that are the frames that were sent"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviatingResult:
-    """A result whose text is what was ``found``, then its ``deviations``."""
+    """A result: what was ``found``, in words, why it ``ended`` early ("": it did not), and its ``deviations``."""
 
-    __slots__ = ()
-    deviations: tuple[Deviation, ...]
-    ended: str
+    ended: str = ""
+    deviations: tuple[Deviation, ...] = ()
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -60,16 +60,21 @@ class DeviatingResult:
 
     @property
     def found(self) -> str:
-        """Return what was found, in words, without the deviations."""
+        """Return what was found, in words."""
         raise NotImplementedError
 
+    @property
+    def told(self) -> str:
+        """Return what was found, and why it ended early."""
+        return "; ".join(filter(None, (self.found, self.ended)))
+
     def __str__(self) -> str:
-        return "; ".join([self.found, *(f"deviation: {item}" for item in self.deviations)])
+        return "; ".join([self.told, *(f"deviation: {deviation}" for deviation in self.deviations)])
 
 
 def findings_text(results: Sequence[object]) -> str:
     """The text of each result, without deviations."""
-    return "\n".join(getattr(item, "found", str(item)) for item in results) or "nothing was measured"
+    return "\n".join(getattr(result, "told", str(result)) for result in results) or "nothing was measured"
 
 
 def deviations_of(results: Sequence[object]) -> list[Deviation]:

@@ -177,6 +177,8 @@ class TrialSeries:
         return queued and trial.outcome.duration >= self.terms.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
+        if not duration > 0:
+            raise ValueError(f"trials take time: not {duration:g} s")
         check_deadline(self.terms.deadline, self.traffic, duration)
         try:
             outcome = measure_once()

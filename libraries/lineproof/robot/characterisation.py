@@ -6,7 +6,7 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from functools import partial
@@ -32,12 +32,15 @@ from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
-from ..methods.rfc2544 import FRAME_SIZES
-from ..methods.rfc2544.back_to_back import BackToBackResult
-from ..methods.rfc2544.latency import LatencyResult
-from ..methods.rfc2544.recovery import RecoveryResult
-from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
+from ..methods.rfc2544 import (
+    FRAME_SIZES,
+    BackToBackResult,
+    LatencyResult,
+    LossCurve,
+    RecoveryResult,
+    ResetResult,
+    ThroughputResult,
+)
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
@@ -49,11 +52,15 @@ R = TypeVar("R")
 
 
 class Procedure(NamedTuple):
-    """The name of a procedure, and what makes a result's document and picture (SVG) of it."""
+    """The name of a procedure, and what makes a result's document and picture (SVG) of it.
+
+    ``loadtest``: what makes the data for trex-loadtest-viz.
+    """
 
     name: str
     document: Callable[..., Document]
     picture: Callable[..., str] | None = None
+    loadtest: Callable[..., Mapping[str, object]] | None = None
 
 
 SEARCH = Procedure("search", result_forms.search_document, pictures.search_plot)
@@ -86,13 +93,9 @@ class CharacterisationKeywords(Component):
         """
         session = self.shared.session
         profile = Characteriser(session).traffic(traffic).profile
-        document = partial(SEARCH.document, traffic=profile, link_bps=session.link_bps)
-        seconds = _seconds(deadline)
-        return self._measured(
-            SEARCH._replace(document=document),
-            traffic,
-            lambda router: router.search(traffic, LOSS_RATIOS, relative_width, seconds),
-        )
+        procedure = SEARCH._replace(document=partial(SEARCH.document, traffic=profile, link_bps=session.link_bps))
+        terms = LOSS_RATIOS, relative_width, _seconds(deadline)
+        return self._measured(procedure, traffic, Characteriser.search, *terms)
 
     @keyword(tags=["sentences"])
     def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
@@ -138,7 +141,7 @@ class CharacterisationKeywords(Component):
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
         words = Characteriser(self.shared.session).traffic(traffic)
         loadtest = partial(loadtest_data, traffic=words.profile, bidirectional=words.bidirectional)
-        return self._measured(RAMP, traffic, lambda router: router.ramp(traffic, steps, *times), loadtest)
+        return self._measured(RAMP._replace(loadtest=loadtest), traffic, Characteriser.ramp, steps, *times)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
@@ -150,10 +153,8 @@ class CharacterisationKeywords(Component):
         close loss and no loss come, as a ratio of line rate. Example:
         | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
         """
-        wanted, seconds = sizes or FRAME_SIZES, duration.total_seconds()
-        return self._measured(
-            THROUGHPUT, traffic, lambda router: router.throughput(traffic, wanted, seconds, resolution)
-        )
+        terms = sizes or FRAME_SIZES, duration.total_seconds(), resolution
+        return self._each_measured(THROUGHPUT, traffic, Characteriser.throughput, *terms)
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
     def rfc_2544_latency_of(
@@ -168,8 +169,8 @@ class CharacterisationKeywords(Component):
         *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
-        seconds = duration.total_seconds()
-        return self._measured(LATENCY, traffic, lambda router: router.latency(traffic, throughputs, repeats, seconds))
+        terms = throughputs, repeats, duration.total_seconds()
+        return self._each_measured(LATENCY, traffic, Characteriser.latency, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def frame_loss_rate_of(
@@ -180,8 +181,8 @@ class CharacterisationKeywords(Component):
         *duration* of each trial: less than 60 s is a declared deviation. Example:
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
-        seconds = duration.total_seconds()
-        (curve,) = self._measured(FRAME_LOSS, traffic, lambda router: (router.loss_curve(traffic, step, seconds),))
+        terms = step, duration.total_seconds()
+        (curve,) = self._each_measured(FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
         return curve
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -199,8 +200,8 @@ class CharacterisationKeywords(Component):
         frames; *longest*: frames (none: 2 s of line rate). Example:
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
-        terms = repeats, longest, resolution
-        return self._measured(BACK_TO_BACK, traffic, lambda router: router.back_to_back(traffic, throughputs, *terms))
+        terms = throughputs, repeats, longest, resolution
+        return self._each_measured(BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def system_recovery_of(
@@ -217,8 +218,8 @@ class CharacterisationKeywords(Component):
         *traffic*. Example:
         | System Recovery Of    unidirectional    ${found}    overload=10 s
         """
-        times = overload.total_seconds(), after.total_seconds()
-        return self._measured(RECOVERY, traffic, lambda router: router.recovery(traffic, throughputs, repeats, *times))
+        terms = throughputs, repeats, overload.total_seconds(), after.total_seconds()
+        return self._each_measured(RECOVERY, traffic, Characteriser.recovery, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def reset_time_of(
@@ -234,8 +235,8 @@ class CharacterisationKeywords(Component):
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
         | Reset Time Of    unidirectional    ${found}    command=sudo reboot
         """
-        cause, seconds = partial(self.shared.session.router.reset, command), limit.total_seconds()
-        return self._measured(RESET, traffic, lambda router: router.reset(traffic, throughputs, cause, kind, seconds))
+        terms = throughputs, partial(self.shared.session.router.reset, command), kind, limit.total_seconds()
+        return self._each_measured(RESET, traffic, Characteriser.reset, *terms)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_flows(
@@ -292,22 +293,23 @@ class CharacterisationKeywords(Component):
         set_up: Callable[[int], object] = lambda value: None,
     ) -> ScalingResult:
         """Search with the traffic *words* at each of *values*."""
-        procedure, seconds = SCALING._replace(name=f"{SCALING.name} {name}"), _seconds(deadline)
-        return self._measured(
-            procedure, traffic, lambda router: router.scale(axis, values, words, relative_width, seconds, set_up)
-        )
 
-    def _measured(
-        self,
-        procedure: Procedure,
-        traffic: str,
-        measure: Callable[[Characteriser], R],
-        loadtest: Callable[..., Mapping[str, object]] | None = None,
-    ) -> R:
-        """Measure, keep and show: the same for each procedure. *loadtest*: a result for trex-loadtest-viz."""
+        def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
+            return characteriser.scale(axis, values, words, relative_width, _seconds(deadline), set_up)
+
+        return self._measured(SCALING._replace(name=f"{SCALING.name} {name}"), traffic, measure)
+
+    def _each_measured(
+        self, procedure: Procedure, traffic: str, measure: Callable[..., Iterator[R]], *terms: object
+    ) -> tuple[R, ...]:
+        """Measure, keep and show the results of a procedure that has one for each frame size."""
+        return self._measured(procedure, traffic, lambda *all_terms: tuple(measure(*all_terms)), *terms)
+
+    def _measured(self, procedure: Procedure, traffic: str, measure: Callable[..., R], *terms: object) -> R:
+        """Measure *traffic* on these *terms*, keep and show the result: the same for each procedure."""
         with CharacterisationWork(self.shared, procedure.name, traffic) as work:
-            result = measure(work.characteriser)
-            work.keep(result, procedure, loadtest)
+            result = measure(work.characteriser, traffic, *terms)
+            work.keep(result, procedure)
         return result
 
 
@@ -341,18 +343,15 @@ class CharacterisationWork:
         if isinstance(error, TestbedError):
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
-    def keep(
-        self, result: Any, procedure: Procedure, loadtest: Callable[..., Mapping[str, object]] | None = None
-    ) -> None:
+    def keep(self, result: Any, procedure: Procedure) -> None:
         """Keep the figures of *result*, one or several, and show them with table and picture."""
         problem, simulated = self.characteriser.router_problem(), self.session.simulated
         parts = result if isinstance(result, tuple) else (result,)
-        ended = [*(words for part in parts for words in part.endings), problem]
-        early = list(dict.fromkeys(filter(None, ended)))
+        endings = dict.fromkeys([*(words for part in parts for words in part.endings), problem])
+        early = list(filter(None, endings))
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        said, deviations = findings_text(parts), deviations_of(parts)
-        findings = "\n".join([said, *(f"Deviation: {deviation}." for deviation in deviations)])
+        told, deviations = findings_text(parts), deviations_of(parts)
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -362,27 +361,26 @@ class CharacterisationWork:
                 test=self._test,
                 method=self.method,
                 sentence=self.words,
-                findings=findings,
+                findings="\n".join([told, *(f"Deviation: {deviation}." for deviation in deviations)]),
                 link_bps=self.session.link_bps,
                 started=self._started,
                 ended=time.time(),
                 result=json_data(result),
-                loadtest=loadtest and loadtest(result, simulated=simulated),
+                loadtest=procedure.loadtest and procedure.loadtest(result, simulated=simulated),
             )
         )
         if procedure.picture is not None:
             picture = procedure.picture(result, title=self.title, simulated=simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        document = procedure.document(result, title=self.title, simulated=simulated)
-        show_document(f"{self.title} (table)", document)
+        show_document(f"{self.title} (table)", procedure.document(result, title=self.title, simulated=simulated))
         for words in early:
             logger.warn(f"{self.title}: {words}")
-        message = f"SIMULATED: {said}" if simulated else said
+        message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
-        BuiltIn().set_test_message(f"{self.title}: {message}", append=True, separator="\n")
+        BuiltIn().set_test_message(message, append=True, separator="\n")
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
@@ -394,12 +392,10 @@ class CharacterisationWork:
         self.recorder.keep_trial(traffic, trial, self.session)
         outcome = trial.outcome
         load = si(outcome.load.pps, "pps")
-        self._progress.step(f"trial {trial.number}, lost {trial.lost} of {trial.offered} at {load}")
-        words = (
-            f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, lost"
-            f" {trial.lost} of {trial.offered}"
-        )
-        logger.info("; ".join([words, *(f"{problem}" for problem in trial.problems)]))
+        lost = f"lost {trial.lost} of {trial.offered}"
+        self._progress.step(f"trial {trial.number}, {lost} at {load}")
+        words = f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, {lost}"
+        logger.info("; ".join([words, *map(str, trial.problems)]))
 
 
 def json_data(value: Any) -> Any:
