@@ -213,7 +213,7 @@ def _notes(results: Sequence[Any]) -> list[str]:
     return [*(f"{item.size:g} bytes: {item.ended}." for item in results if item.ended), *_declared(results)]
 
 
-def _declared(results: Sequence[object]) -> list[str]:
+def _declared(results: Sequence[Any]) -> list[str]:
     return [f"Deviation: {item}." for item in deviations_of(results)]
 
 

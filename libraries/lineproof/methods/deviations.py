@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.rule import Ruling
-from ..core.trial import EXAMINED, EXAMINED_SLOWLY
+from ..core.trial import EXAMINED, EXAMINED_SLOWLY, Trial
 from ..core.verdict import RFC2544_GOAL, Verdict
 
 
@@ -48,8 +48,9 @@ CONTENT = "RFC 2544 10", "only those received frames that are the frames that we
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviatingResult:
-    """A result: what was ``found``, in words, why it ``ended`` early ("": it did not), and its ``deviations``."""
+    """A result: its ``trials``, why it ``ended`` early ("": it did not), its ``deviations``."""
 
+    trials: tuple[Trial, ...] = ()
     ended: str = ""
     deviations: tuple[Deviation, ...] = ()
 
@@ -63,23 +64,13 @@ class DeviatingResult:
         """Return what was found, in words."""
         raise NotImplementedError
 
-    @property
-    def told(self) -> str:
-        """Return what was found, and why it ended early."""
+    def __str__(self) -> str:
         return "; ".join(filter(None, (self.found, self.ended)))
 
-    def __str__(self) -> str:
-        return "; ".join([self.told, *(f"deviation: {deviation}" for deviation in self.deviations)])
 
-
-def findings_text(results: Sequence[object]) -> str:
-    """The text of each result, without deviations."""
-    return "\n".join(getattr(result, "told", str(result)) for result in results) or "nothing was measured"
-
-
-def deviations_of(results: Sequence[object]) -> list[Deviation]:
+def deviations_of(results: Sequence[DeviatingResult]) -> list[Deviation]:
     """Every deviation of *results*, each once."""
-    return list(dict.fromkeys(item for result in results for item in getattr(result, "deviations", ())))
+    return list(dict.fromkeys(deviation for result in results for deviation in result.deviations))
 
 
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:

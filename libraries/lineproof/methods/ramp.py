@@ -117,11 +117,6 @@ class RampResult(DeviatingResult):
     ceiling_pps: float | None
 
     @property
-    def trials(self) -> tuple[Trial, ...]:
-        """The trial of every step."""
-        return tuple(step.trial for step in self.steps)
-
-    @property
     def kept_up(self) -> RampStep | None:
         """The last step that kept up, before :attr:`saturation`; None if there is none."""
         rise = [step for step in self.steps if step.phase is RampPhase.RISE]
@@ -173,8 +168,7 @@ def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> Ramp
         _saturation_step(measured),
         peak_pps=max((step.forwarded_pps for step in measured), default=0.0),
         ceiling_pps=max(short, default=None),
-        ended=trials.ended,
-        deviations=(PAUSES_BETWEEN_STEPS,),
+        **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
     )
 
 

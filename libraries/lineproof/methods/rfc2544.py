@@ -83,7 +83,6 @@ class ThroughputResult(DeviatingResult):
     beyond: Load | None
     resolution: float
     duration: float
-    trials: tuple[Trial, ...]
 
     @property
     def percent(self) -> float | None:
@@ -135,8 +134,7 @@ def throughput(
             if bad is None or bad.pps - least <= resolution * line_pps * (1 + 1e-9):
                 break
             load = Load((bad.pps + least) / 2)
-    figures = size, line_pps, good, bad, resolution, duration, tuple(trials.done)
-    return ThroughputResult(*figures, ended=trials.ended, deviations=tuple(deviations))
+    return ThroughputResult(size, line_pps, good, bad, resolution, duration, **trials.as_fields(deviations))
 
 
 # -- 26.2 latency ------------------------------------------------------------------------------------------------------
@@ -219,19 +217,21 @@ def latency(
     samples = tuple(tuple(count.mean for count in trial.outcome.latency) for trial in streams)
     used = streams[0].outcome.directions if streams else ()
     directions = tuple(
-        _direction_latency(f"{row.tx_port} → {row.rx_port}", values)
+        DirectionLatency(
+            fmean(values),
+            min(values),
+            max(values),
+            stdev(values) if len(values) > 1 else math.nan,
+            len(values),
+            f"{row.tx_port} → {row.rx_port}",
+        )
         for row, values in zip(used, zip(*samples, strict=True), strict=True)
     )
-    return LatencyResult(size, load, directions, samples, duration, ended=trials.ended, deviations=deviations)
+    return LatencyResult(size, load, directions, samples, duration, **trials.as_fields(deviations))
 
 
 def _is_known(count: LatencyCount) -> bool:
     return count.received >= MIN_PROBE_FRAMES and math.isfinite(count.mean) and count.mean >= 0
-
-
-def _direction_latency(direction: str, values: tuple[float, ...]) -> DirectionLatency:
-    spread = stdev(values) if len(values) > 1 else math.nan
-    return DirectionLatency(fmean(values), min(values), max(values), spread, len(values), direction)
 
 
 # -- 26.3 frame loss rate ----------------------------------------------------------------------------------------------
@@ -254,7 +254,6 @@ class LossCurve(DeviatingResult):
     size: float
     line_pps: float
     points: tuple[LossPoint, ...]
-    trials: tuple[Trial, ...]
     step: float
     duration: float
 
@@ -298,19 +297,10 @@ def loss_curve(
             points.append(LossPoint(asked, 100 * offered / line_pps, trial.loss_ratio(in_total=False), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break
-    figures = size, line_pps, tuple(points), tuple(trials.done), step, duration
-    return LossCurve(*figures, ended=trials.ended, deviations=tuple(deviations))
+    return LossCurve(size, line_pps, tuple(points), step, duration, **trials.as_fields(deviations))
 
 
 # -- 26.4 back-to-back frames ------------------------------------------------------------------------------------------
-
-
-SendBurst = Callable[[int], Outcome]
-"""``send_burst(frames)``: so many frames at the maximum rate of the medium, then a pause in which buffers drain.
-
-Its ``duration`` is frames / maximum rate. A generator that cannot time so short a burst reports the reading
-``elapsed_uncertainty`` (s); without it such a burst counts as stretched and proves nothing.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +316,6 @@ class BackToBackResult(DeviatingResult):
     bursts: tuple[int, ...]
     longest: int
     unlimited: bool
-    trials: tuple[Trial, ...]
 
     @property
     def mean(self) -> float | None:
@@ -367,7 +356,7 @@ class BackToBackResult(DeviatingResult):
 
 
 def back_to_back(
-    send_burst: SendBurst,
+    send_burst: Callable[[int], Outcome],
     size: int,
     line_pps: float,
     throughput_pps: float,
@@ -378,6 +367,10 @@ def back_to_back(
 ) -> BackToBackResult:
     """Search the longest burst that passes, *repeats* times, each to *resolution* frames.
 
+    ``send_burst(frames)``: so many at the maximum rate of the medium, then a pause in which buffers drain; ``duration``
+    is frames / maximum rate. A generator that cannot time so short a burst reports the reading ``elapsed_uncertainty``
+    (s); without it such a burst counts as stretched and proves nothing.
+
     *throughput_pps*: RFC 2544 26.1's for this *size*; if it is line rate, no buffer fills and nothing is found (RFC
     9004). *longest*: the longest burst to try, in frames (None: 2 s of line rate). A burst that loses frames is sent
     again before it counts, because loss may have another cause than a full buffer.
@@ -387,50 +380,34 @@ def back_to_back(
         raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}")
     bursts: list[int] = []
     unlimited = False
+
+    def decides(trial: Trial) -> bool:
+        is_whole = all(row.offered >= row.intended for row in trial.outcome.directions)
+        is_fast = trial.seconds.low <= trial.outcome.duration * (1 + terms.tolerance.under)
+        return is_whole and is_fast and is_decided(loss_bounds(trial), 0.0)
+
+    def passes(frames: int) -> bool:
+        tries = (
+            trials.run_measured(lambda: send_burst(frames), frames / line_pps, decides, OF_FRAMES) for _ in range(2)
+        )
+        return any(not trial.lost for trial in tries)
+
     with TrialSeries(lambda load, duration: send_burst(round(load.pps * duration)), terms) as trials:
         while len(bursts) < repeats and not unlimited:
-            found = _longest_lossless_burst(send_burst, trials, line_pps, limit, resolution)
-            unlimited = found >= limit
-            bursts.append(found)
-    # if the longest burst passes, one repetition is enough
+            # if the longest burst passes, one repetition is enough
+            good, bad = (limit, limit) if (unlimited := passes(limit)) else (0, limit)
+            while bad - good > resolution:
+                middle = (good + bad) // 2
+                good, bad = (middle, bad) if passes(middle) else (good, middle)
+            bursts.append(good)
     deviations = [*TRIALS_OF_SECTION_23]
     if not unlimited:
         deviations += _of_few_repetitions(len(bursts), BURSTS, "RFC 2544 26.4")
     if throughput_pps >= line_pps * (1 - 1e-3):
         done = "throughput is line rate within 0.1 %: the figure says nothing about a buffer"
         deviations.append(Deviation("RFC 9004", "frame sizes whose throughput is less than the maximum rate", done))
-    figures = size, line_pps, throughput_pps, tuple(bursts), limit, unlimited, tuple(trials.done)
-    return BackToBackResult(*figures, ended=trials.ended, deviations=tuple(deviations))
-
-
-def _longest_lossless_burst(
-    send_burst: SendBurst, trials: TrialSeries, line_pps: float, limit: int, resolution: int
-) -> int:
-    """The longest burst up to *limit* that passes, to *resolution* frames; 0 if none does."""
-
-    def decides(trial: Trial) -> bool:
-        tolerance, outcome = trials.terms.tolerance, trial.outcome
-        is_whole = all(row.offered >= row.intended for row in outcome.directions)
-        is_fast = trial.seconds.low <= outcome.duration * (1 + tolerance.under)
-        return is_whole and is_fast and is_decided(loss_bounds(trial), 0.0)
-
-    def passes(frames: int) -> bool:
-        for _ in range(2):
-            trial = trials.run_measured(lambda: send_burst(frames), frames / line_pps, decides, OF_FRAMES)
-            if not trial.lost:
-                return True
-        return False
-
-    if passes(limit):
-        return limit
-    good, bad = 0, limit
-    while bad - good > resolution:
-        middle = (good + bad) // 2
-        if passes(middle):
-            good = middle
-        else:
-            bad = middle
-    return good
+    figures = size, line_pps, throughput_pps, tuple(bursts), limit, unlimited
+    return BackToBackResult(*figures, **trials.as_fields(deviations))
 
 
 # -- 26.5 system recovery ----------------------------------------------------------------------------------------------
@@ -441,9 +418,6 @@ OVERLOAD_FACTOR = 1.1
 
 INTERVAL = 0.1
 """Seconds between two readings of the counts."""
-
-MeasureStepDown = Callable[[Load, float, Load, float, float], StepDown]
-"""``(first load, s, second load, s, s between two readings of the counts)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,7 +432,6 @@ class RecoveryResult(DeviatingResult):
     reduced: Load
     times: tuple[Bounds, ...]
     after: float
-    trials: tuple[Trial, ...]
 
     @property
     def mean(self) -> Bounds | None:
@@ -478,7 +451,7 @@ class RecoveryResult(DeviatingResult):
 
 
 def recovery(
-    step_down: MeasureStepDown,
+    step_down: Callable[[Load, float, Load, float, float], StepDown],
     size: int,
     throughput: Load,
     line_pps: float,
@@ -489,7 +462,8 @@ def recovery(
 ) -> RecoveryResult:
     """Overload for *overload_for* s at 110 % of *throughput*, halve the load, and see when the last frame is lost.
 
-    Counts are read every INTERVAL s during the *after* s of the lower load. *line_pps*: line rate in frames/s. If the
+    ``step_down(first load, s, second load, s, s between two readings)``. Counts are read every INTERVAL s during the
+    *after* s of the lower load. *line_pps*: line rate in frames/s. If the
     router loses no frames in the overload, for example because it carries line rate, ``ended`` says so.
     """
     if after < MIN_SAMPLES * INTERVAL:
@@ -502,31 +476,26 @@ def recovery(
         seen.append(step_down(overload, overload_for, reduced, after, INTERVAL))
         return seen[-1].outcome
 
+    def decides(trial: Trial) -> bool:
+        return trial.is_clean and _worst_recovery(seen[-1]) is not None
+
     times: list[Bounds] = []
     with TrialSeries(lambda load, duration: measure_once(), terms) as trials:
         while len(times) < repeats:
-            trials.run_measured(
-                measure_once,
-                overload_for + after,
-                lambda trial: trial.is_clean and _worst_recovery(seen[-1]) is not None,
-            )
+            trials.run_measured(measure_once, overload_for + after, decides)
             span = _worst_recovery(seen[-1])
             if unproven := _why_unproven(seen[-1], overload):
                 raise CharacterisationEnded(unproven)
             times += [span] if span else []
-    known = [found for found in seen if _worst_recovery(found)]
-    blur = max(
-        (found.undetectable_loss(direction) for found in known for direction in range(len(found.after.offered))),
-        default=0.0,
-    )
+    shown = ((step, place) for step in seen if _worst_recovery(step) for place in range(len(step.after.offered)))
+    blur = max((step.undetectable_loss(place) for step, place in shown), default=0.0)
     done = f"bounds of it, from counts of every {INTERVAL:g} s or so; loss of less than {blur:.0f} frames is not seen"
     deviations = (
         Deviation("RFC 2544 26.5", "the time of the last frame lost", done),
         *TRIALS_OF_SECTION_23,
         *_of_short_trials(overload_for, "RFC 2544 26.5"),
     )
-    figures = size, overload, reduced, tuple(times), after, tuple(trials.done)
-    return RecoveryResult(*figures, ended=trials.ended, deviations=deviations)
+    return RecoveryResult(size, overload, reduced, tuple(times), after, **trials.as_fields(deviations))
 
 
 def _text(time: Bounds) -> str:

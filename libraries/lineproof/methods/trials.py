@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
 from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from ..errors import BREAKDOWN_ERRORS, in_words
+from .deviations import Deviation
 
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
@@ -126,6 +128,10 @@ class TrialSeries:
             self.ended = str(error)
             return True
         return False
+
+    def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
+        """Return trials, ending and *deviations* as a result has them."""
+        return {"trials": tuple(self.done), "ended": self.ended, "deviations": tuple(deviations)}
 
     def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import sys
 import time
@@ -29,7 +30,7 @@ from ..evidence.document import Document
 from ..evidence.loadtest import loadtest_data
 from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
-from ..methods.deviations import Deviation, deviations_of, findings_text
+from ..methods.deviations import Deviation, deviations_of
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
 from ..methods.rfc2544 import (
@@ -351,7 +352,7 @@ class CharacterisationWork:
         early = list(filter(None, endings))
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        told, deviations = findings_text(parts), deviations_of(parts)
+        told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -398,17 +399,17 @@ class CharacterisationWork:
         logger.info("; ".join([words, *map(str, trial.problems)]))
 
 
-def json_data(value: Any) -> Any:
-    """*value*, of a characterisation's result, as JSON data.
+def json_data(result: Any) -> Any:
+    """Return *result*, of a characterisation, as JSON data.
 
     Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
     Raises TypeError for anything but dataclasses, mappings, sequences and plain values.
     """
+    return json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
+
+
+def _plain(value: Any) -> Any:
     match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else None
         case Load():
             return value.pps
         case Trial():
@@ -419,10 +420,6 @@ def json_data(value: Any) -> Any:
             return str(value)
         case Enum():
             return value.value
-        case Mapping():
-            return {str(key): json_data(part) for key, part in value.items()}
-        case list() | tuple():
-            return [json_data(part) for part in value]
     if dataclasses.is_dataclass(value):
-        return {field.name: json_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a result")
