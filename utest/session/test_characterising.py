@@ -40,7 +40,7 @@ class Testbed:
         self.plan = SimpleNamespace(
             goal=GOAL,
             catalogue=CATALOGUE,
-            testbed=SimpleNamespace(warm_up=None),
+            warm_up=GOAL.warm_up,
             check_pairs=lambda traffic: None,
             check_generator=lambda traffic: None,
             check_method=lambda method: None,

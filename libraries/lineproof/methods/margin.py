@@ -8,7 +8,7 @@ offered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.deciding import MISSES, Decision, Standing, TrialConditions, decide
@@ -47,7 +47,7 @@ class Margin:
     @property
     def seconds(self) -> float:
         """Seconds of traffic."""
-        return sum(trial.outcome.duration for trial in self.trials)
+        return _traffic(self.trials)
 
     def unproven(self, reason: str) -> Margin:
         """Without what was found: *reason* spoils all of it. The verdict stays."""
@@ -80,11 +80,9 @@ def find_margin(
         promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
         try:
             decision = budget.decide(promise, line_pps)
-        except CharacterisationEnded as spent:
-            reason = str(spent)
-            break
-        except BREAKDOWN_ERRORS as error:
-            reason = breakdown_text(error).removeprefix("inconclusive: ")
+        except (CharacterisationEnded, *BREAKDOWN_ERRORS) as error:
+            is_deadline = isinstance(error, CharacterisationEnded)
+            reason = str(error) if is_deadline else breakdown_text(error).removeprefix("inconclusive: ")
             break
         if decision is not None and decision.ruling is Ruling.PASS:
             low, top = load, high if top < load else top
@@ -96,8 +94,8 @@ def find_margin(
         if low >= highest.pps or high <= low * (1 + width + _ROUNDING):
             break
         # a load near one that was asked at shows nothing new
-        hints = [pps for pps in hints if all(abs(pps / other - 1) > width / 2 for other in (low, high, top))]
-        hints = [pps for pps in hints if low < pps < high]
+        asked = low, high, top
+        hints = [pps for pps in hints if low < pps < high and min(abs(pps / at - 1) for at in asked) > width / 2]
         if hints:
             load = hints.pop()
         elif top <= low * (1 + width + _ROUNDING):
@@ -126,7 +124,7 @@ def margin_of_forwarding(verdict: Verdict) -> Margin:
 
 
 class _LoadSpent(Exception):
-    """Ends the trials at one load, which took its share of the budget."""
+    """Ends the trials at one load, which took its share of the deadline."""
 
 
 class _Budget:
@@ -135,30 +133,31 @@ class _Budget:
     def __init__(self, measure: Measure, conditions: TrialConditions, deadline: float) -> None:
         self._measure, self._deadline, self._listener = measure, deadline, conditions.on_trial
         self._conditions = replace(conditions, on_trial=self._on_trial)
-        self._spent = self._spent_here = 0.0
         self.trials: list[Trial] = []
 
     def decide(self, promise: Promise, line_pps: float) -> Decision | None:
-        """Return the rule's answer at one load; None if a PASS would take too much of the budget."""
-        self._spent_here = 0.0
+        """Return the rule's answer at one load; None if a PASS would take too much of the deadline."""
         try:
             return decide(promise, self._within_deadline, self._conditions, line_pps)
         except _LoadSpent:
             return None
 
     def _within_deadline(self, load: Load, duration: float) -> Outcome:
-        check_deadline(self._deadline, self._spent, duration)
+        check_deadline(self._deadline, _traffic(self.trials), duration)
         return self._measure(load, duration)
 
     def _on_trial(self, trial: Trial, standing: Standing) -> None:
-        seconds = trial.outcome.duration
-        self._spent, self._spent_here = self._spent + seconds, self._spent_here + seconds
         self.trials.append(replace(trial, number=len(self.trials) + 1))
         self._listener(self.trials[-1], standing)
-        until_pass = self._spent_here + standing.rule.trials_left * seconds
+        # those at this load are numbered from 1
+        until_pass = _traffic(self.trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
         # a trial that misses may be the first of a FAIL, which is soon found
         if standing.rule.ruling is None and standing.last != MISSES and until_pass > ONE_LOAD * self._deadline:
             raise _LoadSpent
+
+
+def _traffic(trials: Sequence[Trial]) -> float:
+    return sum(trial.outcome.duration for trial in trials)
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -45,7 +44,6 @@ from ..methods.rfc2544 import (
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
-from ..session.progress import Progress
 from ..units import si
 from .shared import Component, Shared, show_document
 
@@ -304,7 +302,7 @@ class CharacterisationKeywords(Component):
         self, procedure: Procedure, traffic: str, measure: Callable[..., Iterator[R]], *terms: object
     ) -> tuple[R, ...]:
         """Measure, keep and show the results of a procedure that has one for each frame size."""
-        return self._measured(procedure, traffic, lambda *all_terms: tuple(measure(*all_terms)), *terms)
+        return self._measured(procedure, traffic, lambda *of_all: tuple(measure(*of_all)), *terms)
 
     def _measured(self, procedure: Procedure, traffic: str, measure: Callable[..., R], *terms: object) -> R:
         """Measure *traffic* on these *terms*, keep and show the result: the same for each procedure."""
@@ -324,13 +322,10 @@ class CharacterisationWork:
     def __init__(self, shared: Shared, method: str, traffic: str) -> None:
         session = shared.session
         self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
+        self._progress, self._test = shared.progress, str(BuiltIn().get_variable_value("${TEST NAME}"))
         self.characteriser = Characteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
-        self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
-        self._first = 0
-        self._started = time.time()
-        self._failure = ""
-        self._progress = Progress(sys.__stderr__, session.testbed.facts.clock_speed)
+        self._first, self._started, self._failure = 0, time.time(), ""
 
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
@@ -348,8 +343,7 @@ class CharacterisationWork:
         """Keep the figures of *result*, one or several, and show them with table and picture."""
         problem, simulated = self.characteriser.router_problem(), self.session.simulated
         parts = result if isinstance(result, tuple) else (result,)
-        endings = dict.fromkeys([*(words for part in parts for words in part.endings), problem])
-        early = list(filter(None, endings))
+        early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
@@ -391,11 +385,9 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
-        outcome = trial.outcome
-        load = si(outcome.load.pps, "pps")
-        lost = f"lost {trial.lost} of {trial.offered}"
-        self._progress.step(f"trial {trial.number}, {lost} at {load}")
-        words = f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, {lost}"
+        pps, lost = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}"
+        self._progress.step(f"trial {trial.number}, {lost} at {si(pps, 'pps')}")
+        words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
         logger.info("; ".join([words, *map(str, trial.problems)]))
 
 

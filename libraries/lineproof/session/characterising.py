@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -63,13 +63,13 @@ class Characteriser:
 
     def search(
         self,
-        traffic: str | TrafficWords,
+        words: str,
         loss_ratios: Mapping[str, float] = LOSS_RATIOS,
         relative_width: float = RELATIVE_WIDTH,
         deadline: float = math.inf,
     ) -> SearchResult:
         """The highest loads carried, by MLRsearch; see :func:`~lineproof.methods.search.search`."""
-        traffic = self.traffic(traffic) if isinstance(traffic, str) else traffic
+        traffic = self.traffic(words)
         highest, terms, goal = self._put(traffic), self._terms(traffic, deadline), self.session.plan.goal
         lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
         return search(self._measure, goal, lowest, highest, terms, loss_ratios, relative_width)
@@ -84,12 +84,12 @@ class Characteriser:
         set_up: Callable[[int], object] = lambda value: None,
     ) -> ScalingResult:
         """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
-        # all words are parsed before any frame is sent
-        known = {value: self.traffic(words(value)) for value in values}
+        for value in values:
+            self.traffic(words(value))  # before any frame is sent
 
         def search_at(value: int, seconds: float) -> SearchResult:
             set_up(value)
-            return self.search(known[value], LOSS_RATIOS, relative_width, seconds)
+            return self.search(words(value), LOSS_RATIOS, relative_width, seconds)
 
         return scale(axis, values, search_at, deadline)
 
@@ -229,22 +229,23 @@ class Characteriser:
     @contextmanager
     def _reconfiguring_after_restart(self) -> Iterator[None]:
         """Meanwhile wait for a restart of the router, and configure it again."""
-        session, over, back = self.session, threading.Event(), threading.Event()
-        configure = session.router.prepare_configuration()
+        over, router = threading.Event(), self.session.router
+        configure = router.prepare_configuration()
 
         def attend() -> None:
-            while not over.wait(RESTART_POLL / session.testbed.facts.clock_speed):
-                try:
-                    session.router.watch.read()
-                except RouterRestarted:
-                    if not back.is_set():
-                        session.router.driver.forget_changes()
-                        back.set()
-                    if _succeeds(configure):
-                        session.router.watch.configured()
+            is_back = False
+            while not over.wait(RESTART_POLL / self.session.testbed.facts.clock_speed):
+                # until it is there, and takes its configuration
+                with suppress(TestbedError):
+                    try:
+                        router.watch.read()
+                    except RouterRestarted:
+                        if not is_back:
+                            router.driver.forget_changes()
+                        is_back = True
+                        configure()
+                        router.watch.configured()
                         return
-                except TestbedError:
-                    continue  # not there yet
 
         thread = threading.Thread(target=attend, name="reset", daemon=True)
         thread.start()
@@ -286,14 +287,12 @@ class Characteriser:
 
     def _put(self, traffic: TrafficWords, warm_up: bool = True) -> Load:
         """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
-        session = self.session
+        session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
         session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
         highest = session.traffic.maximum_load(traffic.profile)
-        given = session.plan.testbed.warm_up
-        seconds = session.plan.goal.warm_up if given is None else given
         if warm_up and seconds:
-            outcome = session.traffic.measure(highest, seconds)
+            outcome = self._measure(highest, seconds)
             self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))
         return highest
 
@@ -317,11 +316,3 @@ class Characteriser:
 def flow_words(number: int) -> str:
     """Return *number* of flows as a word of traffic."""
     return "1-flow" if number == 1 else f"{number}-flows"
-
-
-def _succeeds(action: Callable[[], None]) -> bool:
-    try:
-        action()
-    except TestbedError:
-        return False
-    return True
