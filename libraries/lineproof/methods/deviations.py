@@ -60,12 +60,16 @@ class DeviatingResult:
         return (self.ended,)
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def scope(self) -> str:
+        """Return `` each way`` if the traffic was bidirectional: loads are of each sending port."""
+        return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
+
+    @property
+    def _found(self) -> str:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, (self.found, self.ended)))
+        return "; ".join(filter(None, (self._found, self.ended)))
 
 
 def deviations_of(results: Sequence[DeviatingResult]) -> list[Deviation]:

@@ -15,7 +15,7 @@ from ..core.phrases import percent
 from ..core.trial import DirectionCount, Load, Measure, Trial
 from ..units import si
 from .deviations import DeviatingResult, Deviation
-from .trials import CharacterisationTerms, TrialSeries, per_direction, shows_loss
+from .trials import CharacterisationTerms, TrialSeries, shows_loss
 
 PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
@@ -124,8 +124,7 @@ class RampResult(DeviatingResult):
         return rise[at - 1] if at else None
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def _found(self) -> str:
         return "; ".join(self._findings())
 
     @property
@@ -135,7 +134,7 @@ class RampResult(DeviatingResult):
 
     def _findings(self) -> Iterator[str]:
         first, good = self.saturation, self.kept_up
-        scope = " (the worse direction)" if per_direction(self.trials) else ""
+        scope = " (the worse direction)" if self.scope else ""
         if first is None:
             reached = max((step.load.pps for step in self.steps), default=0.0)
             yield f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured"

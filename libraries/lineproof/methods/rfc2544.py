@@ -38,7 +38,6 @@ from .trials import (
     breakdown_text,
     is_decided,
     loss_bounds,
-    per_direction,
     shows_loss,
 )
 
@@ -90,14 +89,13 @@ class ThroughputResult(DeviatingResult):
         return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
-        scope = per_direction(self.trials)
-        if self.throughput is None:
-            least = f" down to {si(self.beyond.pps, 'pps')}{scope}" if self.beyond else ""
-            found = f"frames were lost at every load{least}" if self.beyond else "not measured"
+    def _found(self) -> str:
+        if self.throughput is not None:
+            found = f"throughput {si(self.throughput.pps, 'pps', 6)}{self.scope} ({self.percent:.4g} % line rate)"
+        elif self.beyond is not None:
+            found = f"frames were lost at every load down to {si(self.beyond.pps, 'pps')}{self.scope}"
         else:
-            found = f"throughput {si(self.throughput.pps, 'pps', 6)}{scope} ({self.percent:.4g} % line rate)"
+            found = "not measured"
         return f"{self.size} bytes: {found}; {counted(len(self.trials), 'trial')} of {self.duration:g} s"
 
 
@@ -139,7 +137,6 @@ def throughput(
 
 # -- 26.2 latency ------------------------------------------------------------------------------------------------------
 
-
 RUNNING_MEAN = Deviation(
     "RFC 2544 26.2",
     "the latency of one frame, tagged after 60 s of the stream",
@@ -180,8 +177,7 @@ class LatencyResult(DeviatingResult):
     duration: float
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def _found(self) -> str:
         figures = ", ".join(map(str, self.directions)) or "not measured"
         return f"{self.size} bytes: latency {figures}; {len(self.samples)} streams of {self.duration:g} s"
 
@@ -258,10 +254,9 @@ class LossCurve(DeviatingResult):
     duration: float
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def _found(self) -> str:
         curve = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
-        scope = f"{per_direction(self.trials)}, in the worse direction" if per_direction(self.trials) else ""
+        scope = self.scope and f"{self.scope}, in the worse direction"
         return f"{self.size:g} bytes: loss at per cent of line rate{scope}: {curve or 'not measured'}"
 
 
@@ -339,18 +334,16 @@ class BackToBackResult(DeviatingResult):
         return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
-        scope = per_direction(self.trials)
+    def _found(self) -> str:
         if self.mean is None:
             found = "not measured"
         elif self.unlimited:
-            found = f"at least {self.longest} frames{scope} (no longer burst was sent)"
+            found = f"at least {self.longest} frames{self.scope} (no longer burst was sent)"
         else:
+            implied, corrected = (1e3 * (time or 0) for time in (self.implied_buffer_time, self.corrected_buffer_time))
             found = (
-                f"{self.mean:.0f} frames{scope} in the mean of {len(self.bursts)} ({min(self.bursts)} to"
-                f" {max(self.bursts)}); buffer time {1e3 * (self.implied_buffer_time or 0):.4g} ms, corrected"
-                f" {1e3 * (self.corrected_buffer_time or 0):.4g} ms"
+                f"{self.mean:.0f} frames{self.scope} in the mean of {len(self.bursts)} ({min(self.bursts)} to"
+                f" {max(self.bursts)}); buffer time {implied:.4g} ms, corrected {corrected:.4g} ms"
             )
         return f"{self.size} bytes: back-to-back {found}"
 
@@ -412,7 +405,6 @@ def back_to_back(
 
 # -- 26.5 system recovery ----------------------------------------------------------------------------------------------
 
-
 OVERLOAD_FACTOR = 1.1
 """The overload as a multiple of the throughput; the maximum rate of the medium if that is less."""
 
@@ -441,8 +433,7 @@ class RecoveryResult(DeviatingResult):
         return Bounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def _found(self) -> str:
         mean = f"{_text(self.mean)} in the mean" if self.mean is not None else "no mean"
         return (
             f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
@@ -530,7 +521,6 @@ def _why_unproven(found: StepDown, overload: Load) -> str:
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
-
 SILENT_SHARE = 0.01
 """If less than this share of the frames sent in an interval came back, the interval is silent."""
 
@@ -559,8 +549,7 @@ class ResetResult(DeviatingResult):
     interval: float
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def _found(self) -> str:
         if not self.recovered:
             found = "not measured" if self.ended else "it did not forward again within the time given"
         else:

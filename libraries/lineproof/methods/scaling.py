@@ -49,8 +49,7 @@ class ScalingResult(DeviatingResult):
         return tuple(ending_text(point.result.ended if point.result else point.reason, trials) for point in self.points)
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
+    def _found(self) -> str:
         return "\n".join(f"{self.axis} {point}" for point in self.points)
 
 

@@ -21,7 +21,7 @@ from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import LOSS_OF_OFFERED_FRAMES, DeviatingResult
-from .trials import CharacterisationTerms, TrialSeries, ending_text, is_decided, loss_bounds, per_direction
+from .trials import CharacterisationTerms, TrialSeries, ending_text, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -97,11 +97,10 @@ class SearchResult(DeviatingResult):
         return next(bounds for bounds in self.bounds if bounds.name == name)
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words."""
-        scope = per_direction(self.trials)
+    def _found(self) -> str:
+        scope = [f"loads are{self.scope}"] if self.scope else []
         length = f"{len(self.trials)} trials, {self.traffic:g} s of traffic"
-        return "; ".join([*map(str, self.bounds), *([f"loads are{scope}"] if scope else []), length])
+        return "; ".join([*map(str, self.bounds), *scope, length])
 
 
 def search(

@@ -68,11 +68,6 @@ def ending_text(ended: str, trials: Sequence[Trial]) -> str:
     return f"inconclusive: nothing was tried; {ended}"
 
 
-def per_direction(trials: Sequence[Trial]) -> str:
-    """`` each way`` if the traffic of *trials* was bidirectional: loads are of each sending port."""
-    return " each way" if any(len(trial.outcome.directions) > 1 for trial in trials) else ""
-
-
 def loss_bounds(trial: Trial) -> Bounds:
     """Return the ends of the loss ratio (0..1) of *trial*, of the worst direction."""
     losses = [(trial.lost_frames(row), max(1, row.offered)) for row in trial.outcome.directions]

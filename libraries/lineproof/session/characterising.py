@@ -111,16 +111,9 @@ class Characteriser:
         )
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
-        margin = find_margin(
-            lambda pps: self._promise(requirement, pps),
-            carried,
-            highest,
-            self._measure,
-            conditions,
-            profile.line_rate_pps(link_bps),
-            deadline,
-            LINE_RATE if highest.pps < most else OWN_LIMIT,
-        )
+        promise_at, line = partial(self._promise, requirement), self._line(traffic)
+        limit = LINE_RATE if highest.pps < most else OWN_LIMIT
+        margin = find_margin(promise_at, carried, highest, self._measure, conditions, line, deadline, limit)
         problem = self.router_problem() if margin.trials else ""
         return margin.unproven(problem) if problem else margin
 
@@ -269,20 +262,15 @@ class Characteriser:
         session, goal = self.session, self.session.plan.goal
         # a generator that was watched below the loads that are tried may lose more at them, but no less
         own = self._own_part(traffic, 0.0, goal.final_trial_duration)
+        own = own if own.lossy else TAKEN_AT_ITS_WORD
+        of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
         return CharacterisationTerms(
             session.tolerance,
             session.clock_speed,
-            lambda trial: self.on_trial(traffic, trial),
+            on_trial=partial(self.on_trial, traffic),
             deadline=deadline,
             longest_trial=goal.longest_trial,
-            conditions=Conditions(
-                math.inf,
-                goal.resolution,
-                goal.unseen,
-                goal.risk,
-                goal.final_trial_duration,
-                own if own.lossy else TAKEN_AT_ITS_WORD,
-            ),
+            conditions=Conditions(*of_trials),
         )
 
     def _put(self, traffic: TrafficWords, warm_up: bool = True) -> Load:
