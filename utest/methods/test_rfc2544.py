@@ -134,15 +134,14 @@ class LiveRouter:
 
     def __init__(self, outage=None, breaks_at=None):
         self.capacity, self.outage, self.breaks_at = 5e6, outage, breaks_at
-        self.time = self.offered = self.forwarded = 0.0
-        self.load = 0.0
-        self.loads, self.stopped = [], 0
-        self.reset_at = None
+        self.time = self.offered = self.forwarded = self.load = 0.0
+        self.stopped, self.reset_at = 0, None
 
     def start(self, load):
         self.load = load.pps
-        self.loads.append(load.pps)
         return self.sample()
+
+    change = start
 
     def sample(self):
         if self.breaks_at is not None and self.time >= self.breaks_at:
@@ -150,20 +149,13 @@ class LiveRouter:
         return Sample(self.time, int(self.offered), int(self.forwarded))
 
     def wait(self, seconds):
-        # in small steps, so that what happens within an interval is seen as such
-        for _ in range(100):
-            step = seconds / 100
-            rate = min(self.load, self.capacity)
-            if self.reset_at is not None and self.outage:
-                first, last = self.outage
-                if first <= self.time - self.reset_at < last:
-                    rate = 0.0
-            self.offered += self.load * step
-            self.forwarded += rate * step
-            self.time += step
-
-    def change(self, load):
-        raise NotImplementedError
+        silent = 0.0
+        if self.reset_at is not None and self.outage:
+            first, last = (self.reset_at + edge for edge in self.outage)
+            silent = max(0.0, min(self.time + seconds, last) - max(self.time, first))
+        self.offered += self.load * seconds
+        self.forwarded += min(self.load, self.capacity) * (seconds - silent)
+        self.time += seconds
 
     def stop(self):
         self.load = 0.0
@@ -185,7 +177,7 @@ def test_reset_time_by_loss_is_exact_and_by_time_to_the_interval(outage):
     result = reset(live, live.cause, "software", 64, Load(4e6))
     length = outage[1] - outage[0]
     assert result.recovered
-    assert result.by_loss == pytest.approx(length, abs=0.003)
+    assert result.by_loss == pytest.approx(length, abs=1e-3)
     if length > 0.1:
         assert result.by_time == pytest.approx(length, abs=0.21)
     else:
@@ -195,11 +187,9 @@ def test_reset_time_by_loss_is_exact_and_by_time_to_the_interval(outage):
 def test_router_that_stays_down_or_never_resets_has_no_time():
     live = LiveRouter(outage=(0.0, 1e9))
     result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
-    assert not result.recovered and result.by_loss is None
-    assert "did not forward again" in str(result)
+    assert not result.recovered and result.by_loss is None and "did not forward again" in str(result)
     live = LiveRouter()
-    result = reset(live, live.cause, "power", 64, Load(4e6), limit=20)
-    assert "the reset had no effect" in str(result)
+    assert "the reset had no effect" in str(reset(live, live.cause, "power", 64, Load(4e6), limit=20))
 
 
 # -- what a sentence's verdict declares of RFC 2544 section 23 and RFC 9971

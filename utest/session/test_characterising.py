@@ -115,8 +115,7 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence, low):
 
 
 def test_a_margin_ends_where_the_generator_loses_frames_itself():
-    ceiling = OwnPart(lossless_pps=6e6, received_pps=6e6)
-    testbed = Testbed(PureRouter(LINE))
+    testbed, ceiling = Testbed(PureRouter(LINE)), OwnPart(lossless_pps=6e6, received_pps=6e6)
     testbed.generator.ceilings = (SimpleNamespace(known_ceiling=lambda *traffic: ceiling),)
     worker, begun, _ = characterised(testbed)
     found = worker.margin(of("64b unidirectional ≥ 5 Mpps"))
@@ -191,13 +190,6 @@ def test_scaling_keeps_each_points_trials_under_its_own_words():
     values: list[int] = []
     worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=values.append)
     assert values == [1, 2]
-
-
-def test_a_restart_of_the_router_is_reported():
-    worker, _, _ = characterised(Testbed())
-    assert worker.router_problem() == ""
-    worker, _, _ = characterised(Testbed(restarted=True))
-    assert "restarted" in worker.router_problem()
 
 
 def test_results_become_json_data():

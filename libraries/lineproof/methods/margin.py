@@ -94,8 +94,8 @@ def find_margin(
         if low >= highest.pps or high <= low * (1 + width + _ROUNDING):
             break
         # a load near one that was asked at shows nothing new
-        asked = low, high, top
-        hints = [pps for pps in hints if low < pps < high and min(abs(pps / at - 1) for at in asked) > width / 2]
+        asked, near = (low, high, top), 0.4 * width
+        hints = [pps for pps in hints if low < pps < high and min(abs(pps / at - 1) for at in asked) > near]
         if hints:
             load = hints.pop()
         elif top <= low * (1 + width + _ROUNDING):
