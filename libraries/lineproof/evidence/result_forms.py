@@ -66,7 +66,8 @@ def ramp_document(result: RampResult, title: str, simulated: bool = False) -> Do
         (Column("lost"), lambda step: percent(step.loss_ratio)),
         (Column("", left=True), lambda step: "behind" if step.behind else ""),
     )
-    return _document(title, result.findings, table_of(result.steps, columns), _declared([result]), simulated)
+    findings = [*result.findings, *filter(None, [result.ended])]
+    return _document(title, findings, table_of(result.steps, columns), _declared([result]), simulated)
 
 
 def scaling_document(result: ScalingResult, title: str, simulated: bool = False) -> Document:

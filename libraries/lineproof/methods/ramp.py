@@ -125,14 +125,11 @@ class RampResult(DeviatingResult):
 
     @property
     def _found(self) -> str:
-        return "; ".join(self._findings())
+        return "; ".join(self.findings)
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """Return what was found, and why it ended early, as a list of texts."""
-        return (*self._findings(), *filter(None, [self.ended]))
-
-    def _findings(self) -> Iterator[str]:
+    def findings(self) -> Iterator[str]:
+        """Yield what was found, as texts."""
         first, good = self.saturation, self.kept_up
         scope = " (the worse direction)" if self.scope else ""
         if first is None:

@@ -22,7 +22,6 @@ from statistics import fmean, stdev
 
 from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES
-from ..core.latency import LatencyCount
 from ..core.live_traffic import LiveTraffic, Sample
 from ..core.phrases import between
 from ..core.phrases import percent as in_percent
@@ -198,8 +197,8 @@ def latency(
 
     def has_latency(trial: Trial) -> bool:
         counts = trial.outcome.latency
-        known = len(counts) == len(trial.outcome.directions) and all(map(_is_known, counts))
-        return known and shows_loss(trial, terms.conditions.resolution)
+        known = [count for count in counts if count.received >= MIN_PROBE_FRAMES and 0 <= count.mean < math.inf]
+        return len(known) == len(trial.outcome.directions) and shows_loss(trial, terms.conditions.resolution)
 
     with TrialSeries(measure, terms) as trials:
         while len(streams) < repeats:
@@ -224,10 +223,6 @@ def latency(
         for row, values in zip(used, zip(*samples, strict=True), strict=True)
     )
     return LatencyResult(size, load, directions, samples, duration, **trials.as_fields(deviations))
-
-
-def _is_known(count: LatencyCount) -> bool:
-    return count.received >= MIN_PROBE_FRAMES and math.isfinite(count.mean) and count.mean >= 0
 
 
 # -- 26.3 frame loss rate ----------------------------------------------------------------------------------------------
@@ -495,9 +490,9 @@ def _text(time: Bounds) -> str:
 
 def _worst_recovery(found: StepDown) -> Bounds | None:
     """Return when the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
-    times = [found.recovery(place) for place in range(len(found.after.offered))]
-    known = [time for time in times if time is not None]
-    if len(known) < len(times):
+    places = range(len(found.after.offered))
+    known = [time for time in map(found.recovery, places) if time is not None]
+    if len(known) < len(places):
         return None
     return Bounds(max(time.low for time in known), max(time.high for time in known))
 
