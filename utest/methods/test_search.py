@@ -13,7 +13,7 @@ from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.methods.scaling import scale
 from lineproof.methods.search import search
-from lineproof.methods.trials import CharacterisationTerms, ending_text
+from lineproof.methods.trials import CharacterisationTerms
 from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 GOAL = Goal(
@@ -131,10 +131,8 @@ def test_loss_that_the_generator_may_have_caused_is_no_upper_bound():
 
 def test_search_without_a_trial_is_inconclusive():
     nothing, some = (found(PureRouter(5e6), deadline=seconds) for seconds in (0.5, 5))
-    assert ending_text(nothing.ended, nothing.trials).startswith(
-        "inconclusive: nothing was tried; deadline: 0 of 0.5 s"
-    )
-    assert ending_text(some.ended, some.trials) == some.ended and some.trials
+    assert nothing.endings[0].startswith("inconclusive: nothing was tried; deadline: 0 of 0.5 s")
+    assert some.endings == (some.ended,) and some.trials
 
 
 def search_at(queues, seconds):
