@@ -94,6 +94,13 @@ def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal
     assert decide(at, router, TrialConditions(), LINE).ruling is Ruling.FAIL
 
 
+@pytest.mark.parametrize("goal", ["quick", "standard"])
+def test_a_generator_that_sends_less_than_is_asked_is_the_limit(goal: str):
+    result = found(PureRouter(LINE, ceiling=8e6), read_goal(GOALS, goal), deadline=15)
+    assert (result.high, result.reason, result.limit) == (None, "", OWN_LIMIT)
+    assert 1.59 <= result.low <= 1.6
+
+
 def test_a_load_that_stays_open_is_left_for_lower_ones():
     # a loss that the generator may have caused, above 5.4 Mpps; 5.6 Mpps is what the router forwards of more
     def lossy(load: Load, duration: float) -> Outcome:

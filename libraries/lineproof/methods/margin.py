@@ -67,13 +67,14 @@ def find_margin(
     """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
 
     ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together. *limit*: what
-    *highest* is. The first load is the highest; then those around the rate that was forwarded there, then those below,
-    in growing steps.
+    *highest* is. The first load is the highest, or what the generator sends instead; then those around the rate that
+    was forwarded there, then those below, in growing steps.
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None, limit=limit)
     width, budget, reason = promise_at(carried.pps).goal.width, _Budget(measure, conditions, deadline), ""
-    low, high, top, load, step = carried.pps, math.inf, math.inf, highest.pps, width
+    low, high, top, step = carried.pps, math.inf, math.inf, width
+    most = load = highest.pps
     hints = list[float]()
     while not reason:
         promise = promise_at(load)
@@ -86,12 +87,17 @@ def find_margin(
             break
         if decision is not None and decision.ruling is Ruling.PASS:
             low, top = load, high if top < load else top
+        elif decision is not None and decision.ruling is Ruling.FAIL:
+            high, top, rate = load, min(top, load), _carried_rate(promise, decision)
+            hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
+        elif (sent := _sent_rate(budget.trials[-1])) < load * (1 - width):
+            most, limit = max(low, sent * (1 - 0.49 * width)), OWN_LIMIT
+            if most > low:
+                load = most
+                continue
         else:
             top = min(top, load)
-            if decision is not None and decision.ruling is Ruling.FAIL:
-                high, rate = load, _carried_rate(promise, decision)
-                hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
-        if low >= highest.pps or high <= low * (1 + width + _ROUNDING):
+        if low >= most or high <= low * (1 + width + _ROUNDING):
             break
         # a load near one that was asked at shows nothing new
         asked, near = (low, high, top), 0.4 * width
@@ -103,7 +109,7 @@ def find_margin(
         else:
             load, step = max((low + top) / 2, top / (1 + step)), 2 * step
     end = None if high == math.inf else high / carried.pps
-    ends_at = limit if low >= highest.pps else ""
+    ends_at = limit if low >= most else ""
     return Margin(low / carried.pps, end, reason, ends_at, tuple(budget.trials))
 
 
@@ -151,13 +157,19 @@ class _Budget:
         self._listener(self.trials[-1], standing)
         # those at this load are numbered from 1
         until_pass = _traffic(self.trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
+        is_too_long = standing.rule.cannot_pass or until_pass > ONE_LOAD * self._deadline
         # a trial that misses may be the first of a FAIL, which is soon found
-        if standing.rule.ruling is None and standing.last != MISSES and until_pass > ONE_LOAD * self._deadline:
+        if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
             raise _LoadSpent
 
 
 def _traffic(trials: Sequence[Trial]) -> float:
     return sum(trial.outcome.duration for trial in trials)
+
+
+def _sent_rate(trial: Trial) -> float:
+    """Return the frames/s that the generator sent into the port that got least."""
+    return min(row.offered for row in trial.outcome.directions) / (trial.seconds.high or 1e-9)
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:
