@@ -40,9 +40,9 @@ GOAL = {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"}
 
 
 def row(words: str, sample: tuple[float, ...] = (), margin: tuple[float, float | None] | None = None, **more: Any):
-    finished = more.pop("finished", True)
+    reason = "" if more.pop("finished", True) else "time"
     record = requirement_record(sentence=words, **more)
-    search = None if margin is None else MarginRecord(RUN, True, 1, "T", words, *margin, finished, "time", 9.0)
+    search = None if margin is None else MarginRecord(RUN, True, 1, "T", words, *margin, reason, 9.0)
     return SentenceRow(record, sample, 0.0, search=search)
 
 
@@ -171,7 +171,7 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
 
 LINK = 10e9
 SECOND = Bounds(1.0, 1.0)
-SEARCH = MarginRecord(RUN, True, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, True, "", 12.0)
+SEARCH = MarginRecord(RUN, True, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, "", 12.0)
 
 
 def cycles(figure: float) -> dict[str, Any]:
@@ -296,10 +296,10 @@ def test_trials_that_do_not_count_are_set_aside(tmp_path: Path) -> None:
         ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
         ({"low": 1.0, "high": 1.005}, "carries 100 % to 100.5 % of it"),
         ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
-        ({"low": 2.99, "high": None}, "carries at least 299 % of it: all that the ports can send"),
+        ({"low": 2.99, "high": None, "limit": "line rate"}, "carries ≥ 299 % of it (line rate)"),
         (
-            {"low": 1.0, "high": None, "finished": False, "reason": "deadline: 0 of 9 s"},
-            "carries at least 100 % of it; the search is unfinished: deadline: 0 of 9 s",
+            {"low": 1.0, "high": None, "reason": "deadline: 0 of 9 s"},
+            "carries ≥ 100 % of it; the search is unfinished: deadline: 0 of 9 s",
         ),
     ],
 )

@@ -177,7 +177,9 @@ def of_characterisation(made: Callable[..., Document], **fields: Any) -> Callabl
 
 def a_search(words: str) -> Document:
     bounds = CapacityBounds(words, 0.0, Load(1.0), None, None, False)
-    found = SearchResult((bounds,), (), words, requirement_record().promise.goal, Load(1.0), Load(2.0), 0.1, 1.0)
+    found = SearchResult(
+        (bounds,), requirement_record().promise.goal, Load(1.0), Load(2.0), 0.1, 1.0, trials=(), ended=words
+    )
     return search_document(found, sent_profile(words, 64.0), LINK, words)
 
 

@@ -19,7 +19,7 @@ from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, UnderLoadRecord
 from lineproof.evidence.result_forms import back_to_back_document
-from lineproof.methods.rfc2544.back_to_back import back_to_back
+from lineproof.methods.rfc2544 import back_to_back
 from lineproof.methods.trials import CharacterisationTerms
 from support.evidence_builders import LINK, trial
 from support.pure_router import LINE, PureRouter

@@ -20,7 +20,7 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.evidence import pictures
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from lineproof.methods.ramp import RampPlan, ramp
-from lineproof.methods.rfc2544.throughput import loss_curve, throughput
+from lineproof.methods.rfc2544 import loss_curve, throughput
 from lineproof.methods.scaling import scale
 from lineproof.methods.search import search
 from lineproof.methods.trials import CharacterisationTerms

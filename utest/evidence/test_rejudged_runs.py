@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Path:
             named: dict[str, Any] = {"requirement": number, "sentence": sentence, "profile": "64b 1-flow", "test": "T"}
             folder.add(replace(one, trial=measured, evidence=evidence, **named))
         if pps == SEARCHED:
-            folder.add(MarginRecord(RUN, True, 1, "T", sentence, 1.25, None, True, "", 6.0, number))
+            folder.add(MarginRecord(RUN, True, 1, "T", sentence, 1.25, None, "", 6.0, number))
             continue
         for moment in (BEFORE, AFTER):
             folder.add(ReadingRecord(RUN, True, number, Reading(moment, Telemetry(None, {}))))

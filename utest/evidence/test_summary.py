@@ -137,12 +137,15 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
 def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_bound() -> None:
     passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
     assert (passed.carries, passed.margin_text) == ("≥ 5 Mpps", "not searched")
-    search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, True, "", 12.0)
-    searched, open_ended = replace(passed, search=search), replace(passed, search=replace(search, high=None))
+    search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, "", 12.0)
+    searched, open_ended = (
+        replace(passed, search=search),
+        replace(passed, search=replace(search, high=None, limit="the generator's limit")),
+    )
     assert (searched.carries, searched.margin_text) == ("5.4 to 5.45 Mpps", "+8 % to +9 %")
     coarse = replace(passed, search=replace(search, low=1.08199, high=1.08201))
     assert coarse.carries == "5.409 to 5.411 Mpps"  # no more than was found
-    assert (open_ended.carries, open_ended.margin_text) == ("≥ 5.4 Mpps (generator's limit)", "at least +8 %")
+    assert (open_ended.carries, open_ended.margin_text) == ("≥ 5.4 Mpps (the generator's limit)", "at least +8 %")
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 of 2 trials", "–")

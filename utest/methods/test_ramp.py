@@ -1,29 +1,14 @@
 """A ramp finds where a router falls behind; its JSON is what the published visualiser reads."""
 
 import json
-import math
-from collections.abc import Callable
-from dataclasses import replace
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.deciding import TrialConditions, decide
-from lineproof.core.goal import Goal, read_goal
-from lineproof.core.quantity import Promise
-from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
-from lineproof.core.trial import Load, Measure, Outcome
-from lineproof.core.verdict import Verdict
 from lineproof.methods.loadtest import loadtest_data
-from lineproof.methods.margin import Margin, find_margin, margin_of_forwarding
 from lineproof.methods.ramp import BEHIND, RampPlan, ramp
-from lineproof.methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
-from support.catalogue import CATALOGUE
-from support.paths import VARIABLES
+from lineproof.methods.trials import CharacterisationTerms
 from support.pure_router import LINE, PureRouter
 
 PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
@@ -63,12 +48,6 @@ def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():
     found = ramp(PureRouter(5.1e6, buffer=300_000, counts_held=True), PLAN, CharacterisationTerms())
     assert found.saturation.load.pps == pytest.approx(18 / 50 * LINE) and found.saturation.loss_ratio == 0
     assert found.peak_pps == pytest.approx(5.1e6)
-
-
-def test_worse_direction_counts_in_a_ramp():
-    worse = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, CharacterisationTerms())
-    assert worse.saturation.load.pps == pytest.approx(5e6, rel=0.07)
-    assert worse.saturation.forwarded_pps == pytest.approx(5e6, rel=1e-5)
 
 
 def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
@@ -115,98 +94,11 @@ def test_loadtest_json_resamples_steps_to_seconds():
     assert tx_utils == pytest.approx([25, 37.5, 50, 75, 87.5, 100], rel=1e-5)
 
 
-def test_last_step_that_kept_up_is_named():
-    result = ramp(PureRouter(5e6, directions=2), PLAN, CharacterisationTerms())
+def test_last_step_that_kept_up_is_named_and_the_worse_direction_counts():
+    result = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, CharacterisationTerms())
+    assert result.saturation.forwarded_pps == pytest.approx(5e6, rel=1e-5)
     assert result.kept_up.load.pps == pytest.approx(LINE * 16 / 50)
     assert "between 4.762 Mpps (the last step that kept up) and 5.06 Mpps" in str(result)
     none = ramp(PureRouter(100.0), PLAN, CharacterisationTerms())
     assert none.kept_up is None and "no step kept up" in str(none)
     assert ramp(PureRouter(LINE), PLAN, CharacterisationTerms()).kept_up is None
-
-
-# -- the margin of a sentence that has passed: its bounds enclose the capacity, and begin with the sentence itself
-
-
-GOALS = VARIABLES / "goals"
-QUICK = read_goal(GOALS, "quick")
-SLA, HIGHEST, LINK = Load(5e6), Load(0.97 * LINE), 10e9
-
-
-def promise_at(goal: Goal, sentence: str = "64b unidirectional ≥ 5 Mpps") -> Callable[[float], Promise]:
-    requirement = parse(sentence, CATALOGUE)
-    return lambda pps: requirement.promise(goal, Load(pps), LINK, TAKEN_AT_ITS_WORD)
-
-
-def found(
-    router: Measure, goal: Goal = QUICK, carried: Load = SLA, deadline: float = math.inf, sentence: str = ""
-) -> Margin:
-    promises = promise_at(goal, sentence) if sentence else promise_at(goal)
-    return find_margin(promises, carried, HIGHEST, router, TrialConditions(), LINE, deadline)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.floats(min_value=1.0, max_value=2.8), st.sampled_from(["quick", "standard"]))
-def test_the_bounds_enclose_the_capacity_within_half_a_minute(ratio: float, goal: str):
-    result = found(PureRouter(SLA.pps * ratio), read_goal(GOALS, goal), deadline=60)
-    assert result.finished and result.high is not None and 1 <= result.seconds <= 30
-    # what is lost of all trials is forgiven up to a thousandth, and each trial may lose nothing
-    assert 1 <= result.low <= ratio + 1e-6 <= result.high + 2e-6
-    assert result.high / result.low <= 1.0051
-
-
-def test_all_that_can_be_sent_is_carried_in_as_many_trials_as_a_verdict_has():
-    result = found(PureRouter(LINE))
-    assert result.finished and result.high is None and result.low == pytest.approx(HIGHEST.pps / SLA.pps)
-    assert [trial.number for trial in result.trials] == list(range(1, QUICK.fewest_trials + 1))
-
-
-@pytest.mark.parametrize("carried", [HIGHEST, Load(LINE)])
-def test_nothing_is_sent_where_the_sentence_asks_for_all_that_can_be(carried: Load):
-    router = PureRouter(LINE)
-    assert found(router, carried=carried) == Margin(1.0, None)
-    assert router.asked == []
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(min_value=0, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
-def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):
-    result = found(PureRouter(SLA.pps * ratio), deadline=seconds)
-    assert result.seconds <= seconds
-    assert 1 <= result.low <= ratio + 1e-6
-    assert result.high is None or result.high >= min(ratio, HIGHEST.pps / SLA.pps) - 1e-6
-    assert result.finished is not bool(result.reason)
-
-
-def test_a_router_that_carries_less_under_overload_has_the_same_margin():
-    def collapsing(load: Load, duration: float) -> Outcome:
-        return PureRouter(6e6 if load.pps <= 6e6 else 5.2e6)(load, duration)
-
-    result = found(collapsing, deadline=120)
-    assert result.low <= 1.2 <= (result.high or 0.0) and result.low > 1.1
-
-
-def test_a_testbed_that_breaks_down_ends_it_with_its_bounds():
-    result = found(PureRouter(5.4e6, breaks=3))
-    assert not result.finished and "the generator went away" in result.reason
-    assert (result.low, result.high) == (1.0, pytest.approx(HIGHEST.pps / SLA.pps))
-
-
-@pytest.mark.parametrize("goal", ["quick", "standard"])
-def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal: str):
-    # 2 % more than the sentence, behind a queue of 50 ms: in a trial of 1 s nothing is lost up to 7 %
-    terms, router = read_goal(GOALS, goal), PureRouter(1.02 * SLA.pps, buffer=255_000, counts_held=True)
-    result = found(router, terms, deadline=60)
-    assert result.low <= 1.0202 and result.high is not None
-    at = replace(promise_at(terms)(1.07 * SLA.pps), soak=0)
-    assert decide(at, router, TrialConditions(), LINE).ruling is Ruling.FAIL
-
-
-@pytest.mark.parametrize(
-    ("figures", "bounds"),
-    [({"forwarded_pps_low": 5.01e6, "forwarded_pps_high": 5.03e6}, (1.002, 1.006)), ({}, (1.004, 1.004))],
-)
-def test_forwarding_was_measured_by_the_verdict_itself(figures: dict[str, float], bounds: tuple[float, float]):
-    requirement = SimpleNamespace(threshold_pps=lambda link_bps: 5e6)
-    verdict = SimpleNamespace(figures={"forwarded_pps": 5.02e6, **figures}, requirement=requirement, link_bps=10e9)
-    result = margin_of_forwarding(cast(Verdict, verdict))
-    assert (result.low, result.high) == pytest.approx(bounds) and result.finished and not result.seconds

@@ -25,7 +25,7 @@ def written(folder: Path, count: int) -> None:
 
 def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """``pabot WORDS`` in *folder*, whose pool lends what ``pool.ini`` says."""
-    ports = ["--resourcefile", "pool.ini", "--pabotlibport", "0"]
+    ports = ["--resourcefile", "pool.ini", "--pabotlibport", "0", "-v", "MARGIN:off"]
     command = [sys.executable, "-m", "pabot.pabot", *ports, "--outputdir", "out", "-v", "GOAL:quick", *words, "tests"]
     env = robot_run.environment(folder)
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)

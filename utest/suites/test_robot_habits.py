@@ -44,7 +44,7 @@ Cannot Be Decided
 def robot(folder: Path, *words: str) -> tuple[int, str]:
     """Exit status and output of ``robot WORDS`` in *folder*."""
     with tempfile.TemporaryFile() as output:
-        options = ["robot", "--outputdir", "out", *words]
+        options = ["robot", "--outputdir", "out", "-v", "MARGIN:off", *words]
         status = robot_run.programs().run(options, robot_run.environment(folder), folder, output, output, limit=200)
         output.seek(0)
         return status, output.read().decode()

@@ -42,7 +42,7 @@ def run(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Co
 def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -> None:
     made = run(tmp_path, installed, "lineproof", "init", "mybox")
     assert made.returncode == 0, made.stderr
-    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "tests")
+    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "-v", "MARGIN:off", "tests")
     assert ran.returncode == 0, ran.stdout
     assert "3 tests, 3 passed" in ran.stdout and "SIMULATED" in ran.stdout
     # without --outputdir evidence goes to results/ of the project

@@ -131,7 +131,7 @@ def written(results: Path, closed: bool = True) -> Path:
         folder.add(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
         if number == 2:
             folder.add_telemetry(number, "before", {"show runtime": f"Thread {number} vpp_wk_0\n"})
-        folder.add(MarginRecord(RUN, True, number, "T", SENTENCE, 1.08, 1.09, True, "", 12.0))
+        folder.add(MarginRecord(RUN, True, number, "T", SENTENCE, 1.08, 1.09, "", 12.0))
     if closed:
         folder.close(replace(environment, ended=1_795_000_060.0))
     return folder.path

@@ -91,7 +91,7 @@ def made_run(
         folder.add(requirement_record(**changes))
         if sentence.margin is not None:
             reason = "" if sentence.finished else "its time was up"
-            ends = (*sentence.margin, sentence.finished, reason, 9.0)
+            ends = (*sentence.margin, reason, 9.0)
             names = folder.run_id, simulated, number, sentence.test, sentence.words
             folder.add(MarginRecord(*names, *ends, 100 + number))
     if unjudged:

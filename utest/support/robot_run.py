@@ -45,6 +45,9 @@ def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
     # calibrations of this machine must not influence a test
     (folder / "calibrations").mkdir(exist_ok=True)
     results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]
+    if not any("MARGIN" in option for option in options):
+        # the search takes as long as the sentence, and most tests are not about it
+        results += ["-v", "MARGIN:off"]
     return ["--exitonerror", *results, *options, str(suite)]
 
 

@@ -29,7 +29,7 @@ from .sentence_rows import NOTHING, SentenceRow, figure_heading, sentence_rows, 
 ALLOWED = 0.01
 """The ratio by which something may be worse, if nobody says another one: run-to-run variation is no regression."""
 
-MARGIN_REMEDY = "run with -v MARGIN:on"
+MARGIN_REMEDY = "run without -v MARGIN:off"
 
 BASELINE = "the baseline"
 

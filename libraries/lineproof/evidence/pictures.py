@@ -18,7 +18,7 @@ from ..core.quantity import Requirement
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
 from ..methods.ramp import RampResult
-from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
+from ..methods.rfc2544 import LossCurve, ThroughputResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import SearchResult
 from ..units import l1_bits, line_rate_pps, si

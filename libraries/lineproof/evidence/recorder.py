@@ -211,8 +211,8 @@ class Recorder:
             sentence=sentence,
             low=found.low,
             high=found.high,
-            finished=found.finished,
             reason=found.reason,
+            limit=found.limit,
             seconds=found.seconds,
         )
 

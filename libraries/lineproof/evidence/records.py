@@ -279,7 +279,8 @@ class MarginRecord(RunRecord):
     """The search after ``requirement``: loads carried as ratios to the threshold, 1.08 is 108 %.
 
     ``low``: the highest load that was carried within the goal; ``high``: the lowest that was not, None: all that was
-    asked for was carried. ``finished``: they are as close as asked; if not, ``reason`` says what ended the search.
+    asked for was carried, or nothing above was proven. ``reason``: what ended the search early, "": nothing did.
+    ``limit``: what ``low`` is, where no more could be asked for (``the generator's limit``, ``line rate``).
     ``seconds`` of traffic.
     ``number``: that of the search's own trials.
     """
@@ -289,20 +290,23 @@ class MarginRecord(RunRecord):
     sentence: str
     low: NotNegative
     high: float | None
-    finished: bool
     reason: str
     seconds: NotNegative
     number: Count = 0
+    limit: str = ""
     schema: Literal["lineproof.margin/1"] = "lineproof.margin/1"
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the bounds are as close as asked, or no more could be asked for."""
+        return not self.reason
 
     def __str__(self) -> str:
         """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
-        low, unfinished = _percent(self.low, math.floor), ""
-        if not self.finished:
-            unfinished = "; the search is unfinished" + (f": {self.reason}" if self.reason else "")
+        low = _percent(self.low, math.floor)
+        unfinished = f"; the search is unfinished: {self.reason}" if self.reason else ""
         if self.high is None:
-            all_sent = ": all that the ports can send" if self.finished else ""
-            return f"carries at least {low} of it{all_sent}{unfinished}"
+            return f"carries ≥ {low} of it{f' ({self.limit})' if self.limit else ''}{unfinished}"
         high = _percent(self.high, math.ceil)
         return f"carries {low}{'' if high == low else f' to {high}'} of it{unfinished}"
 

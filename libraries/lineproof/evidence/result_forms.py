@@ -12,11 +12,16 @@ from ..core.traffic.profiles import Profile
 from ..core.trial import Load
 from ..methods.deviations import deviations_of
 from ..methods.ramp import RampResult, RampStep
-from ..methods.rfc2544.back_to_back import BackToBackResult
-from ..methods.rfc2544.latency import DirectionLatency, LatencyResult
-from ..methods.rfc2544.recovery import RecoveryResult
-from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import LossCurve, LossPoint, ThroughputResult
+from ..methods.rfc2544 import (
+    BackToBackResult,
+    DirectionLatency,
+    LatencyResult,
+    LossCurve,
+    LossPoint,
+    RecoveryResult,
+    ResetResult,
+    ThroughputResult,
+)
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate, l1_bits, l2_bits
@@ -62,7 +67,8 @@ def ramp_document(result: RampResult, title: str, simulated: bool = False) -> Do
         (Column("lost"), lambda step: percent(step.loss_ratio)),
         (Column("", left=True), lambda step: "behind" if step.behind else ""),
     )
-    return _document(title, result.findings, table_of(result.steps, columns), _declared([result]), simulated)
+    findings = [*result.findings, *filter(None, [result.ended])]
+    return _document(title, findings, table_of(result.steps, columns), _declared([result]), simulated)
 
 
 def scaling_document(result: ScalingResult, title: str, simulated: bool = False) -> Document:
@@ -209,7 +215,7 @@ def _notes(results: Sequence[Any]) -> list[str]:
     return [*(f"{item.size:g} bytes: {item.ended}." for item in results if item.ended), *_declared(results)]
 
 
-def _declared(results: Sequence[object]) -> list[str]:
+def _declared(results: Sequence[Any]) -> list[str]:
     return [f"Deviation: {item}." for item in deviations_of(results)]
 
 

@@ -99,7 +99,7 @@ class SentenceRow:
         """The load that the router carries, or what else was measured, in the sentence's unit: ``≥ 95% line rate``."""
         demanded, endless = self.record.requirement, sum(not math.isfinite(value) for value in self.sample)
         if self.search is not None and demanded.quantity.threshold_is_load:
-            threshold, limit = demanded.threshold.number, " (generator's limit)" if self.search.finished else ""
+            threshold, limit = demanded.threshold.number, f" ({self.search.limit})" if self.search.limit else ""
             low = demanded.text(_rounded(self.search.low * threshold, math.floor))
             if self.search.high is None:
                 return f"≥ {low}{limit}"

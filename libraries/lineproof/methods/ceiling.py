@@ -17,22 +17,19 @@ from ..errors import TestbedError
 from ..units import si
 from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, is_measured
 
-SEARCH_WIDTH = 0.01
-"""Relative width of the search."""
+SEARCH_WIDTH, MOST_SEARCH_TRIALS = 0.01, 24
+"""Relative width of a search, and its most trials; the ceiling is what they showed."""
 
 LOSSLESS_REPEATS = 2
 """So many trials in a row must be without loss: one may be luck."""
 
-MOST_SEARCH_TRIALS = 24
-"""The most trials of one search; the ceiling is what they showed."""
+LOWEST_SHARE = 1e-3
+"""The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
 
 OF_SAMPLE = (0.5, 0.5)
 """Errors of a percentile that is that of the sample itself, as likely too low as too high."""
 
 _TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
-
-LOWEST_SHARE = 1e-3
-"""The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
 
 
 def find_ceiling(measure: Measure, line: float, terms: CharacterisationTerms, duration: float = 1.0) -> Ceiling:
@@ -40,9 +37,8 @@ def find_ceiling(measure: Measure, line: float, terms: CharacterisationTerms, du
 
     Raises TestbedError if the testbed spoils its trials or breaks down, and if not even LOWEST_SHARE is carried.
     """
-    trials = TrialSeries(measure, terms)
     try:
-        return _ceiling(trials, line, duration)
+        return _ceiling(TrialSeries(measure, terms), line, duration)
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be calibrated: {error}") from error
 
@@ -106,18 +102,16 @@ def _came_back_whole(trial: Trial) -> bool:
 
 
 def _offered_rate(trial: Trial) -> float:
-    """Frames/s offered in the worse direction."""
     return min(direction.offered for direction in trial.outcome.directions) / trial.seconds.high
 
 
 def _received_rate(trial: Trial) -> float:
-    """Frames/s received in the worse direction."""
     return min(direction.forwarded for direction in trial.outcome.directions) / trial.seconds.high
 
 
 def own_latency(outcome: Outcome) -> OwnLatency | None:
     """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
-    found = []
+    latencies = []
     for count in outcome.latency:
         spread = count.spread()
         bounds = spread.bounds(Statistic("p99"), OF_SAMPLE) if spread else None
@@ -131,5 +125,5 @@ def own_latency(outcome: Outcome) -> OwnLatency | None:
             p99_high_us=bounds.high,
             minimum_us=count.minimum,
         )
-        found.append(own)
-    return max(found, key=lambda own: own.mean_us, default=None)
+        latencies.append(own)
+    return max(latencies, key=lambda own: own.mean_us, default=None)

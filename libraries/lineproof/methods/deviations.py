@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.rule import Ruling
-from ..core.trial import EXAMINED, EXAMINED_SLOWLY
+from ..core.trial import EXAMINED, EXAMINED_SLOWLY, Trial
 from ..core.verdict import RFC2544_GOAL, Verdict
 
 
@@ -46,12 +46,13 @@ LOSS_OF_OFFERED_FRAMES = Deviation(
 CONTENT = "RFC 2544 10", "only those received frames that are the frames that were sent"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviatingResult:
-    """A result whose text is what was ``found``, then its ``deviations``."""
+    """A result: its ``trials``, why it ``ended`` early ("": it did not), its ``deviations``."""
 
-    __slots__ = ()
-    deviations: tuple[Deviation, ...]
-    ended: str
+    trials: tuple[Trial, ...] = ()
+    ended: str = ""
+    deviations: tuple[Deviation, ...] = ()
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -59,22 +60,21 @@ class DeviatingResult:
         return (self.ended,)
 
     @property
-    def found(self) -> str:
-        """Return what was found, in words, without the deviations."""
+    def scope(self) -> str:
+        """Return `` each way`` if the traffic was bidirectional: loads are of each sending port."""
+        return " each way" if any(len(trial.outcome.directions) > 1 for trial in self.trials) else ""
+
+    @property
+    def _found(self) -> str:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return "; ".join([self.found, *(f"deviation: {item}" for item in self.deviations)])
+        return "; ".join(filter(None, (self._found, self.ended)))
 
 
-def findings_text(results: Sequence[object]) -> str:
-    """The text of each result, without deviations."""
-    return "\n".join(getattr(item, "found", str(item)) for item in results) or "nothing was measured"
-
-
-def deviations_of(results: Sequence[object]) -> list[Deviation]:
+def deviations_of(results: Sequence[DeviatingResult]) -> list[Deviation]:
     """Every deviation of *results*, each once."""
-    return list(dict.fromkeys(item for result in results for item in getattr(result, "deviations", ())))
+    return list(dict.fromkeys(deviation for result in results for deviation in result.deviations))
 
 
 def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:

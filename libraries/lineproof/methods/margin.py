@@ -8,10 +8,10 @@ offered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.deciding import Decision, Standing, TrialConditions, decide
+from ..core.deciding import MISSES, Decision, Standing, TrialConditions, decide
 from ..core.phrases import of_directions, percent
 from ..core.quantity import Promise
 from ..core.rule import Ruling
@@ -22,8 +22,11 @@ from .trials import CharacterisationEnded, breakdown_text, check_deadline
 
 _ROUNDING = 1e-6
 
-ONE_LOAD = 0.4
-"""The largest share of the budget that one load may take."""
+ONE_LOAD = 0.75
+"""The largest share of the deadline that the trials of one load may take until they pass."""
+
+OWN_LIMIT, LINE_RATE, NAMED_LOAD = "the generator's limit", "line rate", "the load that it is judged at"
+"""Ends of what can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +34,24 @@ class Margin:
     """The carried load, as ratios to the sentence's threshold: 1.08 is 108 %.
 
     ``low``: the highest that passed, at least the sentence itself; ``high``: the lowest that failed, None: all that was
-    asked for passed. ``reason``: what ended it early. ``trials``: at higher loads.
+    asked for passed. ``reason``: what ended it early. ``limit``: what ``low`` is, where no more can be asked for.
+    ``trials``: at higher loads.
     """
 
     low: float
     high: float | None
-    finished: bool = True
     reason: str = ""
+    limit: str = ""
     trials: tuple[Trial, ...] = ()
 
     @property
     def seconds(self) -> float:
         """Seconds of traffic."""
-        return sum(trial.outcome.duration for trial in self.trials)
+        return _traffic(self.trials)
 
     def unproven(self, reason: str) -> Margin:
         """Without what was found: *reason* spoils all of it. The verdict stays."""
-        return Margin(1.0, None, False, reason, self.trials)
+        return Margin(1.0, None, reason, trials=self.trials)
 
 
 def find_margin(
@@ -58,64 +62,75 @@ def find_margin(
     conditions: TrialConditions,
     line_pps: float,
     deadline: float = math.inf,
+    limit: str = OWN_LIMIT,
 ) -> Margin:
     """Ask at loads from *carried*, of each port, at which the sentence passed, to *highest*, until the goal's width.
 
-    ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together. The first load
-    is the highest; then those around the rate that was forwarded there, then those in the middle of what is open.
+    ``promise_at(pps)``: the sentence at another load. *deadline*: s of traffic of all trials together. *limit*: what
+    *highest* is. The first load is the highest, or what the generator sends instead; then those around the rate that
+    was forwarded there, then those below, in growing steps.
     """
     if highest.pps <= carried.pps * (1 + _ROUNDING):
-        return Margin(1.0, None)
-    width, budget = promise_at(carried.pps).goal.width, _Budget(measure, conditions, deadline)
-    low, high, top, load = carried.pps, math.inf, highest.pps, highest.pps
-    hints, open_at = list[float](), list[float]()
-
-    def margin(finished: bool, reason: str) -> Margin:
-        end = None if high == math.inf else high / carried.pps
-        return Margin(low / carried.pps, end, finished, reason, tuple(budget.trials))
-
-    def is_open(pps: float) -> bool:
-        return any(abs(pps / other - 1) < width / 2 for other in open_at)
-
-    while True:
+        return Margin(1.0, None, limit=limit)
+    width, budget, reason = promise_at(carried.pps).goal.width, _Budget(measure, conditions, deadline), ""
+    low, high, top, step = carried.pps, math.inf, math.inf, width
+    most = load = highest.pps
+    hints = list[float]()
+    while not reason:
         promise = promise_at(load)
         promise = replace(promise, soak=0, goal=promise.goal.model_copy(update={"runs": 1}))
         try:
             decision = budget.decide(promise, line_pps)
-        except CharacterisationEnded as spent:
-            return margin(False, str(spent))
-        except BREAKDOWN_ERRORS as error:
-            return margin(False, breakdown_text(error).removeprefix("inconclusive: "))
+        except (CharacterisationEnded, *BREAKDOWN_ERRORS) as error:
+            is_deadline = isinstance(error, CharacterisationEnded)
+            reason = str(error) if is_deadline else breakdown_text(error).removeprefix("inconclusive: ")
+            break
         if decision is not None and decision.ruling is Ruling.PASS:
-            low = load
+            low, top = load, high if top < load else top
+        elif decision is not None and decision.ruling is Ruling.FAIL:
+            high, top, rate = load, min(top, load), _carried_rate(promise, decision)
+            hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
+        elif (sent := _sent_rate(budget.trials[-1])) < load * (1 - width):
+            most, limit = max(low, sent * (1 - 0.49 * width)), OWN_LIMIT
+            if most > low:
+                load = most
+                continue
         else:
             top = min(top, load)
-            if decision is not None and decision.ruling is Ruling.FAIL:
-                high, rate = load, _carried_rate(promise, decision)
-                hints = [rate * (1 + 0.49 * width), rate * (1 - 0.49 * width)]
-            else:
-                open_at.append(load)
-        if low >= top * (1 - _ROUNDING) or high <= low * (1 + width + _ROUNDING):
-            return margin(True, "")
-        if top <= low * (1 + width):
-            return margin(False, f"from {percent(top / carried.pps)} on the testbed could prove neither")
-        hints = [pps for pps in hints if low * (1 + _ROUNDING) < pps < high and not is_open(pps)]
-        load = hints.pop() if hints else (low + top) / 2
+        if low >= most or high <= low * (1 + width + _ROUNDING):
+            break
+        # a load near one that was asked at shows nothing new
+        asked, near = (low, high, top), 0.4 * width
+        hints = [pps for pps in hints if low < pps < high and min(abs(pps / at - 1) for at in asked) > near]
+        if hints:
+            load = hints.pop()
+        elif top <= low * (1 + width + _ROUNDING):
+            reason = f"from {percent(top / carried.pps)} on the testbed could prove neither"
+        else:
+            load, step = max((low + top) / 2, top / (1 + step)), 2 * step
+    end = None if high == math.inf else high / carried.pps
+    ends_at = limit if low >= most else ""
+    return Margin(low / carried.pps, end, reason, ends_at, tuple(budget.trials))
 
 
 def margin_of_forwarding(verdict: Verdict) -> Margin:
     """The interval of the forwarding rate that *verdict*'s trials measured, as a ratio of the threshold.
 
-    Its lower end may be less than 1: the verdict is about the mean. One trial has no interval.
+    Its lower end may be less than 1: the verdict is about the mean. One trial has no interval. Where all that was
+    offered came back, the rate is that of the generator, and the router may carry more.
     """
-    figures, threshold = verdict.figures, verdict.requirement.threshold_pps(verdict.link_bps)
-    mean = figures["forwarded_pps"]
+    requirement, figures = verdict.requirement, verdict.figures
+    threshold, mean = requirement.threshold_pps(verdict.link_bps), figures["forwarded_pps"]
     low, high = figures.get("forwarded_pps_low", mean), figures.get("forwarded_pps_high", mean)
+    trials = verdict.trials
+    if sum(trial.lost for trial in trials) <= verdict.goal.forgiven * sum(trial.offered for trial in trials):
+        limit = OWN_LIMIT if requirement.named_load(verdict.link_bps) is None else NAMED_LOAD
+        return Margin(low / threshold, None, limit=limit)
     return Margin(low / threshold, high / threshold)
 
 
 class _LoadSpent(Exception):
-    """Ends the trials at one load, which took its share of the budget."""
+    """Ends the trials at one load, which took its share of the deadline."""
 
 
 class _Budget:
@@ -124,30 +139,37 @@ class _Budget:
     def __init__(self, measure: Measure, conditions: TrialConditions, deadline: float) -> None:
         self._measure, self._deadline, self._listener = measure, deadline, conditions.on_trial
         self._conditions = replace(conditions, on_trial=self._on_trial)
-        self._spent = self._spent_here = 0.0
         self.trials: list[Trial] = []
 
     def decide(self, promise: Promise, line_pps: float) -> Decision | None:
-        """Return the rule's answer at one load; None if it takes too much of the budget."""
-        self._spent_here = 0.0
+        """Return the rule's answer at one load; None if a PASS would take too much of the deadline."""
         try:
-            return decide(promise, self._within_budget, self._conditions, line_pps)
+            return decide(promise, self._within_deadline, self._conditions, line_pps)
         except _LoadSpent:
             return None
 
-    def _within_budget(self, load: Load, duration: float) -> Outcome:
-        check_deadline(self._deadline, self._spent, duration)
-        # a load has one trial at least, however long it is
-        if self._spent_here and self._spent_here + duration > ONE_LOAD * self._deadline:
-            raise _LoadSpent
-        outcome = self._measure(load, duration)
-        self._spent += outcome.duration
-        self._spent_here += outcome.duration
-        return outcome
+    def _within_deadline(self, load: Load, duration: float) -> Outcome:
+        check_deadline(self._deadline, _traffic(self.trials), duration)
+        return self._measure(load, duration)
 
     def _on_trial(self, trial: Trial, standing: Standing) -> None:
         self.trials.append(replace(trial, number=len(self.trials) + 1))
         self._listener(self.trials[-1], standing)
+        # those at this load are numbered from 1
+        until_pass = _traffic(self.trials[-trial.number :]) + standing.rule.trials_left * trial.outcome.duration
+        is_too_long = standing.rule.cannot_pass or until_pass > ONE_LOAD * self._deadline
+        # a trial that misses may be the first of a FAIL, which is soon found
+        if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
+            raise _LoadSpent
+
+
+def _traffic(trials: Sequence[Trial]) -> float:
+    return sum(trial.outcome.duration for trial in trials)
+
+
+def _sent_rate(trial: Trial) -> float:
+    """Return the frames/s that the generator sent into the port that got least."""
+    return min(row.offered for row in trial.outcome.directions) / (trial.seconds.high or 1e-9)
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:

@@ -15,18 +15,21 @@ from ..core.phrases import percent
 from ..core.trial import DirectionCount, Load, Measure, Trial
 from ..units import si
 from .deviations import DeviatingResult, Deviation
-from .trials import (
-    CharacterisationTerms,
-    TrialSeries,
-    per_direction,
-    shows_loss,
-)
+from .trials import CharacterisationTerms, TrialSeries, shows_loss
 
 PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
     "a load that rises without a pause, with rates read from the generator's display each second",
     "a staircase of trials; traffic pauses between them so that each one's frames are counted to the last, and the"
     " router's buffers are empty when the next begins",
+)
+
+BEHIND = 0.001
+"""The ratio of offered frames that may be lost, or by which queues may grow, before a router counts as behind."""
+
+SATURATION = (
+    "saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
+    f" {percent(BEHIND)} of the frames offered, or let its queues grow by so many"
 )
 
 
@@ -36,10 +39,6 @@ class RampPhase(Enum):
     WARM_UP = "warm-up"
     RISE = "ramp"
     HOLD = "hold"
-
-
-BEHIND = 0.001
-"""The ratio of offered frames that may be lost, or by which queues may grow, before a router counts as behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,8 @@ class RampPlan:
     hold: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.steps < 2 or not self.step > 0 or self.line_pps <= 0 or not 0 < self.target <= 100:
-            raise ValueError(
-                f"a ramp has at least two steps of more than 0 s, up to at most 100 % of a line rate, not {self.steps}"
-                f" of {self.step:g} s to {self.target:g} % of {self.line_pps:g} pps"
-            )
+        if self.steps < 2 or not self.step > 0:
+            raise ValueError(f"a ramp has two steps or more, of more than 0 s: not {self.steps} of {self.step:g} s")
 
     @property
     def duration(self) -> float:
@@ -111,7 +107,7 @@ class RampResult(DeviatingResult):
     """``saturation``: the first step from which on the router stays behind (None: there is no such step).
 
     ``peak_pps``: the highest forwarding rate of any step. ``ceiling_pps``: the most that the generator offered in steps
-    where it offered less than was asked. ``ended``: why the ramp ended early (empty: it did not).
+    where it offered less than was asked.
     """
 
     plan: RampPlan
@@ -119,13 +115,6 @@ class RampResult(DeviatingResult):
     saturation: RampStep | None
     peak_pps: float
     ceiling_pps: float | None
-    ended: str
-    deviations: tuple[Deviation, ...] = (PAUSES_BETWEEN_STEPS,)
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """The trial of every step."""
-        return tuple(step.trial for step in self.steps)
 
     @property
     def kept_up(self) -> RampStep | None:
@@ -135,58 +124,48 @@ class RampResult(DeviatingResult):
         return rise[at - 1] if at else None
 
     @property
-    def definition(self) -> str:
-        """The definition of saturation, in words."""
-        return (
-            f"saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
-            f" {percent(BEHIND)} of the frames offered, or let its queues grow by so many"
-        )
-
-    @property
-    def found(self) -> str:
-        """Return what was found, in words, without the deviations."""
+    def _found(self) -> str:
         return "; ".join(self.findings)
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """Return what was found, as a list of texts."""
-        found, good = self.saturation, self.kept_up
-        scope = " (the worse direction)" if per_direction(self.trials) else ""
-        words = []
-        if found is None:
+    def findings(self) -> Iterator[str]:
+        """Yield what was found, as texts."""
+        first, good = self.saturation, self.kept_up
+        scope = " (the worse direction)" if self.scope else ""
+        if first is None:
             reached = max((step.load.pps for step in self.steps), default=0.0)
-            words.append(f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured")
+            yield f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured"
         else:
-            share = 100 * found.load.pps / self.plan.line_pps
-            words.append(
-                f"saturated at {si(found.load.pps, 'pps')} ({share:.4g} % line rate) into each port, where"
-                f" {si(found.forwarded_pps, 'pps')} of {si(found.offered_pps, 'pps')} offered came back{scope}"
+            load, share = si(first.load.pps, "pps"), 100 * first.load.pps / self.plan.line_pps
+            yield (
+                f"saturated at {load} ({share:.4g} % line rate) into each port, where {si(first.forwarded_pps, 'pps')}"
+                f" of {si(first.offered_pps, 'pps')} offered came back{scope}"
             )
-            words.append(
-                f"between {si(good.load.pps, 'pps')} (the last step that kept up) and {si(found.load.pps, 'pps')}"
-                if good
-                else "no step kept up"
-            )
-        words.append(f"highest forwarding rate {si(self.peak_pps, 'pps')}{scope}")
+            below = good and f"between {si(good.load.pps, 'pps')} (the last step that kept up) and {load}"
+            yield below or "no step kept up"
+        yield f"highest forwarding rate {si(self.peak_pps, 'pps')}{scope}"
         if self.ceiling_pps is not None:
-            words.append(f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked")
-        words.append(self.definition)
-        return (*words, self.ended) if self.ended else tuple(words)
+            yield f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked"
+        yield SATURATION
 
 
 def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> RampResult:
     """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept."""
-    trials = TrialSeries(measure, terms)
     steps: list[RampStep] = []
-    with trials:
+    with TrialSeries(measure, terms) as trials:
         for phase, load, seconds in plan.phases():
             trial = trials.run(load, seconds, lambda trial: shows_loss(trial, terms.conditions.resolution))
             steps.append(_ramp_step(phase, trial))
-    short = [step.offered_pps for step in steps if _is_short(step.trial)]
+    short = [step.offered_pps for step in steps if any(item.fault.generator_too_slow for item in step.trial.problems)]
     measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
-    peak = max((step.forwarded_pps for step in measured), default=0.0)
-    ceiling = max(short) if short else None
-    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, trials.ended)
+    return RampResult(
+        plan,
+        tuple(steps),
+        _saturation_step(measured),
+        peak_pps=max((step.forwarded_pps for step in measured), default=0.0),
+        ceiling_pps=max(short, default=None),
+        **trials.as_fields((PAUSES_BETWEEN_STEPS,)),
+    )
 
 
 def _ramp_step(phase: RampPhase, trial: Trial) -> RampStep:
@@ -203,14 +182,8 @@ def _missing(row: DirectionCount) -> int:
     return row.lost + (row.backlog or 0)
 
 
-def _is_short(trial: Trial) -> bool:
-    return any(problem.fault.generator_too_slow for problem in trial.problems)
-
-
 def _saturation_step(steps: list[RampStep]) -> RampStep | None:
-    found: RampStep | None = None
-    for step in reversed(steps):
-        if not step.behind:
-            break
-        found = step
-    return found if found is None or found.phase is RampPhase.RISE else None
+    """Return the step of the rise from which on the router stays behind."""
+    keeping = [place for place, step in enumerate(steps) if not step.behind]
+    first = keeping[-1] + 1 if keeping else 0
+    return steps[first] if steps[first:] and steps[first].phase is RampPhase.RISE else None

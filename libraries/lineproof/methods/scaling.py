@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import BREAKDOWN_ERRORS, in_words
+from .deviations import DeviatingResult
 from .search import SearchResult
 from .trials import ending_text
 
@@ -30,7 +31,7 @@ class ScalingPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingResult:
+class ScalingResult(DeviatingResult):
     """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values."""
 
     axis: str
@@ -47,7 +48,8 @@ class ScalingResult:
         trials = [trial for point in self.points if point.result for trial in point.result.trials]
         return tuple(ending_text(point.result.ended if point.result else point.reason, trials) for point in self.points)
 
-    def __str__(self) -> str:
+    @property
+    def _found(self) -> str:
         return "\n".join(f"{self.axis} {point}" for point in self.points)
 
 

@@ -20,15 +20,8 @@ from ..core.goal import Goal
 from ..core.phrases import percent
 from ..core.trial import Load, Measure, Trial
 from ..units import si
-from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
-from .trials import (
-    CharacterisationTerms,
-    TrialSeries,
-    ending_text,
-    is_decided,
-    loss_bounds,
-    per_direction,
-)
+from .deviations import LOSS_OF_OFFERED_FRAMES, DeviatingResult
+from .trials import CharacterisationTerms, TrialSeries, ending_text, is_decided, loss_bounds
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -79,24 +72,20 @@ class CapacityBounds:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
-    """The bounds of every loss ratio, and why the search ended early (empty: it did not)."""
+class SearchResult(DeviatingResult):
+    """The bounds of every loss ratio. ``traffic``: seconds of it."""
 
     bounds: tuple[CapacityBounds, ...]
-    trials: tuple[Trial, ...]
-    ended: str
     goal: Goal
     lowest: Load
     highest: Load
     relative_width: float
     traffic: float
-    """Seconds of traffic of the search."""
-    deviations: tuple[Deviation, ...] = (LOSS_OF_OFFERED_FRAMES,)
 
     @property
     def unfinished(self) -> tuple[str, ...]:
         """Names of the loss ratios whose search did not finish."""
-        return tuple(item.name for item in self.bounds if not item.finished)
+        return tuple(bounds.name for bounds in self.bounds if not bounds.finished)
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -105,17 +94,13 @@ class SearchResult:
 
     def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""
-        for item in self.bounds:
-            if item.name == name:
-                return item
-        raise KeyError(name)
+        return next(bounds for bounds in self.bounds if bounds.name == name)
 
-    def __str__(self) -> str:
-        parts = [str(item) for item in self.bounds]
-        if scope := per_direction(self.trials):
-            parts.append(f"loads are{scope}")
-        parts.append(f"{len(self.trials)} trials, {self.traffic:g} s of traffic")
-        return "; ".join([*parts, self.ended] if self.ended else parts)
+    @property
+    def _found(self) -> str:
+        scope = [f"loads are{self.scope}"] if self.scope else []
+        length = f"{len(self.trials)} trials, {self.traffic:g} s of traffic"
+        return "; ".join([*map(str, self.bounds), *scope, length])
 
 
 def search(
@@ -148,9 +133,8 @@ def search(
             warmup_duration=None,
         )
     )
-    trials = TrialSeries(measure, terms)
-    measurer = _Measurer(trials, tuple(loss_ratios.values()))
-    with trials:
+    with TrialSeries(measure, terms) as trials:
+        measurer = _Measurer(trials, tuple(loss_ratios.values()))
         controller.search(measurer=measurer, debug=lambda text: None)
     databases = controller.database, measurer.at_better_ends(controller.database, controller.scaling.targets)
     bounds = []
@@ -163,10 +147,10 @@ def search(
         finished = done or _is_found(lower, upper, lowest, highest, relative_width)
         throughput = None if lower is None else float(worse.conditional_throughput)
         bounds.append(CapacityBounds(name, loss_ratios[name], lower, upper, throughput, finished))
-    ended = trials.ended
-    if not ended and not all(item.finished for item in bounds):
-        ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
-    return SearchResult(tuple(bounds), tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
+    if not trials.ended and not all(item.finished for item in bounds):
+        trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
+    noted = trials.as_fields((LOSS_OF_OFFERED_FRAMES,))
+    return SearchResult(tuple(bounds), goal, lowest, highest, relative_width, trials.traffic, **noted)
 
 
 def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
 from ..core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from ..errors import BREAKDOWN_ERRORS, in_words
+from .deviations import Deviation
 
 MOST_REPEATS = 3
 """So often in a row a trial that decides nothing is repeated."""
 
-_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED)
-
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
 """A generator that nobody watched: a characterisation blames no router, so its loss is not doubted for that alone."""
-
 
 UNWATCHED = Conditions(math.inf, resolution=1e-3, unseen=1e-5, risk=0.05, own=TAKEN_AT_ITS_WORD)
 
@@ -69,11 +68,6 @@ def ending_text(ended: str, trials: Sequence[Trial]) -> str:
     return f"inconclusive: nothing was tried; {ended}"
 
 
-def per_direction(trials: Sequence[Trial]) -> str:
-    """`` each way`` if the traffic of *trials* was bidirectional: loads are of each sending port."""
-    return " each way" if any(len(trial.outcome.directions) > 1 for trial in trials) else ""
-
-
 def loss_bounds(trial: Trial) -> Bounds:
     """Return the ends of the loss ratio (0..1) of *trial*, of the worst direction."""
     losses = [(trial.lost_frames(row), max(1, row.offered)) for row in trial.outcome.directions]
@@ -91,7 +85,8 @@ def shows_loss(trial: Trial, resolution: float) -> bool:
 
     Frames that were not offered, or are still in queues, are not missing.
     """
-    problems = [problem for problem in trial.problems if problem.fault not in (*_NOT_OFFERED, Fault.QUEUES)]
+    not_missing = Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.PAUSED, Fault.QUEUES
+    problems = (problem for problem in trial.problems if problem.fault not in not_missing)
     counted = replace(trial, problems=tuple(problems))
     return trial.offered > 0 and all(
         (counted.cost(row) if row.lost else 0.0) + counted.hidden(row) <= resolution * row.offered
@@ -122,10 +117,13 @@ class TrialSeries:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, CharacterisationEnded):
-            self.ended = str(error)
-            return True
-        return False
+        is_end = isinstance(error, CharacterisationEnded)
+        self.ended = str(error) if is_end else ""
+        return is_end
+
+    def as_fields(self, deviations: Sequence[Deviation]) -> dict[str, Any]:
+        """Return trials, ending and *deviations* as a result has them."""
+        return {"trials": tuple(self.done), "ended": self.ended, "deviations": tuple(deviations)}
 
     def run(self, load: Load, duration: float, decides: Callable[[Trial], bool]) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
@@ -156,9 +154,8 @@ class TrialSeries:
 
         def attempt() -> Trial:
             trial = self._once(measure_once, duration)
-            return self._kept(
-                with_doubts(trial, replace(self.terms.conditions, load_pps=trial.outcome.load.pps), doubts)
-            )
+            conditions = replace(self.terms.conditions, load_pps=trial.outcome.load.pps)
+            return self._kept(with_doubts(trial, conditions, doubts))
 
         return self._first(attempt, decides)
 
@@ -177,6 +174,8 @@ class TrialSeries:
         return queued and trial.outcome.duration >= self.terms.longest_trial
 
     def _once(self, measure_once: Callable[[], Outcome], duration: float) -> Trial:
+        if not duration > 0:
+            raise ValueError(f"trials take time: not {duration:g} s")
         check_deadline(self.terms.deadline, self.traffic, duration)
         try:
             outcome = measure_once()
@@ -213,8 +212,7 @@ class TrialSeries:
 
 def _spoilt_text(trials: Sequence[Trial]) -> str:
     """Return why *trials* decide nothing: the problems of the last one, and the remedy."""
-    problems = trials[-1].problems
-    if not problems:
+    if not (problems := trials[-1].problems):
         return "the trials decided nothing"
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"

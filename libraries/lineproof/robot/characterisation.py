@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from functools import partial
@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.goal import Goal
@@ -22,25 +23,27 @@ from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
-from ..errors import Inconclusive, TestbedError
+from ..errors import Inconclusive, TestbedError, in_words
 from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document
-from ..evidence.records import CharacterisationRecord, MarginRecord
+from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
-from ..methods.deviations import Deviation, deviations_of, findings_text
+from ..methods.deviations import Deviation, deviations_of
 from ..methods.loadtest import loadtest_data
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
-from ..methods.rfc2544 import FRAME_SIZES
-from ..methods.rfc2544.back_to_back import BackToBackResult
-from ..methods.rfc2544.latency import LatencyResult
-from ..methods.rfc2544.recovery import RecoveryResult
-from ..methods.rfc2544.reset import ResetResult
-from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
+from ..methods.rfc2544 import (
+    FRAME_SIZES,
+    BackToBackResult,
+    LatencyResult,
+    LossCurve,
+    RecoveryResult,
+    ResetResult,
+    ThroughputResult,
+)
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
-from ..session.progress import Progress
 from ..units import si
 from .shared import Component, Shared, show_document
 
@@ -48,11 +51,15 @@ R = TypeVar("R")
 
 
 class Procedure(NamedTuple):
-    """The name of a procedure, and what makes a result's document and picture (SVG) of it."""
+    """The name of a procedure, and what makes a result's document and picture (SVG) of it.
+
+    ``loadtest``: what makes the data for trex-loadtest-viz.
+    """
 
     name: str
     document: Callable[..., Document]
     picture: Callable[..., str] | None = None
+    loadtest: Callable[..., Mapping[str, object]] | None = None
 
 
 SEARCH = Procedure("search", result_forms.search_document, pictures.search_plot)
@@ -85,32 +92,35 @@ class CharacterisationKeywords(Component):
         """
         session = self.shared.session
         profile = Characteriser(session).traffic(traffic).profile
-        document = partial(SEARCH.document, traffic=profile, link_bps=session.link_bps)
-        seconds = _seconds(deadline)
-        return self._measured(
-            SEARCH._replace(document=document),
-            traffic,
-            lambda router: router.search(traffic, LOSS_RATIOS, relative_width, seconds),
-        )
+        procedure = SEARCH._replace(document=partial(SEARCH.document, traffic=profile, link_bps=session.link_bps))
+        terms = LOSS_RATIOS, relative_width, _seconds(deadline)
+        return self._measured(procedure, traffic, Characteriser.search, *terms)
 
     @keyword(tags=["sentences"])
     def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
         """How much more than its sentence the router carries, in words; empty unless *wanted*, and after a PASS.
 
         Of a throughput by the same rule at higher loads, in at most *deadline* of traffic; of ``forwards`` from the
-        verdict's own trials. Other sentences have none. Example:
-        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=1 min
+        verdict's own trials. Other sentences have none. What goes wrong is named, and changes no verdict. Example:
+        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=15 s
         """
-        requirement = verdict.requirement
+        requirement, recorder = verdict.requirement, self.shared.records
         if not wanted or verdict.ruling is not Ruling.PASS or not requirement.quantity.margin:
             return ""
-        recorder = self.shared.records
         number = recorder.number
-        if requirement.quantity.margin == "its own trials":
-            return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
-        with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
-            margin = work.characteriser.margin(requirement, _seconds(deadline))
-            return _shown(recorder.keep_margin(margin, number, requirement.sentence))
+        try:
+            if requirement.quantity.margin == "its own trials":
+                margin = margin_of_forwarding(verdict)
+            else:
+                with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
+                    margin = work.characteriser.margin(requirement, _seconds(deadline))
+            record = recorder.keep_margin(margin, number, requirement.sentence)
+        except RobotError:  # an interrupt
+            raise
+        except Exception as error:  # whatever it is, the verdict stands
+            return f"margin: {in_words(error.__cause__ or error)}"
+        logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
+        return str(record)
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -130,7 +140,7 @@ class CharacterisationKeywords(Component):
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
         words = Characteriser(self.shared.session).traffic(traffic)
         loadtest = partial(loadtest_data, traffic=words.profile.name, bidirectional=words.bidirectional)
-        return self._measured(RAMP, traffic, lambda router: router.ramp(traffic, steps, *times), loadtest)
+        return self._measured(RAMP._replace(loadtest=loadtest), traffic, Characteriser.ramp, steps, *times)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
@@ -142,10 +152,8 @@ class CharacterisationKeywords(Component):
         close loss and no loss come, as a ratio of line rate. Example:
         | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
         """
-        wanted, seconds = sizes or FRAME_SIZES, duration.total_seconds()
-        return self._measured(
-            THROUGHPUT, traffic, lambda router: router.throughput(traffic, wanted, seconds, resolution)
-        )
+        terms = sizes or FRAME_SIZES, duration.total_seconds(), resolution
+        return self._each_measured(THROUGHPUT, traffic, Characteriser.throughput, *terms)
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
     def rfc_2544_latency_of(
@@ -160,8 +168,8 @@ class CharacterisationKeywords(Component):
         *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
-        seconds = duration.total_seconds()
-        return self._measured(LATENCY, traffic, lambda router: router.latency(traffic, throughputs, repeats, seconds))
+        terms = throughputs, repeats, duration.total_seconds()
+        return self._each_measured(LATENCY, traffic, Characteriser.latency, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def frame_loss_rate_of(
@@ -172,8 +180,8 @@ class CharacterisationKeywords(Component):
         *duration* of each trial: less than 60 s is a declared deviation. Example:
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
-        seconds = duration.total_seconds()
-        (curve,) = self._measured(FRAME_LOSS, traffic, lambda router: (router.loss_curve(traffic, step, seconds),))
+        terms = step, duration.total_seconds()
+        (curve,) = self._each_measured(FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
         return curve
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -191,8 +199,8 @@ class CharacterisationKeywords(Component):
         frames; *longest*: frames (none: 2 s of line rate). Example:
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
-        terms = repeats, longest, resolution
-        return self._measured(BACK_TO_BACK, traffic, lambda router: router.back_to_back(traffic, throughputs, *terms))
+        terms = throughputs, repeats, longest, resolution
+        return self._each_measured(BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def system_recovery_of(
@@ -209,8 +217,8 @@ class CharacterisationKeywords(Component):
         *traffic*. Example:
         | System Recovery Of    unidirectional    ${found}    overload=10 s
         """
-        times = overload.total_seconds(), after.total_seconds()
-        return self._measured(RECOVERY, traffic, lambda router: router.recovery(traffic, throughputs, repeats, *times))
+        terms = throughputs, repeats, overload.total_seconds(), after.total_seconds()
+        return self._each_measured(RECOVERY, traffic, Characteriser.recovery, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def reset_time_of(
@@ -226,8 +234,8 @@ class CharacterisationKeywords(Component):
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
         | Reset Time Of    unidirectional    ${found}    command=sudo reboot
         """
-        cause, seconds = partial(self.shared.session.router.reset, command), limit.total_seconds()
-        return self._measured(RESET, traffic, lambda router: router.reset(traffic, throughputs, cause, kind, seconds))
+        terms = throughputs, partial(self.shared.session.router.reset, command), kind, limit.total_seconds()
+        return self._each_measured(RESET, traffic, Characteriser.reset, *terms)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_flows(
@@ -284,34 +292,28 @@ class CharacterisationKeywords(Component):
         set_up: Callable[[int], object] = lambda value: None,
     ) -> ScalingResult:
         """Search with the traffic *words* at each of *values*."""
-        procedure, seconds = SCALING._replace(name=f"{SCALING.name} {name}"), _seconds(deadline)
-        return self._measured(
-            procedure, traffic, lambda router: router.scale(axis, values, words, relative_width, seconds, set_up)
-        )
 
-    def _measured(
-        self,
-        procedure: Procedure,
-        traffic: str,
-        measure: Callable[[Characteriser], R],
-        loadtest: Callable[..., Mapping[str, object]] | None = None,
-    ) -> R:
-        """Measure, keep and show: the same for each procedure. *loadtest*: a result for trex-loadtest-viz."""
+        def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
+            return characteriser.scale(axis, values, words, relative_width, _seconds(deadline), set_up)
+
+        return self._measured(SCALING._replace(name=f"{SCALING.name} {name}"), traffic, measure)
+
+    def _each_measured(
+        self, procedure: Procedure, traffic: str, measure: Callable[..., Iterator[R]], *terms: object
+    ) -> tuple[R, ...]:
+        """Measure, keep and show the results of a procedure that has one for each frame size."""
+        return self._measured(procedure, traffic, lambda *of_all: tuple(measure(*of_all)), *terms)
+
+    def _measured(self, procedure: Procedure, traffic: str, measure: Callable[..., R], *terms: object) -> R:
+        """Measure *traffic* on these *terms*, keep and show the result: the same for each procedure."""
         with CharacterisationWork(self.shared, procedure.name, traffic) as work:
-            result = measure(work.characteriser)
-            work.keep(result, procedure, loadtest)
+            result = measure(work.characteriser, traffic, *terms)
+            work.keep(result, procedure)
         return result
 
 
 def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
-
-
-def _shown(record: MarginRecord) -> str:
-    """The margin in words, which are in log and report, too."""
-    words = str(record)
-    logger.info(f"margin: {words}; {record.seconds:g} s of traffic")
-    return words
 
 
 class CharacterisationWork:
@@ -320,13 +322,10 @@ class CharacterisationWork:
     def __init__(self, shared: Shared, method: str, traffic: str) -> None:
         session = shared.session
         self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
+        self._progress, self._test = shared.progress, str(BuiltIn().get_variable_value("${TEST NAME}"))
         self.characteriser = Characteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
-        self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
-        self._first = 0
-        self._started = time.time()
-        self._failure = ""
-        self._progress = Progress(sys.__stderr__, session.testbed.facts.clock_speed)
+        self._first, self._started, self._failure = 0, time.time(), ""
 
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
@@ -340,18 +339,14 @@ class CharacterisationWork:
         if isinstance(error, TestbedError):
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
-    def keep(
-        self, result: Any, procedure: Procedure, loadtest: Callable[..., Mapping[str, object]] | None = None
-    ) -> None:
+    def keep(self, result: Any, procedure: Procedure) -> None:
         """Keep the figures of *result*, one or several, and show them with table and picture."""
         problem, simulated = self.characteriser.router_problem(), self.session.simulated
         parts = result if isinstance(result, tuple) else (result,)
-        ended = [*(words for part in parts for words in part.endings), problem]
-        early = list(dict.fromkeys(filter(None, ended)))
+        early = [*dict.fromkeys(filter(None, [*(words for part in parts for words in part.endings), problem]))]
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
-        said, deviations = findings_text(parts), deviations_of(parts)
-        findings = "\n".join([said, *(f"Deviation: {deviation}." for deviation in deviations)])
+        told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -361,27 +356,26 @@ class CharacterisationWork:
                 test=self._test,
                 method=self.method,
                 sentence=self.words,
-                findings=findings,
+                findings="\n".join([told, *(f"Deviation: {deviation}." for deviation in deviations)]),
                 link_bps=self.session.link_bps,
                 started=self._started,
                 ended=time.time(),
                 result=json_data(result),
-                loadtest=loadtest and loadtest(result, simulated=simulated),
+                loadtest=procedure.loadtest and procedure.loadtest(result, simulated=simulated),
             )
         )
         if procedure.picture is not None:
             picture = procedure.picture(result, title=self.title, simulated=simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        document = procedure.document(result, title=self.title, simulated=simulated)
-        show_document(f"{self.title} (table)", document)
+        show_document(f"{self.title} (table)", procedure.document(result, title=self.title, simulated=simulated))
         for words in early:
             logger.warn(f"{self.title}: {words}")
-        message = f"SIMULATED: {said}" if simulated else said
+        message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
-        BuiltIn().set_test_message(f"{self.title}: {message}", append=True, separator="\n")
+        BuiltIn().set_test_message(message, append=True, separator="\n")
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
@@ -391,27 +385,23 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
-        outcome = trial.outcome
-        load = si(outcome.load.pps, "pps")
-        self._progress.step(f"trial {trial.number}, lost {trial.lost} of {trial.offered} at {load}")
-        words = (
-            f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, lost"
-            f" {trial.lost} of {trial.offered}"
-        )
-        logger.info("; ".join([words, *(f"{problem}" for problem in trial.problems)]))
+        pps, lost = trial.outcome.load.pps, f"lost {trial.lost} of {trial.offered}"
+        self._progress.step(f"trial {trial.number}, {lost} at {si(pps, 'pps')}")
+        words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
+        logger.info("; ".join([words, *map(str, trial.problems)]))
 
 
-def json_data(value: Any) -> Any:
-    """*value*, of a characterisation's result, as JSON data.
+def json_data(result: Any) -> Any:
+    """Return *result*, of a characterisation, as JSON data.
 
     Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
     Raises TypeError for anything but dataclasses, mappings, sequences and plain values.
     """
+    return json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
+
+
+def _plain(value: Any) -> Any:
     match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else None
         case Load():
             return value.pps
         case Trial():
@@ -422,10 +412,6 @@ def json_data(value: Any) -> Any:
             return str(value)
         case Enum():
             return value.value
-        case Mapping():
-            return {str(key): json_data(part) for key, part in value.items()}
-        case list() | tuple():
-            return [json_data(part) for part in value]
     if dataclasses.is_dataclass(value):
-        return {field.name: json_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a result")

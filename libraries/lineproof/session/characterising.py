@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,18 +17,15 @@ from ..core.deciding import TrialConditions
 from ..core.doubts import USABLE_SHARE, Conditions, OwnPart
 from ..core.quantity import Promise, Requirement, TrafficWords
 from ..core.sentence import parse_traffic
-from ..core.trial import Load, Trial, read_trial
+from ..core.trial import Load, Outcome, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.abilities import Method
 from ..generators.base import Probe
+from ..methods import rfc2544
 from ..methods.deviations import Deviation
-from ..methods.margin import Margin, find_margin
+from ..methods.margin import LINE_RATE, OWN_LIMIT, Margin, find_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
-from ..methods.rfc2544.back_to_back import BackToBackResult, back_to_back
-from ..methods.rfc2544.latency import LatencyResult, latency
-from ..methods.rfc2544.recovery import RecoveryResult, recovery
-from ..methods.rfc2544.reset import ResetResult, reset
-from ..methods.rfc2544.throughput import LossCurve, ThroughputResult, loss_curve, throughput
+from ..methods.rfc2544 import LossCurve, ResetResult, ThroughputResult
 from ..methods.scaling import ScalingResult, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import TAKEN_AT_ITS_WORD, CharacterisationTerms
@@ -72,14 +69,10 @@ class Characteriser:
         deadline: float = math.inf,
     ) -> SearchResult:
         """The highest loads carried, by MLRsearch; see :func:`~lineproof.methods.search.search`."""
-        return self._search(self.traffic(words), loss_ratios, relative_width, deadline)
-
-    def _search(
-        self, traffic: TrafficWords, loss_ratios: Mapping[str, float], relative_width: float, deadline: float
-    ) -> SearchResult:
-        highest, session = self._put(traffic), self.session
-        lowest, terms = Load(highest.pps * LOWEST_LOAD_RATIO), self._terms(traffic, deadline)
-        return search(session.traffic.measure, session.plan.goal, lowest, highest, terms, loss_ratios, relative_width)
+        traffic = self.traffic(words)
+        highest, terms, goal = self._put(traffic), self._terms(traffic, deadline), self.session.plan.goal
+        lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
+        return search(self._measure, goal, lowest, highest, terms, loss_ratios, relative_width)
 
     def scale(
         self,
@@ -91,12 +84,12 @@ class Characteriser:
         set_up: Callable[[int], object] = lambda value: None,
     ) -> ScalingResult:
         """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
-        # all words are parsed before any frame is sent
-        known = {value: self.traffic(words(value)) for value in values}
+        for value in values:
+            self.traffic(words(value))  # before any frame is sent
 
         def search_at(value: int, seconds: float) -> SearchResult:
             set_up(value)
-            return self._search(known[value], LOSS_RATIOS, relative_width, seconds)
+            return self.search(words(value), LOSS_RATIOS, relative_width, seconds)
 
         return scale(axis, values, search_at, deadline)
 
@@ -110,26 +103,17 @@ class Characteriser:
         profile, pairs = requirement.profile, requirement.pairs
         traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs=pairs)
         carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
-        highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
         own = self._own_part(traffic)
-        highest = Load(min(highest.pps, USABLE_SHARE * own.lossless_pps))
+        most = min(session.traffic.maximum_load(profile).pps, USABLE_SHARE * own.lossless_pps)
+        highest = requirement.within_clocks(Load(most), link_bps)
         conditions = TrialConditions(
-            session.tolerance,
-            session.clock_speed,
-            on_trial=lambda trial, standing: self.on_trial(traffic, trial),
+            session.tolerance, session.clock_speed, on_trial=lambda trial, standing: self.on_trial(traffic, trial)
         )
         if highest.pps > carried.pps:
             self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
-        line_pps = profile.line_rate_pps(link_bps)
-        margin = find_margin(
-            lambda pps: self._promise(requirement, pps),
-            carried,
-            highest,
-            session.traffic.measure,
-            conditions,
-            line_pps,
-            deadline,
-        )
+        promise_at, line = partial(self._promise, requirement), self._line(traffic)
+        limit = LINE_RATE if highest.pps < most else OWN_LIMIT
+        margin = find_margin(promise_at, carried, highest, self._measure, conditions, line, deadline, limit)
         problem = self.router_problem() if margin.trials else ""
         return margin.unproven(problem) if problem else margin
 
@@ -147,94 +131,82 @@ class Characteriser:
     ) -> RampResult:
         """A ramp to the testbed's maximum load; see :class:`~lineproof.methods.ramp.RampPlan`."""
         traffic = self.traffic(words)
-        line, percent = self._line(traffic)
+        line, highest = self._line(traffic), self._put(traffic, warm_up=False)
+        percent = min(100.0, 100 * highest.pps / line)
         plan = RampPlan(line, steps, step, percent, warm_up, min(PROBE_PPS, line / 100), hold)
-        self._put(traffic, warm_up=False)
-        return ramp(self.session.traffic.measure, plan, self._terms(traffic))
+        return ramp(self._measure, plan, self._terms(traffic))
 
     def throughput(
-        self, words: str, sizes: Sequence[int], duration: float = 60.0, resolution: float = 0.001
-    ) -> tuple[ThroughputResult, ...]:
+        self, words: str, sizes: Sequence[int], duration: float, resolution: float = 0.001
+    ) -> Iterator[ThroughputResult]:
         """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* without a size, as ``unidirectional``."""
         self.session.plan.check_method(Method.THROUGHPUT)
-        results = []
-        for traffic in self._of_sizes(words, sizes):
-            (line, _), highest, size = self._line(traffic), self._put(traffic), round(traffic.profile.mean_size)
+        if not sizes or len(set(sizes)) != len(sizes):
+            raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
+        # all words are parsed before any frame is sent
+        for size, traffic in [(size, self.traffic(f"{size}b {words}")) for size in sizes]:
+            line, highest = self._line(traffic), self._put(traffic)
             terms = self._terms(traffic)
-            results.append(throughput(self.session.traffic.measure, size, line, terms, highest, duration, resolution))
-        return tuple(results)
+            yield rfc2544.throughput(self._measure, size, line, terms, highest, duration, resolution)
 
-    def loss_curve(self, words: str, step: float = 10.0, duration: float = 60.0) -> LossCurve:
+    def loss_curve(self, words: str, step: float = 10.0, duration: float = 60.0) -> Iterator[LossCurve]:
         """RFC 2544 26.3: loss from the highest load down."""
         self.session.plan.check_method(Method.FRAME_LOSS)
         traffic = self.traffic(words)
-        line, percent = self._line(traffic)
-        self._put(traffic)
-        size, terms = traffic.profile.mean_size, self._terms(traffic)
-        return loss_curve(self.session.traffic.measure, size, line, terms, step, duration, percent)
+        line, highest, size = self._line(traffic), self._put(traffic), traffic.profile.mean_size
+        percent = min(100.0, 100 * highest.pps / line)
+        yield rfc2544.loss_curve(self._measure, size, line, self._terms(traffic), step, duration, percent)
 
     def latency(
-        self, words: str, found: Sequence[ThroughputResult], repeats: int, duration: float
-    ) -> tuple[LatencyResult, ...]:
-        """RFC 2544 26.2 at each throughput *found*; sizes without one are left out."""
-        self.session.plan.check_method(Method.LATENCY)
-        results = []
-        for size, load, traffic in self._at_throughputs(words, found):
+        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, duration: float
+    ) -> Iterator[rfc2544.LatencyResult]:
+        """RFC 2544 26.2 at each of *throughputs*."""
+        for size, load, traffic in self._at_throughputs(Method.LATENCY, words, throughputs):
             probe = Probe(min(PROBE_PPS, load.pps / 10))
             self.begin(traffic)
             self.session.traffic.put(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
-            terms = self._terms(traffic)
-            results.append(latency(self.session.traffic.measure, size, load, terms, repeats, duration))
-        return tuple(results)
+            yield rfc2544.latency(self._measure, size, load, self._terms(traffic), repeats, duration)
 
     def back_to_back(
-        self, words: str, found: Sequence[ThroughputResult], repeats: int, longest: int | None, resolution: int
-    ) -> tuple[BackToBackResult, ...]:
+        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, longest: int | None, resolution: int
+    ) -> Iterator[rfc2544.BackToBackResult]:
         """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the testbed's maximum load."""
-        self.session.plan.check_method(Method.BACK_TO_BACK)
-        results = []
-        for size, load, traffic in self._at_throughputs(words, found):
-            rate, (line, _) = self._put(traffic, warm_up=False).pps, self._line(traffic)
-            send, terms = partial(self.session.traffic.burst, pps=rate), self._terms(traffic)
-            result = back_to_back(send, size, rate, min(load.pps, rate), terms, longest, resolution, repeats)
+        for size, load, traffic in self._at_throughputs(Method.BACK_TO_BACK, words, throughputs):
+            rate, line, terms = self._put(traffic, warm_up=False).pps, self._line(traffic), self._terms(traffic)
+            send = partial(self.session.traffic.burst, pps=rate)
+            result = rfc2544.back_to_back(send, size, rate, min(load.pps, rate), terms, longest, resolution, repeats)
             if rate < line * (1 - 1e-9):
                 done = f"bursts at {100 * rate / line:.4g} % of it, the most that the generator is asked for"
                 short = Deviation("RFC 2544 26.4", "frames with the minimum gap of the medium", done)
                 result = replace(result, deviations=(*result.deviations, short))
-            results.append(result)
-        return tuple(results)
+            yield result
 
     def recovery(
-        self, words: str, found: Sequence[ThroughputResult], repeats: int, overload_for: float, after: float
-    ) -> tuple[RecoveryResult, ...]:
+        self, words: str, throughputs: Sequence[ThroughputResult], repeats: int, overload_for: float, after: float
+    ) -> Iterator[rfc2544.RecoveryResult]:
         """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
-        self.session.plan.check_method(Method.RECOVERY)
-        results = []
-        for size, load, traffic in self._at_throughputs(words, found):
-            most, terms = self._put(traffic).pps, self._terms(traffic)
-            step_down = self.session.traffic.step_down
-            results.append(recovery(step_down, size, load, most, terms, repeats, overload_for, after))
-        return tuple(results)
+        for size, load, traffic in self._at_throughputs(Method.RECOVERY, words, throughputs):
+            most, terms, step_down = self._put(traffic).pps, self._terms(traffic), self.session.traffic.step_down
+            yield rfc2544.recovery(step_down, size, load, most, terms, repeats, overload_for, after)
 
     def reset(
         self,
         words: str,
-        found: Sequence[ThroughputResult],
+        throughputs: Sequence[ThroughputResult],
         cause: Callable[[], None],
         kind: str = "software",
         limit: float = 600.0,
-    ) -> tuple[ResetResult, ...]:
+    ) -> Iterator[ResetResult]:
         """RFC 2544 26.6 at the throughput of the smallest frames: *cause* starts a reset of the router.
 
         If the testbed's ``prepare`` configures the router, that is repeated after the restart, and declared. Raises
-        TestbedError if the router cannot be reset, SentenceError if no throughput was found.
+        TestbedError if the router cannot be reset, SentenceError if there is no throughput.
         """
-        self.session.plan.check_method(Method.RESET)
-        known = min(self._at_throughputs(words, found), key=lambda smallest: smallest[0], default=None)
-        if known is None:
+        known = list(self._at_throughputs(Method.RESET, words, throughputs))
+        if not known:
             raise SentenceError("a reset is measured at a throughput, and none was found")
         self.session.router.check_resettable()
-        size, load, traffic = known
+        size, load, traffic = min(known, key=lambda smallest: smallest[0])
         if traffic.pairs > 1:
             raise SentenceError(
                 f"'{words}': the frames of all ports together show when a router is back, and one pair's frames may"
@@ -242,30 +214,31 @@ class Characteriser:
             )
         self._put(traffic)
         with self._reconfiguring_after_restart():
-            result = reset(self.session.traffic.live(), cause, kind, size, load, limit)
+            result = rfc2544.reset(self.session.traffic.live(), cause, kind, size, load, limit)
         if self.session.plan.testbed.prepare == "configure":
             result = replace(result, deviations=(*result.deviations, RECONFIGURED))
-        return (result,)
+        yield result
 
     @contextmanager
     def _reconfiguring_after_restart(self) -> Iterator[None]:
         """Meanwhile wait for a restart of the router, and configure it again."""
-        session, over, back = self.session, threading.Event(), threading.Event()
-        configure = session.router.prepare_configuration()
+        over, router = threading.Event(), self.session.router
+        configure = router.prepare_configuration()
 
         def attend() -> None:
-            while not over.wait(RESTART_POLL / session.testbed.facts.clock_speed):
-                try:
-                    session.router.watch.read()
-                except RouterRestarted:
-                    if not back.is_set():
-                        session.router.driver.forget_changes()
-                        back.set()
-                    if _succeeds(configure):
-                        session.router.watch.configured()
+            is_back = False
+            while not over.wait(RESTART_POLL / self.session.testbed.facts.clock_speed):
+                # until it is there, and takes its configuration
+                with suppress(TestbedError):
+                    try:
+                        router.watch.read()
+                    except RouterRestarted:
+                        if not is_back:
+                            router.driver.forget_changes()
+                        is_back = True
+                        configure()
+                        router.watch.configured()
                         return
-                except TestbedError:
-                    continue  # not there yet
 
         thread = threading.Thread(target=attend, name="reset", daemon=True)
         thread.start()
@@ -289,63 +262,45 @@ class Characteriser:
         session, goal = self.session, self.session.plan.goal
         # a generator that was watched below the loads that are tried may lose more at them, but no less
         own = self._own_part(traffic, 0.0, goal.final_trial_duration)
+        own = own if own.lossy else TAKEN_AT_ITS_WORD
+        of_trials = math.inf, goal.resolution, goal.unseen, goal.risk, goal.final_trial_duration, own
         return CharacterisationTerms(
             session.tolerance,
             session.clock_speed,
-            lambda trial: self.on_trial(traffic, trial),
+            on_trial=partial(self.on_trial, traffic),
             deadline=deadline,
             longest_trial=goal.longest_trial,
-            conditions=Conditions(
-                math.inf,
-                goal.resolution,
-                goal.unseen,
-                goal.risk,
-                goal.final_trial_duration,
-                own if own.lossy else TAKEN_AT_ITS_WORD,
-            ),
+            conditions=Conditions(*of_trials),
         )
 
     def _put(self, traffic: TrafficWords, warm_up: bool = True) -> Load:
         """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
-        session = self.session
+        session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
         session.traffic.put(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
         highest = session.traffic.maximum_load(traffic.profile)
-        given = session.plan.testbed.warm_up
-        seconds = session.plan.goal.warm_up if given is None else given
         if warm_up and seconds:
-            outcome = session.traffic.measure(highest, seconds)
+            outcome = self._measure(highest, seconds)
             self.on_trial(traffic, read_trial(0, outcome, session.tolerance, session.clock_speed))
         return highest
 
-    def _line(self, traffic: TrafficWords) -> tuple[float, float]:
-        """Line rate in frames/s of each port, and the highest load to ask for in per cent of it."""
-        line = traffic.profile.line_rate_pps(self.session.link_bps)
-        return line, min(100.0, 100 * self.session.traffic.maximum_load(traffic.profile).pps / line)
+    def _measure(self, load: Load, duration: float) -> Outcome:
+        return self.session.traffic.measure(load, duration)
+
+    def _line(self, traffic: TrafficWords) -> float:
+        """Return line rate in frames/s of each port."""
+        return traffic.profile.line_rate_pps(self.session.link_bps)
 
     def _at_throughputs(
-        self, words: str, found: Sequence[ThroughputResult]
+        self, method: Method, words: str, throughputs: Sequence[ThroughputResult]
     ) -> Iterator[tuple[int, Load, TrafficWords]]:
-        """Yield size, throughput and traffic of each result that has one."""
-        for result in found:
+        """Yield size, throughput and traffic of each result that has one, if the generator can do *method*."""
+        self.session.plan.check_method(method)
+        for result in throughputs:
             if result.throughput is not None:
                 yield result.size, result.throughput, self.traffic(f"{result.size}b {words}")
-
-    def _of_sizes(self, words: str, sizes: Sequence[int]) -> list[TrafficWords]:
-        if not sizes or len(set(sizes)) != len(sizes):
-            raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
-        # all words are parsed before any frame is sent
-        return [self.traffic(f"{size}b {words}") for size in sizes]
 
 
 def flow_words(number: int) -> str:
     """Return *number* of flows as a word of traffic."""
     return "1-flow" if number == 1 else f"{number}-flows"
-
-
-def _succeeds(action: Callable[[], None]) -> bool:
-    try:
-        action()
-    except TestbedError:
-        return False
-    return True

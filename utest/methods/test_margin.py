@@ -1,0 +1,134 @@
+"""The margin of a sentence that has passed: its bounds enclose the capacity, and begin with the sentence itself."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lineproof.core.deciding import TrialConditions, decide
+from lineproof.core.doubts import OwnPart
+from lineproof.core.goal import Goal, read_goal
+from lineproof.core.quantity import Promise
+from lineproof.core.rule import Ruling
+from lineproof.core.sentence import parse
+from lineproof.core.trial import Load, Measure, Outcome
+from lineproof.core.verdict import Verdict
+from lineproof.methods.margin import NAMED_LOAD, OWN_LIMIT, Margin, find_margin, margin_of_forwarding
+from lineproof.methods.trials import TAKEN_AT_ITS_WORD
+from support.catalogue import CATALOGUE
+from support.paths import VARIABLES
+from support.pure_router import EVERY_TRIAL, LINE, PureRouter
+
+GOALS = VARIABLES / "goals"
+QUICK = read_goal(GOALS, "quick")
+SLA, HIGHEST, LINK = Load(5e6), Load(0.97 * LINE), 10e9
+
+
+def promise_at(goal: Goal, own: OwnPart = TAKEN_AT_ITS_WORD) -> Callable[[float], Promise]:
+    requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
+    return lambda pps: requirement.promise(goal, Load(pps), LINK, own)
+
+
+def found(router: Measure, goal: Goal = QUICK, carried: Load = SLA, deadline: float = math.inf) -> Margin:
+    return find_margin(promise_at(goal), carried, HIGHEST, router, TrialConditions(), LINE, deadline)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(min_value=1.0, max_value=2.8), st.sampled_from(["quick", "standard"]))
+def test_the_bounds_enclose_the_capacity_within_the_default_deadline(ratio: float, goal: str):
+    result = found(PureRouter(SLA.pps * ratio), read_goal(GOALS, goal), deadline=15)
+    assert not result.reason and result.high is not None and 1 <= result.seconds <= 15
+    # what is lost of all trials is forgiven up to a thousandth, and each trial may lose nothing
+    assert 1 <= result.low <= ratio + 1e-6 <= result.high + 2e-6
+    assert result.high / result.low <= 1.0051
+
+
+def test_all_that_can_be_sent_is_carried_in_as_many_trials_as_a_verdict_has():
+    result = found(PureRouter(LINE))
+    assert (result.high, result.limit) == (None, OWN_LIMIT) and result.low == pytest.approx(HIGHEST.pps / SLA.pps)
+    assert [trial.number for trial in result.trials] == list(range(1, QUICK.fewest_trials + 1))
+
+
+@pytest.mark.parametrize("carried", [HIGHEST, Load(LINE)])
+def test_nothing_is_sent_where_the_sentence_asks_for_all_that_can_be(carried: Load):
+    router = PureRouter(LINE)
+    assert found(router, carried=carried) == Margin(1.0, None, limit=OWN_LIMIT)
+    assert router.asked == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(min_value=0, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
+def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):
+    result = found(PureRouter(SLA.pps * ratio), deadline=seconds)
+    assert result.seconds <= seconds
+    assert 1 <= result.low <= ratio + 1e-6
+    assert result.high is None or result.high >= min(ratio, HIGHEST.pps / SLA.pps) - 1e-6
+
+
+def test_a_router_that_carries_less_under_overload_has_the_same_margin():
+    def collapsing(load: Load, duration: float) -> Outcome:
+        return PureRouter(6e6 if load.pps <= 6e6 else 5.2e6)(load, duration)
+
+    result = found(collapsing, deadline=120)
+    assert result.low <= 1.2 <= (result.high or 0.0) and result.low > 1.1
+
+
+def test_a_testbed_that_breaks_down_ends_it_with_its_bounds():
+    result = found(PureRouter(5.4e6, breaks=3))
+    assert "the generator went away" in result.reason
+    assert (result.low, result.high) == (1.0, pytest.approx(HIGHEST.pps / SLA.pps))
+
+
+@pytest.mark.parametrize("goal", ["quick", "standard"])
+def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal: str):
+    # 2 % more than the sentence, behind a queue of 50 ms: in a trial of 1 s nothing is lost up to 7 %
+    terms, router = read_goal(GOALS, goal), PureRouter(1.02 * SLA.pps, buffer=255_000, counts_held=True)
+    result = found(router, terms, deadline=60)
+    assert result.low <= 1.0202 and result.high is not None
+    at = replace(promise_at(terms)(1.07 * SLA.pps), soak=0)
+    assert decide(at, router, TrialConditions(), LINE).ruling is Ruling.FAIL
+
+
+@pytest.mark.parametrize("goal", ["quick", "standard"])
+def test_a_generator_that_sends_less_than_is_asked_is_the_limit(goal: str):
+    result = found(PureRouter(LINE, ceiling=8e6), read_goal(GOALS, goal), deadline=15)
+    assert (result.high, result.reason, result.limit) == (None, "", OWN_LIMIT)
+    assert 1.59 <= result.low <= 1.6
+
+
+def test_a_load_that_stays_open_is_left_for_lower_ones():
+    # a loss that the generator may have caused, above 5.4 Mpps; 5.6 Mpps is what the router forwards of more
+    def lossy(load: Load, duration: float) -> Outcome:
+        return PureRouter(5.6e6, burst=EVERY_TRIAL if load.pps > 5.4e6 else frozenset())(load, duration)
+
+    promises = promise_at(read_goal(GOALS, "standard"), own=OwnPart())
+    result = find_margin(promises, SLA, HIGHEST, lossy, TrialConditions(), LINE, 60)
+    assert 1.07 <= result.low <= 1.08 and result.high is not None and "could prove neither" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("figures", "lost", "named", "margin"),
+    [
+        ({"forwarded_pps_low": 5.01e6, "forwarded_pps_high": 5.03e6}, 100, None, Margin(1.002, 1.006)),
+        ({}, 100, None, Margin(1.004, 1.004)),
+        ({}, 0, None, Margin(1.004, None, limit=OWN_LIMIT)),
+        ({}, 0, 6e6, Margin(1.004, None, limit=NAMED_LOAD)),
+    ],
+)
+def test_forwarding_was_measured_by_the_verdict_itself(
+    figures: dict[str, float], lost: int, named: float | None, margin: Margin
+):
+    requirement = SimpleNamespace(threshold_pps=lambda link_bps: 5e6, named_load=lambda link_bps: named)
+    verdict = SimpleNamespace(
+        figures={"forwarded_pps": 5.02e6, **figures},
+        requirement=requirement,
+        link_bps=10e9,
+        goal=QUICK,
+        trials=(SimpleNamespace(lost=lost, offered=1000),),
+    )
+    assert margin_of_forwarding(cast(Verdict, verdict)) == margin
