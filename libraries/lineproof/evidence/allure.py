@@ -45,6 +45,9 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
 )
 """The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
 
+MOST_ATTACHMENTS, LARGEST_ATTACHMENT = 4, 100_000
+"""Of a test: how many, and the bytes of each."""
+
 _KEY, _ESCAPED = re.compile("([ :=#!])"), r"\\\1"
 """What ends a key of a properties file, and its form within one."""
 
@@ -138,7 +141,8 @@ class AllureListener:
             return
         from allure_commons.utils import now
 
-        self._inner.start_keyword(name or str(attributes["type"]), attributes)
+        # without the name of the resource, which says nothing about the test
+        self._inner.start_keyword(attributes["kwname"] or str(attributes["type"]), attributes)
         for update in (self._inner.lifecycle.update_before_fixture, self._inner.lifecycle.update_after_fixture):
             with update() as fixture:
                 if fixture is not None and fixture.start is None:
@@ -161,23 +165,36 @@ class AllureListener:
 def attach(name: str, body: str, kind: Literal["SVG", "HTML"]) -> None:
     """Attach a picture, or a page without scripts (Allure 3 shows scripted ones blank), to the running test.
 
-    Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens.
+    Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens, nor
+    where it is one too many or too large: Robot's log has all of them.
     """
     from allure_commons.types import AttachmentType
     from allure_commons.utils import uuid4
 
-    if (listening := _listening()) is None:
+    if (listening := _listening()) is None or len(body.encode()) > LARGEST_ATTACHMENT:
         return
     lifecycle = listening.lifecycle
     # to the test itself, not to the keyword that happens to run: there a reader looks first
     with lifecycle.update_test_case() as case:
         parent = case.uuid if case and BuiltIn().get_variable_value("${TEST NAME}") is not None else None
+        if parent and len(case.attachments) >= MOST_ATTACHMENTS:
+            return
     # outside any test or keyword there is nothing to attach to
     with contextlib.suppress(KeyError):
         try:
             lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
         except OSError as error:  # what is attached follows from the records: the verdict stays
             logger.warn(f"Allure's report will lack '{name}': {in_words(error)}")
+
+
+def add_parameters(parameters: Mapping[str, str]) -> None:
+    """Add *parameters* to the running test. Without an Allure listener nothing happens."""
+    from allure_commons.model2 import Parameter
+
+    if (listening := _listening()) is not None:
+        with listening.lifecycle.update_test_case() as case:
+            if case is not None:
+                case.parameters += [Parameter(name, value) for name, value in parameters.items()]
 
 
 def write_environment(path: Path, facts: Mapping[str, object]) -> None:
