@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -20,9 +21,10 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
+from lineproof.robot.acceptance import AcceptanceKeywords
 from lineproof.robot.run_variables import NAMES, check_names, check_values
 from lineproof.robot.sentence_check import METHODS
-from lineproof.robot.shared import Shared
+from lineproof.robot.shared import Judged, Shared
 from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
 from support.model_bench import PROJECT
@@ -30,41 +32,65 @@ from support.outcomes import outcome
 from support.paths import ROOT
 
 
-def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
-    requirement = parse("64b unidirectional ≥ 1 kpps", CATALOGUE)
-    goal = read_goal(PROJECT.goals, "quick")
-    trial = read_trial(1, outcome(), Tolerance())
-    verdict = Verdict(requirement, goal, Ruling.PASS, Reason("lost nothing"), (trial,), 10e9, {})
+def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
+    """Return the keywords where *verdict* is that of the sentence."""
+    shared = Shared(opened=[("suite", bench())], recorder=MagicMock())
+    shared.judged = Judged(verdict.requirement, expected, verdict)
+    return AcceptanceKeywords(shared)
 
+
+def bench() -> MagicMock:
+    session = MagicMock(link_bps=10e9, simulated=True)
+    session.traffic.reconnection.note = session.revival.note = ""
+    return session
+
+
+def verdict_of(ruling: Ruling, *details: str) -> Verdict:
+    requirement, goal = parse("64b unidirectional ≥ 1 kpps", CATALOGUE), read_goal(PROJECT.goals, "quick")
+    trial = read_trial(1, outcome(), Tolerance())
+    return Verdict(requirement, goal, ruling, Reason("lost 2 % (of 7) at 1 kpps", details), (trial,), 10e9, {})
+
+
+def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
     def broken(*_: Any, **__: Any) -> str:
         raise ZeroDivisionError("no such axis")
 
     monkeypatch.setattr(acceptance, "sentence_plot", broken)
-    session, recorder = MagicMock(link_bps=10e9, simulated=True), MagicMock()
-    session.traffic.reconnection.note = session.revival.note = ""
-    session.testbed.lab = None
-    shared = Shared(opened=[("suite", session)], recorder=recorder)
-    with caplog.at_level(logging.INFO):
-        acceptance.AcceptanceKeywords(shared).keep_evidence(verdict)
-    recorder.keep_verdict.assert_called_once()
-    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert (
-        "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line "
-        in warning.getMessage()
-    )
-    assert any("<table" in record.getMessage() for record in caplog.records)
+    keywords = keywords_of(verdict_of(Ruling.PASS))
+    keywords.keep_evidence()
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line " in warning
+    (table,) = keywords.shared.shown
+    assert "<table" in table
 
 
-@pytest.mark.parametrize(("ruling", "error"), [(Ruling.FAIL, SlaFailure), (Ruling.INCONCLUSIVE, Inconclusive)])
-def test_a_message_is_one_line_and_indented_details(ruling: Ruling, error: type[Exception]) -> None:
-    requirement, goal = parse("64b unidirectional ≥ 1 kpps", CATALOGUE), read_goal(PROJECT.goals, "quick")
-    verdict = Verdict(requirement, goal, ruling, Reason("lost 2 %", ("of 1 kpps",)), (), 10e9, {})
-    with pytest.raises(error) as raised:
-        acceptance.AcceptanceKeywords(Shared()).verdict_should_be_pass(verdict, "", "capacity: 900 pps")
-    first, *details = str(raised.value).split("\n")
-    assert first == f"{ruling.value}: 64b unidirectional ≥ 1 kpps: lost 2 %"
-    assert details[0] == "  of 1 kpps" and details[-1] == "  capacity: 900 pps"
-    assert all(line.startswith("  ") for line in details)
+@pytest.mark.parametrize(
+    ("ruling", "expected", "error", "says"),
+    [
+        (Ruling.FAIL, "PASS", SlaFailure, "FAIL: 64b unidirectional ≥ 1 kpps: lost 2 % (of 7) at 1 kpps\n  of {0}\n"),
+        (Ruling.INCONCLUSIVE, "PASS", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: lost 2 %"),
+        (Ruling.PASS, "FAIL", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: FAIL was expected\n  PASS: "),
+        (Ruling.FAIL, "INCONCLUSIVE", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: INCONCLUSIVE was e"),
+        (Ruling.PASS, "PASS", None, "PASS: 64b unidirectional ≥ 1 kpps:     lost 2 %"),
+        (Ruling.FAIL, "FAIL", None, "FAIL, as expected: 64b unidirectional ≥ 1 kpps: lost 2 %"),
+    ],
+)
+def test_a_test_passes_with_the_verdict_that_it_expects_in_narrow_lines(
+    ruling: Ruling, expected: str, error: type[Exception] | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(acceptance, "add_to_test_message", said.append)
+    long = " ".join(["figure"] * 12)
+    keywords = keywords_of(verdict_of(ruling, f"of {long}"), expected)
+    keywords.shared.widest = len("64b unidirectional ≥ 1 kpps") + 4
+    try:
+        keywords.verdict_should_be_as_expected()
+    except (SlaFailure, Inconclusive) as raised:
+        assert type(raised) is error
+        said.append(str(raised))
+    (message,) = said
+    assert re.sub(r"\n {4,}", " ", message).startswith(says.format(long))
+    assert all(len(line) <= 79 for line in message.splitlines())
 
 
 # -- the documentation of all keywords, as libdoc shows it

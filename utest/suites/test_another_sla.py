@@ -114,7 +114,7 @@ def test_trials_of_a_margin_decide_above_the_sentence(measured: Path, mpps: floa
 def test_the_command_reads_a_suite_as_check_does(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentences = {
         "With A Variable": "64b 1-flow unidirectional ≥ ${RATE} Mpps",
-        "Called": "The Router Owes    imix unidirectional ≥ 50% line rate",
+        "Called": "Run Keyword    imix unidirectional ≥ 50% line rate",
     }
     suite = suite_of(tmp_path, sentences)
     suite.write_text(

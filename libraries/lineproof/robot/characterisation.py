@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -15,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..core.goal import Goal
@@ -22,11 +22,11 @@ from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
-from ..errors import Inconclusive, TestbedError
+from ..errors import BREAKDOWN_ERRORS, Inconclusive, TestbedError, in_words
 from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document
 from ..evidence.loadtest import loadtest_data
-from ..evidence.records import CharacterisationRecord, MarginRecord
+from ..evidence.records import CharacterisationRecord
 from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of, findings_text
 from ..methods.margin import margin_of_forwarding
@@ -40,9 +40,8 @@ from ..methods.rfc2544.throughput import LossCurve, ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
-from ..session.progress import Progress
 from ..units import si
-from .shared import Component, Shared, show_document
+from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
 
 R = TypeVar("R")
 
@@ -94,23 +93,48 @@ class CharacterisationKeywords(Component):
         )
 
     @keyword(tags=["sentences"])
-    def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
-        """How much more than its sentence the router carries, in words; empty unless *wanted*, and after a PASS.
+    def search_for_more(
+        self,
+        margin: bool,
+        margin_deadline: timedelta | None,
+        capacity: Literal["never", "on failure", "always"],
+        capacity_deadline: timedelta | None,
+    ) -> None:
+        """Search for how much more, or less, than its sentence the router carries; sends nothing unless asked for.
 
-        Of a throughput by the same rule at higher loads, in at most *deadline* of traffic; of ``forwards`` from the
-        verdict's own trials. Other sentences have none. Example:
-        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=1 min
+        *margin*: after a PASS of a throughput by the same rule at higher loads, of ``forwards`` from the verdict's own
+        trials. *capacity*: the highest loads of the traffic, after a FAIL (``on failure``) or a PASS as well
+        (``always``). Deadlines are of traffic. What goes wrong here changes no verdict, and is named in its message.
+        Example:
+        | Search For More    on    1 min    never    5 min
         """
-        requirement = verdict.requirement
-        if not wanted or verdict.ruling is not Ruling.PASS or not requirement.quantity.margin:
-            return ""
-        recorder = self.shared.records
+        judged, verdict = self.shared.sentence, self.shared.verdict
+        requirement, ruling = verdict.requirement, verdict.ruling
+        if margin and ruling is Ruling.PASS and requirement.quantity.margin:
+            reason = _why_not(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
+            judged.more += [f"margin: {reason}"] if reason else []
+        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
+        if ruling in wanted and requirement.quantity.has_capacity:
+            capacities: list[SearchResult] = []
+            search = partial(self.search_throughput_of, requirement.traffic, capacity_deadline)
+            reason = _why_not(lambda: capacities.append(search()))
+            judged.more.append(f"capacity: {reason or capacities[0]}")
+
+    def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> None:
+        recorder, requirement = self.shared.records, verdict.requirement
         number = recorder.number
         if requirement.quantity.margin == "its own trials":
-            return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
-        with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
-            margin = work.characteriser.margin(requirement, _seconds(deadline))
-            return _shown(recorder.keep_margin(margin, number, requirement.sentence))
+            record = recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence)
+        else:
+            with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
+                margin = work.characteriser.margin(requirement, deadline)
+                record = recorder.keep_margin(margin, number, requirement.sentence)
+        at_least = "" if record.finished and record.high is not None else "≥ "
+        judged.carries = at_least + requirement.text(record.low * requirement.threshold.number)
+        percent = 100 * (record.low - 1)
+        judged.margin = f"{percent:+.{1 if abs(percent) < 100 else 0}f} %"
+        judged.more += [] if record.finished else [f"margin: {record}"]
+        logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -307,11 +331,15 @@ def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
 
 
-def _shown(record: MarginRecord) -> str:
-    """The margin in words, which are in log and report, too."""
-    words = str(record)
-    logger.info(f"margin: {words}; {record.seconds:g} s of traffic")
-    return words
+def _why_not(search: Callable[[], object]) -> str:
+    """Return why *search* says nothing, which leaves the verdict as it is; "" if it does."""
+    try:
+        search()
+    except RobotError:  # an interrupt
+        raise
+    except (Inconclusive, *BREAKDOWN_ERRORS) as error:
+        return in_words(error)
+    return ""
 
 
 class CharacterisationWork:
@@ -326,7 +354,7 @@ class CharacterisationWork:
         self._first = 0
         self._started = time.time()
         self._failure = ""
-        self._progress = Progress(sys.__stderr__, session.testbed.facts.clock_speed)
+        self._progress = shared.progress
 
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
@@ -373,15 +401,14 @@ class CharacterisationWork:
             picture = procedure.picture(result, title=self.title, simulated=simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        document = procedure.document(result, title=self.title, simulated=simulated)
-        show_document(f"{self.title} (table)", document)
+        show_document(procedure.document(result, title=self.title, simulated=simulated), f"{self.title} (table)")
         for words in early:
             logger.warn(f"{self.title}: {words}")
         message = f"SIMULATED: {said}" if simulated else said
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
-        BuiltIn().set_test_message(f"{self.title}: {message}", append=True, separator="\n")
+        add_to_test_message(narrow(f"{self.title}: {message}"))
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from pathlib import Path
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import LineproofError, in_words
-from ..evidence.document import as_text
+from ..evidence.document import Facts, Table, as_text
 from ..evidence.run import new_run_id, seal_derived
 from ..evidence.summary import RunSummary, execution_summary, one_at_a_time, summary, write_page
 from ..files import write_whole
@@ -62,10 +63,10 @@ def _agreed(path: Path, proposal: str) -> str:
 
 
 def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool) -> str:
-    """The last words on the console: each sentence of *execution*, its folders and its page.
+    """The last words on the console: counts, folders and page of *execution*, of which a page is left.
 
-    Leaves the same as a page. Empty if nothing was left. *known*: the runs of this process, which is the only one
-    of the execution (*alone*), or one of pabot's.
+    Empty if nothing was left. *known*: the runs of this process, which is the only one of the execution (*alone*), or
+    one of pabot's.
     """
     with one_at_a_time(execution):
         found = execution_summary(execution, known)
@@ -78,4 +79,11 @@ def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool
                 seal_derived(execution)
         except (LineproofError, OSError) as error:  # the records make them again
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
-    return f"\n{as_text(summary(found))}"
+    document = summary(found)
+    sections = [
+        # the sentences were told, each when it was judged
+        replace(section, parts=[part for part in section.parts if not isinstance(part, Facts | Table)])
+        for section in document.sections
+    ]
+    document = replace(document, sections=sections)
+    return f"\n{as_text(document, shutil.get_terminal_size().columns)}"

@@ -1,4 +1,4 @@
-"""Keywords for testbeds that are lent, by pabot or labgrid, and for power that labgrid switches.
+"""Testbeds that are lent, by pabot or labgrid.
 
 ``pabot --resourcefile FILE`` reads a value set for each testbed, and a server of pabot's says who has which. The set of
 a process that was killed stays with it until pabot ends.
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from robot.api import logger
-from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 from robot.libraries.Remote import Remote
 
@@ -24,45 +23,33 @@ from ..testbed.lab.place import LabPlace
 from ..testbed.settings import PoolSettings
 from ..testbed.waiting_time import Say, WaitProgress, in_units
 from ..visible import shortened
-from .shared import Component
+from .shared import Shared, say
 
 
-def say(words: str) -> None:
-    """Print a line on the console at once, and into the log."""
-    logger.console(f"\n{words}")
+def lent_testbed(shared: Shared, testbed: str) -> str:
+    """Return the name of the testbed to use: *testbed* itself, or, of a pool, one that is free now.
 
-
-class LendingKeywords(Component):
-    """Gets a testbed of a pool."""
-
-    @keyword(tags=["testbed"])
-    def lent_testbed(self, testbed: str) -> str:
-        """The name of the testbed to use: *testbed* itself, or, of a pool, one that is free now.
-
-        A pool is a file of ``variables/testbeds`` with ``kind: pool``. Its testbeds are lent by pabot (a value set for
-        each) or by labgrid (a place for each); the testbed is given back when it is closed. Waits, and says what for,
-        if none is free. Fails if none is within the pool's time. Example:
-        | ${name} =    Lent Testbed    pool
-        """
-        project = self.shared.project
-        found = read_testbed_or_pool(project.testbeds, testbed)
-        if not isinstance(found, PoolSettings):
-            return testbed
-        if found.lab is None:
-            lent = ValueSet.acquire(testbed, found.tags, found.wait, say)
-            self.shared.borrow(lent)
-            name, lender = lent.testbed, f"pabot's value set '{lent.name}'"
-        else:
-            place = LabPlace.acquire(found.lab, testbed, say)
-            self.shared.borrow(place)
-            name, lender = place.name, f"labgrid's place '{place.name}'"
-        named_file(project.testbeds, name, f"testbed for {lender}")
-        if isinstance(read_testbed_or_pool(project.testbeds, name), PoolSettings):
-            raise ConfigError(
-                f"{lender} of pool '{testbed}' is a pool itself; expected a testbed", project.testbeds / f"{name}.yaml"
-            )
-        logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
-        return name
+    The suite has it until it is given back. Raises ConfigError, and TestbedError if none is free in the pool's time.
+    """
+    project = shared.project
+    settings = read_testbed_or_pool(project.testbeds, testbed)
+    if not isinstance(settings, PoolSettings):
+        return testbed
+    lent: ValueSet | LabPlace
+    if settings.lab is None:
+        lent = ValueSet.acquire(testbed, settings.tags, settings.wait, say)
+        name, lender = lent.testbed, f"pabot's value set '{lent.name}'"
+    else:
+        lent = LabPlace.acquire(settings.lab, testbed, say)
+        name, lender = lent.name, f"labgrid's place '{lent.name}'"
+    shared.borrow(lent)
+    named_file(project.testbeds, name, f"testbed for {lender}")
+    if isinstance(read_testbed_or_pool(project.testbeds, name), PoolSettings):
+        raise ConfigError(
+            f"{lender} of pool '{testbed}' is a pool itself; expected a testbed", project.testbeds / f"{name}.yaml"
+        )
+    logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
+    return name
 
 
 POLL = 0.5

@@ -23,7 +23,6 @@ from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
-from .lending import LendingKeywords
 from .router import RouterKeywords, TelemetryKeywords
 from .sentence_check import SuiteListener
 from .shared import Shared
@@ -78,7 +77,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         self._acceptance = AcceptanceKeywords(self._shared)
         components = [
             TestbedKeywords(self._shared),
-            LendingKeywords(self._shared),
             GeneratorKeywords(self._shared),
             RouterKeywords(self._shared),
             self._acceptance,

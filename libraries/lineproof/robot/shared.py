@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,12 +17,16 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running.context import EXECUTION_CONTEXTS
 
+from ..core.quantity import Requirement
+from ..core.rule import Ruling
+from ..core.verdict import Verdict
 from ..errors import ConfigError, Inconclusive
 from ..evidence import allure
 from ..evidence.document import Document, as_html, as_page
 from ..evidence.forms import short_facts
 from ..evidence.recorder import Recorder
 from ..project import Project
+from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
 from ..system.signals import handle_ending, interrupt_words, let_go_of_terminal
@@ -42,20 +47,48 @@ class Lent(Protocol):
 
 
 @dataclass
+class Judged:
+    """The sentence of the running test. ``expected``: the verdict with which the test passes.
+
+    ``carries``: how much the router carries, and ``margin``: by how much that is more, in words, "" where nobody knows.
+    ``more``: further lines of the message.
+    """
+
+    requirement: Requirement
+    expected: str = Ruling.PASS.value
+    verdict: Verdict | None = None
+    carries: str = ""
+    margin: str = ""
+    more: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Shared:
     """*project* and *results* as the library was told, "" where it finds them itself.
 
     ``opened``: the open sessions, each with the name of the suite that opened it; the innermost suite's is the last.
+    ``lent``: what was lent to suites, each with the name of the suite.
     """
 
     project_folder: str = ""
     results_folder: str = ""
     opened: list[tuple[str, Session]] = field(default_factory=list)
     lent: list[tuple[str, Lent]] = field(default_factory=list)
-    """What was lent to suites, each with the name of the suite."""
+    plan: Plan | None = None
+    """Of the testbed that is being opened."""
 
     suite: Any = None
     """The running suite, of the tests that were selected."""
+
+    wrong: dict[str, list[str]] = field(default_factory=dict)
+    """Place of a test -> what is wrong with its sentences: it fails without being run."""
+
+    judged: Judged | None = None
+    shown: list[str] = field(default_factory=list)
+    """HTML that the keyword of the sentence shows at its end."""
+
+    widest: int = 0
+    """The longest sentence of the suite, in characters, by which the lines of PASSes are aligned."""
 
     recorder: Recorder | None = None
     labels: RunLabels | None = None
@@ -86,6 +119,20 @@ class Shared:
                 BuiltIn().get_variable_value("${SUITE SOURCE}"),
             )
         return self.opened[-1][1]
+
+    @property
+    def sentence(self) -> Judged:
+        """The sentence that was read last. Raises ConfigError if none was."""
+        if self.judged is None:
+            raise ConfigError("no sentence was read; expected `Read Sentence` before this keyword")
+        return self.judged
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the sentence that was read last. Raises ConfigError if it has none yet."""
+        if (verdict := self.sentence.verdict) is None:
+            raise ConfigError("the sentence has no verdict; expected `Judge In Trials` before this keyword")
+        return verdict
 
     @property
     def own_session(self) -> Session | None:
@@ -135,10 +182,41 @@ class Component:
         self.shared = shared
 
 
-def show_document(name: str, document: Document) -> None:
-    """Show *document* in Robot's log, and in Allure as the running test's attachment *name*."""
-    allure.attach(name, as_page(document), "HTML")
+def show_document(document: Document, attachment: str = "") -> None:
+    """Show *document* in Robot's log, and in Allure as the running test's *attachment* of this name."""
+    if attachment:
+        allure.attach(attachment, as_page(document), "HTML")
     logger.info(as_html(document), html=True)
+
+
+WIDTH = 79
+"""Columns that a line may take on a console of 80."""
+
+
+def narrow(text: str) -> str:
+    """*text* with lines of at most :data:`WIDTH` characters; what is broken goes on indented."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if len(line) <= WIDTH:
+            lines.append(line)
+        else:
+            indent = " " * (len(line) - len(line.lstrip()) + 4)
+            lines += textwrap.wrap(
+                line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+    return "\n".join(lines)
+
+
+def say(words: str) -> None:
+    """Print *words* on the console at once, on lines of their own, and into the log."""
+    logger.info(words)
+    logger.console(f"\n{narrow(words)}")
+
+
+def add_to_test_message(text: str) -> None:
+    """Add *text* to the message of the running test, without a word about it in the log."""
+    if (test := EXECUTION_CONTEXTS.current.test) is not None:
+        test.message = "\n".join(filter(None, [test.message, text]))
 
 
 ROBOTS_WORDS = "Execution terminated by signal"
@@ -243,4 +321,4 @@ def testbed_words(session: Session) -> str:
 
 def show_simulated(session: Session) -> None:
     """Say on the console that *session* is simulated."""
-    logger.console(f"\nSIMULATED: {session.simulation_text}; nothing here is a measurement of a router.")
+    say(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a router.")

@@ -22,6 +22,7 @@ class GeneratorKeywords(Component):
         | Connect Generator
         """
         generator = self.shared.session.generator
+        self.shared.progress.work("connecting to the generator")
         try:
             generator.connect()
         finally:
@@ -46,6 +47,7 @@ class GeneratorKeywords(Component):
         | Check Reachability
         """
         traffic = self.shared.session.traffic
+        self.shared.progress.work("sending a little traffic in each direction")
         traffic.check_reachability()
         logger.info(str(traffic.foreign))
 
