@@ -9,7 +9,6 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from ..core.rule import Ruling
-from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import reason_not_forwarded
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
@@ -122,14 +121,6 @@ class RouterKeywords(Component):
         if refused := refusal_by_vpp(command, result.stdout):
             raise TestbedError(f"VPP refused '{command}': {refused}")
         return result.stdout
-
-    @keyword(tags=["router"])
-    def read_router_telemetry(self) -> Telemetry:
-        """The router's counters now, as evidence. Fails if it restarted since the last reading. Example:
-        | ${telemetry} =    Read Router Telemetry
-        | Log    ${telemetry.drops}
-        """
-        return self.shared.session.router.watch.read()
 
 
 class TelemetryKeywords(Component):

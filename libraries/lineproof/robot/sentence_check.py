@@ -36,6 +36,9 @@ METHODS = {
 }
 """Keywords that need more of a generator than their traffic does -> what they do."""
 
+_VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
+"""How a failed sentence's message begins; Robot numbers several in one test."""
+
 _UNKNOWN_KEYWORD = re.compile(r"^No keyword with name '(.*?)' found", re.MULTILINE)
 
 
@@ -142,10 +145,12 @@ class SuiteListener:
             data.error = "\n".join(problems)
 
     def end_test(self, data: Any, result: Any) -> None:
-        """In a dry run, fail a test whose sentences, or those of its suite, are wrong."""
+        """Tag a failed test with its verdicts; in a dry run, fail one whose sentences, or its suite's, are wrong."""
         if not BuiltIn().dry_run_active:
             if problems := self._shared.wrong.pop(place_of(data), []):
                 result.message = narrow("\n".join(problems))  # also after a set-up that failed because of them
+            if result.failed:
+                result.tags.add(f"verdict:{verdict.lower()}" for verdict in _VERDICT.findall(result.message))
             return
         steps, self._unknown = list(suite_sentences.steps_of(data)), set(_UNKNOWN_KEYWORD.findall(result.message))
         problems = [*self._problems, *self._wrong(steps)]
