@@ -97,6 +97,10 @@ class TestbedKeywords(Component):
             say(_budget_words(plan, required) + _margin_words(required))
             logger.info(str(plan.goal))
 
+    def _say(self, words: str) -> None:
+        self.shared.progress.end()  # else its line would stay below
+        say(words)
+
     @property
     def _plan(self) -> Plan:
         if self.shared.plan is None:
@@ -119,7 +123,8 @@ class TestbedKeywords(Component):
         """
         lent = self.shared.lent_to_suite()
         self.shared.progress.work("starting the testbed")
-        session = Session.start(self._plan, lab=lent if isinstance(lent, LabPlace) else None, say=say)
+        session = Session.start(self._plan, lab=lent if isinstance(lent, LabPlace) else None, say=self._say)
+        self.shared.progress.end()
         self.shared.opened.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), session))
         if session.simulated:
             show_simulated(session)
@@ -160,6 +165,7 @@ class TestbedKeywords(Component):
         traffic = self.shared.session.traffic
         self.shared.progress.work("sending a little traffic in each direction")
         traffic.check_reachability()
+        self.shared.progress.end()
         logger.info(str(traffic.foreign))
 
     @keyword(tags=["testbed"])
