@@ -1,10 +1,7 @@
 """Allure results without a flag on the command line: a listener for a Robot library, attachments, run-wide files.
 
-A test has the steps that the suite's file names, its table and picture; what keywords log is in Robot's own log.
-
-A library of global scope sets ``ROBOT_LIBRARY_LISTENER = AllureListener(path)`` in its ``__init__``, and every suite
-file must import it. Robot calls the listener for the importing suites only: a folder's own suite is left out unless its
-``__init__.robot`` imports the library too.
+A test has the steps that the suite's file names, its table and picture; what keywords log is in Robot's own log. What
+Robot and Allure do to a library's listener is in ``docs/evidence.md``.
 """
 
 from __future__ import annotations
@@ -59,14 +56,8 @@ class AllureListener:
 
     *path*: where the results go, or a function that says so when the first suite starts.
 
-    * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
-    * It stays idle if the user gave ``--listener allure_robotframework``: each test is written once.
-    * It is registered with Allure from the outermost suite's start to its end, because Robot does not close a library
-      listener whose library the topmost suite does not import.
-    * Suites above the first importing one are taken from the long name; dots in names do not split them.
-    * A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
-    * Set-up and tear-down have the time at which they began, and structures (IF, TRY) a name.
-    * Keywords inside of keywords, and what is logged, are left out.
+    It is registered with Allure from the outermost suite's start to its end, and stays idle beside the user's own
+    listener. A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
     """
 
     ROBOT_LISTENER_API_VERSION = 2

@@ -94,22 +94,22 @@ class AcceptanceKeywords(Component):
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
-        sla = BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA")
+        extra = {
+            "suite": suite,
+            SLA: str(BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA", "")),
+            DESCRIPTION: plan.platform.description,
+            FINGERPRINTS: fingerprints(plan),
+            "replaced": list(plan.replaced),
+            SIMULATED_BECAUSE: list(session.simulation_signs) if session.simulated else [],
+            "resumed_from": self._earlier.environment.run if self._earlier else "",
+            LABGRID: session.testbed.lab.record() if session.testbed.lab else {},
+        }
         record = environment_record(
             plan,
             self.execution_folder.name,
             simulated=session.simulated,
             clock_speed=facts.clock_speed,
-            extra={
-                "suite": suite,
-                **({SLA: str(sla)} if sla else {}),
-                DESCRIPTION: plan.platform.description,
-                FINGERPRINTS: fingerprints(plan),
-                **({"replaced": list(plan.replaced)} if plan.replaced else {}),
-                **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
-                **({"resumed_from": self._earlier.environment.run} if self._earlier else {}),
-                **({LABGRID: session.testbed.lab.record()} if session.testbed.lab else {}),
-            },
+            extra={key: value for key, value in extra.items() if value},
         )
         self._cpu = cpu_times()
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
@@ -137,7 +137,7 @@ class AcceptanceKeywords(Component):
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
         recorder.keep_parts(session, versions, configuration)
         if self.shared.labels is not None:
-            self.shared.labels.show_router()
+            self.shared.labels.show()
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (lineproof calibrate)")
@@ -239,12 +239,8 @@ class AcceptanceKeywords(Component):
         Example:
         | Keep Evidence
         """
-        session, recorder, judged, verdict = (
-            self.shared.session,
-            self.shared.records,
-            self.shared.sentence,
-            self.shared.verdict,
-        )
+        session, recorder = self.shared.session, self.shared.records
+        judged, verdict = self.shared.sentence, self.shared.verdict
         self.shared.progress.end()
         requirement = verdict.requirement
         tries = tuple(each for each in self._tries.get(requirement.sentence, ()) if each.run not in verdict.runs)
@@ -356,14 +352,13 @@ def trial_log(profile: Profile) -> Listener:
         if standing is None:
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
             return
-        first = (
+        sizes = frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency)))
+        lines = [
             f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
-            f" forwarded {trial.forwarded}, lost {trial.lost}"
-        )
-        so_far = f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open"
-        logger.info("\n  ".join([first, *map(str, trial.problems), so_far]))
-        for sizes in frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))):
-            if not sizes.explained:
-                logger.info(str(sizes))
+            f" forwarded {trial.forwarded}, lost {trial.lost}",
+            *map(str, [*trial.problems, *(size for size in sizes if not size.explained)]),
+            f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
+        ]
+        logger.info("\n  ".join(lines))
 
     return hear

@@ -47,14 +47,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     | Internet Mix Fills The Line
     |     imix unidirectional ≥ 95% line rate
 
-    = The sentence =
-
-    | TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥ or ≤ VALUE UNIT [each way or in total]
-    |    [at LOAD] [for TIME]
-
-    A part in square brackets may be left out; ``>=`` and ``<=`` mean the same as ``≥`` and ``≤``. The words are
-    explained in ``docs/methodology.md``.
-
     = Verdicts =
     A keyword fails with ``FAIL:`` if the router did not keep the sentence, and with ``INCONCLUSIVE:`` if the testbed
     could not prove either. Any other failure is an error of a file, an argument or the testbed, never the router's.

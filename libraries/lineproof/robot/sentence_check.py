@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from robot.api import TestSuite, logger
 from robot.errors import ExecutionFailed
@@ -39,8 +39,6 @@ METHODS = {
 _VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
 """How a failed sentence's message begins; Robot numbers several in one test."""
 
-_UNKNOWN_KEYWORD = re.compile(r"^No keyword with name '(.*?)' found", re.MULTILINE)
-
 
 class SentenceCheck:
     """Checks sentences before the run. *plan*: the testbed's; None: the traffic words alone, of *catalogue*.
@@ -48,10 +46,8 @@ class SentenceCheck:
     *own*: the suite's own keywords, which are no sentences. ``requirements``: what the right sentences require.
     """
 
-    def __init__(
-        self, catalogue: Catalogue, plan: Plan | None, own: set[str], is_keyword: Callable[[str], bool]
-    ) -> None:
-        self._catalogue, self._plan, self._own, self._is_keyword = catalogue, plan, own, is_keyword
+    def __init__(self, catalogue: Catalogue, plan: Plan | None, own: set[str]) -> None:
+        self._catalogue, self._plan, self._own = catalogue, plan, own
         self._read = plan.requirement if plan else partial(parse, catalogue=catalogue)
         self.requirements: dict[KeywordCall, Requirement] = {}
 
@@ -64,7 +60,7 @@ class SentenceCheck:
         if name in self._own:
             return
         try:
-            if malformed := suite_sentences.malformed(step, self._catalogue, self._is_keyword):
+            if malformed := suite_sentences.malformed(step, self._catalogue, _is_keyword):
                 yield malformed
             elif (sentence := _known_sentence(step)) is not None:
                 self.requirements[step] = self._read(sentence)
@@ -97,6 +93,14 @@ def _known_sentence(step: KeywordCall) -> str | None:
         return None
 
 
+def _is_keyword(name: str) -> bool:
+    try:
+        BuiltIn().keyword_should_exist(cast(Any, name))
+    except AssertionError:
+        return False
+    return True
+
+
 def place_of(test: Any) -> str:
     """Return where *test* is, which no other test has."""
     return place(test.source, test.lineno)
@@ -113,7 +117,6 @@ class SuiteListener:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._check: SentenceCheck | None = None
-        self._unknown: set[str] = set()
         self._problems: list[str] = []
         self._warned: set[str] = set()
         self._opens_testbed = True
@@ -131,9 +134,10 @@ class SuiteListener:
             check_run_variables()
             # sentences need the traffic words, also where what `Open Testbed For` names cannot be read
             catalogue = Catalogue.read(self._shared.project.profiles, TrexProfileLoader(""))
-            self._check = self._check_with(data, catalogue, None)
+            own = suite_sentences.own_keywords(data)
+            self._check = SentenceCheck(catalogue, None, own)
             if opening is not None and (plan := self._plan_of(opening.args)) is not None:
-                self._check = self._check_with(data, plan.catalogue, plan)
+                self._check = SentenceCheck(plan.catalogue, plan, own)
         except LineproofError as error:
             where = f"{place_of(opening)}: " if opening else ""
             self._problems = [f"{where}{error}"]
@@ -141,34 +145,29 @@ class SuiteListener:
 
     def start_test(self, data: Any, result: Any) -> None:
         """Let a test whose sentences are wrong fail at once: nothing of it is run."""
-        if problems := self._shared.wrong.get(place_of(data)):
+        problems = self._shared.wrong.get(place_of(data), [])
+        if BuiltIn().dry_run_active:
+            steps = list(suite_sentences.steps_of(data))
+            problems = self._wrong(steps)
+            if not self._opens_testbed and any(suite_sentences.sentence(step) for step in steps):
+                problems.append(f"{data.source}: {NO_TESTBED}")
+        if problems:
             data.error = "\n".join(problems)
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Tag a failed test with its verdicts; in a dry run, fail one whose sentences, or its suite's, are wrong."""
-        if not BuiltIn().dry_run_active:
-            if problems := self._shared.wrong.pop(place_of(data), []):
-                result.message = narrow("\n".join(problems))  # also after a set-up that failed because of them
-            if result.failed:
-                result.tags.add(f"verdict:{verdict.lower()}" for verdict in _VERDICT.findall(result.message))
-            return
-        steps, self._unknown = list(suite_sentences.steps_of(data)), set(_UNKNOWN_KEYWORD.findall(result.message))
-        problems = [*self._problems, *self._wrong(steps)]
-        if not self._opens_testbed and any(suite_sentences.sentence(step) for step in steps):
-            problems.append(f"{data.source}: {NO_TESTBED}")
-        if problems:
-            lines = [line for line in result.message.splitlines() if not self._explained(line, steps)]
-            result.status, result.message = "FAIL", "\n".join([*lines, *problems]).strip()
+        """Tag a failed test with its verdicts; in a dry run, fail all tests of a suite that is wrong."""
+        if problems := self._shared.wrong.pop(place_of(data), []):
+            result.message = narrow("\n".join(problems))  # also after a set-up that failed because of them
+        if self._problems:
+            result.status, result.message = "FAIL", "\n".join([*self._problems, result.message]).strip()
+        if result.failed:
+            result.tags.add(f"verdict:{verdict.lower()}" for verdict in _VERDICT.findall(result.message))
 
     def end_user_keyword(self, data: Any, implementation: Any, result: Any) -> None:
         """Show what the steps of the sentence left to be shown."""
         shown, self._shared.shown = self._shared.shown, []
         for html in shown:
             logger.info(html, html=True)
-
-    def _check_with(self, suite: TestSuite, catalogue: Catalogue, plan: Plan | None) -> SentenceCheck:
-        own = suite_sentences.own_keywords(suite)
-        return SentenceCheck(catalogue, plan, own, lambda name: name not in self._unknown)
 
     def _wrong(self, steps: Iterable[KeywordCall]) -> list[str]:
         if self._check is None:
@@ -179,11 +178,6 @@ class SuiteListener:
                 self._warned.add(misfit)
                 logger.warn(misfit)
         return problems
-
-    def _explained(self, line: str, steps: Iterable[KeywordCall]) -> bool:
-        """Return whether Robot reports as an unknown keyword what is a malformed sentence."""
-        unknown = _UNKNOWN_KEYWORD.search(line)
-        return unknown is not None and bool(self._wrong(step for step in steps if step.name == unknown[1]))
 
     def _plan_of(self, arguments: Iterable[str]) -> Plan | None:
         """The plan; None for a pool: which testbed it will be is not known."""

@@ -284,22 +284,16 @@ class RunLabels:
     words: Mapping[str, str]
 
     def show(self) -> None:
-        """Set the suite's metadata, and Allure's environment and categories."""
-        simulated = self.session.simulated
-        words = {"Testbed": testbed_words(self.session), **self.words}
-        for name, value in words.items():
-            BuiltIn().set_suite_metadata(name, value, append=False, top=False)
+        """Set the suite's metadata, and Allure's environment and categories, as far as they are known by now."""
+        simulated, known = self.session.simulated, BuiltIn().get_variable_value("&{SUITE METADATA}", {})
+        labels = {"Testbed": testbed_words(self.session), **self.words}
+        for name, value in labels.items():
+            if known.get(name) != value:
+                BuiltIn().set_suite_metadata(name, value, append=False, top=False)
         if simulated:
-            BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
-        self._write_environment(words)
-        allure.write_categories(self.allure_folder, words["Platform"], simulated)
-
-    def show_router(self) -> None:
-        """Add the router's facts to Allure's environment."""
-        self._write_environment({"Testbed": testbed_words(self.session), **self.words})
-
-    def _write_environment(self, words: Mapping[str, str]) -> None:
-        allure.write_environment(self.allure_folder, {**words, **short_facts(self.session.router.facts)})
+            BuiltIn().set_suite_metadata("Testbed", labels["Testbed"], append=False, top=True)
+        allure.write_environment(self.allure_folder, {**labels, **short_facts(self.session.router.facts)})
+        allure.write_categories(self.allure_folder, labels["Platform"], simulated)
 
     def follow(self) -> None:
         """Mark everything if the generator or the router has said meanwhile that it is simulated."""

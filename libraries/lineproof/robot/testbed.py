@@ -81,7 +81,7 @@ class TestbedKeywords(Component):
         | Check Sentences Of Suite
         """
         suite, plan = self._running_suite(), self._plan
-        check = SentenceCheck(plan.catalogue, plan, suite_sentences.own_keywords(suite), _is_keyword)
+        check = SentenceCheck(plan.catalogue, plan, suite_sentences.own_keywords(suite))
         if problems := check.problems(_shared_steps(suite)):
             raise ConfigError("\n".join(problems))
         tests = {place_of(test): check.problems(suite_sentences.steps_of(test)) for test in suite.all_tests}
@@ -216,10 +216,6 @@ def _margin_words(requirements: list[Requirement]) -> str:
         return ""
     limit = "without a limit" if deadline == "none" else f"at most {duration_text(timestr_to_secs(deadline))}"
     return f"; a search for the margin after each PASS of {counted(count, 'rate')}, {limit}"
-
-
-def _is_keyword(name: str) -> bool:
-    return bool(BuiltIn().run_keyword_and_return_status("Keyword Should Exist", name))
 
 
 class FaultKeywords(Component):
