@@ -172,7 +172,7 @@ class AcceptanceKeywords(Component):
         count = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {count}")
 
-    @keyword(tags=["sentences"])
+    @keyword(tags=["trials"])
     def judge_in_trials(self, soak: str = "part") -> None:
         """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
