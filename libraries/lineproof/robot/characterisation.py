@@ -262,14 +262,8 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). Example:
         | Scale Over Flows    64b unidirectional    1    8    64
         """
-        values, seconds = flows or FLOW_COUNTS, _seconds(deadline)
-        return self._measured(
-            _scaling("flows"),
-            traffic,
-            lambda router: router.scale(
-                "flows", values, lambda number: f"{traffic} {flow_words(number)}", relative_width, seconds
-            ),
-        )
+        values, words = flows or FLOW_COUNTS, lambda number: f"{traffic} {flow_words(number)}"
+        return self._scaled("flows", "flows", values, traffic, words, relative_width, deadline)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_frame_sizes(
@@ -280,12 +274,9 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). Example:
         | Scale Over Frame Sizes    unidirectional    64    512    1518
         """
-        values, axis, seconds = sizes or FRAME_SIZES, "frame size [bytes with FCS]", _seconds(deadline)
-        return self._measured(
-            _scaling("frame sizes"),
-            traffic,
-            lambda router: router.scale(axis, values, lambda size: f"{size}b {traffic}", relative_width, seconds),
-        )
+        values, words = sizes or FRAME_SIZES, lambda size: f"{size}b {traffic}"
+        axis = "frame size [bytes with FCS]"
+        return self._scaled("frame sizes", axis, values, traffic, words, relative_width, deadline)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over(
@@ -302,11 +293,24 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). *deadline*: time of traffic of all. Example:
         | Scale Over    receive queues    64b unidirectional    Set Receive Queues    1    2    3
         """
-        run, seconds = partial(BuiltIn().run_keyword, set_up), _seconds(deadline)
+        run, words = partial(BuiltIn().run_keyword, set_up), lambda value: traffic
+        return self._scaled(axis, axis, values, traffic, words, relative_width, deadline, run)
+
+    def _scaled(
+        self,
+        name: str,
+        axis: str,
+        values: Sequence[int],
+        traffic: str,
+        words: Callable[[int], str],
+        relative_width: float,
+        deadline: timedelta | None,
+        set_up: Callable[[int], object] = lambda value: None,
+    ) -> ScalingResult:
+        """Search with the traffic *words* at each of *values*."""
+        procedure, seconds = SCALING._replace(name=f"{SCALING.name} {name}"), _seconds(deadline)
         return self._measured(
-            _scaling(axis),
-            traffic,
-            lambda router: router.scale(axis, values, lambda value: traffic, relative_width, seconds, run),
+            procedure, traffic, lambda router: router.scale(axis, values, words, relative_width, seconds, set_up)
         )
 
     def _measured(
@@ -321,10 +325,6 @@ class CharacterisationKeywords(Component):
             result = measure(work.characteriser)
             work.keep(result, procedure, loadtest)
         return result
-
-
-def _scaling(name: str) -> Procedure:
-    return SCALING._replace(name=f"{SCALING.name} {name}")
 
 
 def _seconds(time: timedelta | None) -> float:
@@ -418,10 +418,14 @@ class CharacterisationWork:
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)
-        outcome, lost = trial.outcome, f"lost {trial.lost} of {trial.offered}"
-        self._progress.step(f"trial {trial.number}, {lost} at {si(outcome.load.pps, 'pps')}")
-        load = f"{outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port"
-        logger.info("; ".join([f"trial {trial.number}: {load}, {lost}", *map(str, trial.problems)]))
+        outcome = trial.outcome
+        load = si(outcome.load.pps, "pps")
+        self._progress.step(f"trial {trial.number}, lost {trial.lost} of {trial.offered} at {load}")
+        words = (
+            f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, lost"
+            f" {trial.lost} of {trial.offered}"
+        )
+        logger.info("; ".join([words, *(f"{problem}" for problem in trial.problems)]))
 
 
 def json_data(value: Any) -> Any:
