@@ -95,8 +95,8 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
 def answer_to(sentence: ComparedSentence) -> Answer:
     """Return the answer to a sentence: its own verdict, and where that is PASS what its baseline proves."""
     record = sentence.after.record
-    own = Answer[record.outcome]
-    if own is not Answer.PASS or record.verdict != record.outcome or sentence.before is None or not sentence.comparable:
+    own = Answer[record.counts_as]
+    if {own.name, record.verdict} != {"PASS"} or sentence.before is None or not sentence.comparable:
         return own
     if sentence.state is Proven.WORSE:
         return Answer.FAIL

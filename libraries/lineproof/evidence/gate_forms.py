@@ -85,7 +85,7 @@ def gate_document(answered: Gate, tagged: str = "") -> Document:
     rule = answered.rule if answered.has_baseline else None
     parts = _head(answered.runs, "NOT DECIDED", answered.problems, rule)
     parts += [Items([f"note: {note}" for note in answered.notes]), Table.of(rows, "sentences")]
-    messages = [each.after.record.message for _, each in sentences if each.after.record.outcome != "PASS"]
+    messages = [each.after.record.message for _, each in sentences if each.after.record.counts_as != "PASS"]
     reasons = Section("", [*map(Folded.of, messages), *([Note(tagged)] if tagged else [])])
     return Document(title, [Section("", parts), reasons], answered.simulated, data)
 

@@ -230,7 +230,7 @@ class RequirementRecord(Record):
             raise ConfigError(f"the record of '{self.sentence}' has no terms of a goal: {error}") from None
 
     @property
-    def outcome(self) -> str:
+    def counts_as(self) -> str:
         """The verdict as runs count it: a PASS where it is the one that the test expects, else no proof of anything."""
         expected = self.extra.get(EXPECTED, "PASS")
         if expected == "PASS":

@@ -78,7 +78,7 @@ class RunSummary:
     @property
     def title(self) -> str:
         """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
-        verdicts = Counter[str](row.record.outcome for row in self.rows)
+        verdicts = Counter[str](row.record.counts_as for row in self.rows)
         outcome = self.instead or ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS)
         return f"{self.suite or self.folder.name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
@@ -297,7 +297,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 def next_command(runs: Sequence[RunSummary]) -> str:
     """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
-        if run.incomplete or any(row.record.outcome == Ruling.INCONCLUSIVE.value for row in run.rows):
+        if run.incomplete or any(row.record.counts_as == Ruling.INCONCLUSIVE.value for row in run.rows):
             if run.tables:
                 return f"the same study again, with --resume {run.folder.name} (a suite: -v RESUME:{run.folder.name})"
             suite = run.suite or "that it was"

@@ -164,7 +164,7 @@ class AcceptanceKeywords(Component):
         """
         session = self.shared.session
         requirement = session.plan.requirement(suite_sentences.without_prefix(sentence))
-        self.shared.judged = Judged(requirement, expect)
+        self.shared.judged, self.shared.shown = Judged(requirement, expect), []
         profile, load = requirement.profile, session.traffic.load_for(requirement)
         line = profile.line_rate_pps(session.link_bps)
         logger.info(f"line rate of {profile.name}: {si(line, 'pps')} in each direction")
