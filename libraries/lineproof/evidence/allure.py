@@ -73,7 +73,7 @@ class AllureListener:
 
     def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin with the outermost suite, unless idle."""
-        if self._depth == 0 and not _dry_run() and _listening() is None:
+        if self._depth == 0 and not BuiltIn().dry_run_active and _listening() is None:
             # imported here: the import creates Allure's plugin manager
             from allure_robotframework import allure_robotframework
 
@@ -222,10 +222,6 @@ def _write(path: Path, text: str) -> None:
         write_whole(path, text)
     except TestbedError as error:
         logger.warn(f"Allure's report will lack something: {error}")
-
-
-def _dry_run() -> bool:
-    return bool(BuiltIn().dry_run_active)
 
 
 def _listening() -> Any:

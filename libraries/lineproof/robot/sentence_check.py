@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -179,15 +179,16 @@ class SuiteListener:
                 logger.warn(misfit)
         return problems
 
-    def _plan_of(self, arguments: Iterable[str]) -> Plan | None:
+    def _plan_of(self, arguments: Sequence[str]) -> Plan | None:
         """The plan; None for a pool: which testbed it will be is not known."""
         names = ("platform", "software", "testbed", "goal")
-        found: dict[str, Any] = {"software": None, "testbed": "${TESTBED}", "goal": "${GOAL}"}
-        for number, argument in enumerate(arguments):
-            name, equals, value = argument.partition("=")
-            found |= {name: value} if equals and name in names else {names[number]: argument}
-        values = {name: value and BuiltIn().replace_variables(value) for name, value in found.items()}
+        named = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in names)
+        placed = dict(
+            zip(names, (argument for argument in arguments if argument.partition("=")[0] not in names), strict=False)
+        )
+        given = {"software": None, "testbed": "${TESTBED}", "goal": "${GOAL}", **placed, **named}
         # a variable file may give a list; Robot makes it text when it calls the keyword
+        values = {name: value and BuiltIn().replace_variables(value) for name, value in given.items()}
         read: dict[str, Any] = {name: None if value is None else str(value) for name, value in values.items()}
         if isinstance(read_testbed_or_pool(self._shared.project.testbeds, read["testbed"]), PoolSettings):
             return None
