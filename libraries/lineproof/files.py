@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
 
 from .errors import ConfigError, TestbedError, system_words
+
+_ROBOT_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*robot(framework)?(?!\S).*\n"
+    r"(?P<lines>(.*\n)*?)([ \t]*(?P=fence)[`~]*[ \t]*$|\Z)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What Robot reads of a Markdown file."""
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:
@@ -165,3 +173,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def place(source: object, line: int | None) -> str:
+    """``file:line`` of a suite's *line*, as Robot counts: of Markdown, the lines in its blocks and one between two."""
+    path, numbers = Path(str(source)), list[int]()
+    if line and path.suffix.lower() in (".md", ".markdown"):
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        for block in _ROBOT_BLOCK.finditer(text):
+            first = text.count("\n", 0, block.start("lines")) + 1
+            numbers += [*([first] if numbers else []), *range(first, first + block["lines"].count("\n"))]
+    return f"{path}:{numbers[line - 1] if line and line <= len(numbers) else line}"

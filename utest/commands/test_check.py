@@ -46,7 +46,7 @@ def test_a_dry_run_fails_the_same_tests_and_no_other(tmp_path: Path) -> None:
 
 def test_only_selected_tests_are_counted_and_checked(tmp_path: Path) -> None:
     found = robot_run.run(tmp_path, suite(tmp_path), "-t", "Test 4", "-v", "GOAL:quick")
-    assert found.status == 0 and "1 sentence, goal 'quick'" in found.console, found.console
+    assert found.status == 0 and "1 sentence: about " in found.console, found.console
     assert found.message.startswith("PASS: 64b 1-flow unidirectional ≥ 1 Mpps: ")
 
 
@@ -79,6 +79,31 @@ def test_each_problem_names_its_file_and_line(tmp_path: Path) -> None:
     )
     lacking = [words for words in expected if not any(problem.startswith(words) for problem in problems)]
     assert lacking == [] and len(problems) == len(expected), problems
+
+
+def test_causes_come_before_consequences_and_markdown_has_its_own_lines(tmp_path: Path) -> None:
+    resource, missing = f"{ROOT}/resources/acceptance.resource", "lineproof/acceptence.resource"
+    blocks = """# Contract
+
+```robotframework
+*** Settings ***
+Resource    {resource}
+*** Test Cases ***
+One
+    imix unidirectional ≥ 5% line rate
+```
+- a list
+  ~~~ robot
+  Two
+      imix unidirectional ≥ 5 parsecs
+  ~~~
+"""
+    wrong, unread = tmp_path / "wrong.md", tmp_path / "unread.md"
+    wrong.write_text(blocks.format(resource=resource), encoding="utf-8")
+    unread.write_text(blocks.format(resource=missing), encoding="utf-8")
+    problems = json.loads(check(tmp_path, "--json", "wrong.md", "unread.md").stdout)["problems"]
+    assert problems[0] == f"{unread}:5: Resource file '{missing}' does not exist."
+    assert [problem.partition(": ")[0] for problem in problems[1:]] == [str(wrong), f"{wrong}:13"]
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,11 @@ from junitparser import JUnitXml
 
 from lineproof.commands.main import command_parser, main
 from lineproof.errors import ConfigError, LineproofError
-from lineproof.evidence.gate import junit_of_error
+from lineproof.evidence.compared_runs import ComparedSentence, ComparisonRule
+from lineproof.evidence.gate import Answer, answer_to, junit_of_error
 from lineproof.evidence.run_files import sum_of_records, sums_of
-from support.evidence_builders import written
+from lineproof.evidence.sentence_rows import SentenceRow
+from support.evidence_builders import requirement_record, written
 from support.made_runs import COSTS, FORWARDS, LATENCY, LOAD, Sentence, around, made_run
 from support.paths import ROOT
 
@@ -67,6 +69,19 @@ def test_what_cannot_be_compared_or_is_not_whole_is_not_decided(
     status, output = answer(capsys, run, *baseline, "--junit", report, "--json")
     assert status == 2 and words in output
     assert any(case.is_error for suite in JUnitXml.fromfile(str(report)) for case in suite)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "counts"),
+    [
+        ("FAIL", "FAIL", Answer.PASS),
+        ("PASS", "FAIL", Answer.INCONCLUSIVE),
+        ("FAIL", "INCONCLUSIVE", Answer.INCONCLUSIVE),
+    ],
+)
+def test_a_sentence_counts_by_the_verdict_that_its_test_expects(verdict: str, expected: str, counts: Answer):
+    row = SentenceRow(requirement_record(verdict=verdict, extra={"expected": expected}), (), None)
+    assert answer_to(ComparedSentence(None, row, ComparisonRule(0.95, 0.01))) is counts
 
 
 def test_a_sentence_that_the_baseline_lacks_is_judged_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

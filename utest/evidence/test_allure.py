@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lineproof
-from lineproof.evidence.allure import CATEGORIES, attach, write_categories, write_environment
+from lineproof.evidence.allure import CATEGORIES, add_parameters, attach, write_categories, write_environment
 
 LIBRARY = """
 from pathlib import Path
@@ -33,6 +33,8 @@ class Testbed:
         print("judged <here>")
         allure.attach("Plot", "<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG")
         allure.attach("Trials", "<p>1</p>", "HTML")
+        allure.attach("Too large", "x" * 100_001, "HTML")
+        allure.add_parameters({"promised": "64b"})
         if message:
             raise {"F": SlaFailure, "I": Inconclusive}.get(message[0], ConfigError)(message)
 """
@@ -129,6 +131,7 @@ def test_a_test_has_its_attachments_and_the_steps_of_the_suites_file(left):
     for test in left:
         assert {item["name"] for item in test["attachments"]} == {"Plot", "Trials"}
         assert not [step for step in test["steps"] if step.keys() & {"steps", "attachments"}]
+        assert {"name": "promised", "value": "64b"} in test["parameters"]
     first = next(test for test in left if test["name"].startswith("64b"))
     assert (first["description"], [step["name"] for step in first["steps"]]) == ("Source: *figures*", ["Sentence"])
 
@@ -147,9 +150,9 @@ def test_set_up_and_tear_down_belong_to_their_suites(folder):
     containers = [json.loads(path.read_text()) for path in folder.glob("*-container.json")]
     assert [len(container["children"]) for container in containers] == [5, 5]
     for container in containers:
-        assert [step["name"] for step in container["befores"]] == ["Testbed.Open Testbed"]
+        assert [step["name"] for step in container["befores"]] == ["Open Testbed"]
         assert all(step["start"] <= step["stop"] for step in (*container["befores"], *container["afters"]))
-        assert [step["name"] for step in container["afters"]] == ["Testbed.Close Testbed"]
+        assert [step["name"] for step in container["afters"]] == ["Close Testbed"]
 
 
 @pytest.mark.slow
@@ -165,6 +168,7 @@ def test_the_users_own_listener_takes_over(tmp_path):
 
 def test_without_a_listener_nothing_is_attached():
     attach("name", "<svg/>", "SVG")
+    add_parameters({"name": "value"})
 
 
 def test_the_environment_is_a_properties_file_of_java(tmp_path):

@@ -234,7 +234,7 @@ def suite(tmp_path: Path) -> Callable[[str], str]:
 
 @pytest.mark.slow
 def test_the_command_reads_a_suite_as_check_does(run: Path, suite, capsys: pytest.CaptureFixture[str]) -> None:
-    path = suite(f"64b 1-flow unidirectional ≥ ${{RATE}} Mpps\n    The Router Owes    {BOTH}")
+    path = suite(f"64b 1-flow unidirectional ≥ ${{RATE}} Mpps\n    Run Keyword    {BOTH}")
     assert main(["rejudge", str(run), "--suite", path, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["simulated"] is True and document["verdicts"] == {"PASS": 2, "FAIL": 0, "INCONCLUSIVE": 0}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from robot.libdoc import libdoc
+from robot.libdoc import LibraryDocumentation
 
 from lineproof.core.goal import read_goal
 from lineproof.core.quantity import Reason
@@ -20,82 +20,87 @@ from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SlaFailure
 from lineproof.generators.abilities import Method
 from lineproof.robot import acceptance
+from lineproof.robot.acceptance import AcceptanceKeywords
 from lineproof.robot.run_variables import NAMES, check_names, check_values
 from lineproof.robot.sentence_check import METHODS
-from lineproof.robot.shared import Shared
+from lineproof.robot.shared import Judged, Shared
 from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
-from support.evidence_builders import requirement_record
 from support.made_testbeds import router
 from support.model_bench import PROJECT
 from support.paths import ROOT
 
 
-def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
-    requirement = parse("64b unidirectional ≥ 1 kpps", CATALOGUE)
-    goal = read_goal(PROJECT.goals, "quick")
-    trial = read_trial(1, router()(Load(1000.0), 1.0), Tolerance())
-    verdict = Verdict(requirement, goal, Ruling.PASS, Reason("lost nothing"), (trial,), 10e9, {})
+def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
+    """Return the keywords where *verdict* is that of the sentence."""
+    shared = Shared(opened=[("suite", bench())], recorder=MagicMock())
+    shared.judged = Judged(verdict.requirement, expected, verdict)
+    return AcceptanceKeywords(shared)
 
+
+def bench() -> MagicMock:
+    session = MagicMock(link_bps=10e9, simulated=True)
+    session.traffic.reconnection.note = session.revival.note = ""
+    return session
+
+
+def verdict_of(ruling: Ruling, *details: str) -> Verdict:
+    requirement, goal = parse("64b unidirectional ≥ 1 kpps", CATALOGUE), read_goal(PROJECT.goals, "quick")
+    trial = read_trial(1, router()(Load(1000.0), 1.0), Tolerance())
+    return Verdict(requirement, goal, ruling, Reason("lost 2 % (of 7) at 1 kpps", details), (trial,), 10e9, {})
+
+
+def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: pytest.LogCaptureFixture) -> None:
     def broken(*_: Any, **__: Any) -> str:
         raise ZeroDivisionError("no such axis")
 
     monkeypatch.setattr(acceptance, "sentence_plot", broken)
-    session, recorder = MagicMock(link_bps=10e9, simulated=True), MagicMock()
-    session.traffic.reconnection.note = session.revival.note = ""
-    session.testbed.lab = None
-    recorder.keep_verdict.return_value = requirement_record()
-    shared = Shared(opened=[("suite", session)], recorder=recorder)
-    with caplog.at_level(logging.INFO):
-        acceptance.AcceptanceKeywords(shared).keep_evidence(verdict)
-    recorder.keep_verdict.assert_called_once()
-    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert (
-        "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line "
-        in warning.getMessage()
-    )
-    assert any("<table" in record.getMessage() for record in caplog.records)
+    keywords = keywords_of(verdict_of(Ruling.PASS))
+    keywords.keep_evidence()
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line " in warning
+    (table,) = keywords.shared.shown
+    assert "<table" in table
 
 
-@pytest.mark.parametrize(("ruling", "error"), [(Ruling.FAIL, SlaFailure), (Ruling.INCONCLUSIVE, Inconclusive)])
-def test_a_message_is_one_line_and_indented_details(ruling: Ruling, error: type[Exception]) -> None:
-    requirement, goal = parse("64b unidirectional ≥ 1 kpps", CATALOGUE), read_goal(PROJECT.goals, "quick")
-    verdict = Verdict(requirement, goal, ruling, Reason("lost 2 %", ("of 1 kpps",)), (), 10e9, {})
-    with pytest.raises(error) as raised:
-        acceptance.AcceptanceKeywords(Shared()).verdict_should_be_pass(verdict, "", "capacity: 900 pps")
-    first, *details = str(raised.value).split("\n")
-    assert first == f"{ruling.value}: 64b unidirectional ≥ 1 kpps: lost 2 %"
-    assert details[0] == "  of 1 kpps" and details[-1] == "  capacity: 900 pps"
-    assert all(line.startswith("  ") for line in details)
+@pytest.mark.parametrize(
+    ("ruling", "expected", "error", "says"),
+    [
+        (Ruling.FAIL, "PASS", SlaFailure, "FAIL: 64b unidirectional ≥ 1 kpps: lost 2 % (of 7) at 1 kpps\n  of {0}\n"),
+        (Ruling.INCONCLUSIVE, "PASS", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: lost 2 %"),
+        (Ruling.PASS, "FAIL", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: FAIL was expected\n  PASS: "),
+        (Ruling.FAIL, "INCONCLUSIVE", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: INCONCLUSIVE was e"),
+        (Ruling.PASS, "PASS", None, "PASS: 64b unidirectional ≥ 1 kpps:     lost 2 %"),
+        (Ruling.FAIL, "FAIL", None, "FAIL, as expected: 64b unidirectional ≥ 1 kpps: lost 2 %"),
+    ],
+)
+def test_a_test_passes_with_the_verdict_that_it_expects_in_narrow_lines(
+    ruling: Ruling, expected: str, error: type[Exception] | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(acceptance, "add_to_test_message", said.append)
+    long = " ".join(["figure"] * 12)
+    keywords = keywords_of(verdict_of(ruling, f"of {long}"), expected)
+    keywords.shared.widest = len("64b unidirectional ≥ 1 kpps") + 4
+    try:
+        keywords.verdict_should_be_as_expected()
+    except (SlaFailure, Inconclusive) as raised:
+        assert type(raised) is error
+        said.append(str(raised))
+    (message,) = said
+    assert re.sub(r"\n {4,}", " ", message).startswith(says.format(long))
+    assert all(len(line) <= 79 for line in message.splitlines())
 
 
 # -- the documentation of all keywords, as libdoc shows it
 
 
-SOURCES: list[Path | str] = [*sorted((ROOT / "resources").glob("*.resource")), "lineproof.robot.Lineproof"]
-
-
-def document(source: Path | str, folder: Path) -> dict[str, Any]:
-    """libdoc's data, with documentation as HTML."""
-    out = folder / "keywords.json"
-    libdoc(str(source), str(out), quiet=True)
-    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return found
-
-
-def test_every_keyword_has_tags_and_an_example(tmp_path: Path) -> None:
-    keywords = [item for source in SOURCES for item in document(source, tmp_path)["keywords"]]
-    lacking = [item["name"] for item in keywords if not item["tags"] or "Example" not in item["doc"]]
-    assert lacking == [] and len(keywords) > 40
-
-
-def test_no_keyword_name_occurs_twice(tmp_path: Path) -> None:
-    names = [item["name"] for source in SOURCES for item in document(source, tmp_path)["keywords"]]
-    assert sorted(names) == sorted(set(names))
-
-
-def test_every_method_that_a_generator_may_lack_has_its_keyword(tmp_path: Path) -> None:
-    names = {plain(item["name"]) for source in SOURCES for item in document(source, tmp_path)["keywords"]}
+def test_every_keyword_has_a_name_of_its_own_tags_and_an_example() -> None:
+    sources = [*map(str, (ROOT / "resources").glob("*.resource")), "lineproof.robot.Lineproof"]
+    keywords = [word for source in sources for word in LibraryDocumentation(source).keywords]
+    assert [word.name for word in keywords if not word.tags or "Example" not in word.doc] == []
+    names = {plain(word.name) for word in keywords}
+    assert len(names) == len(keywords) > 40
     assert METHODS.keys() <= names and set(METHODS.values()) == set(Method)
 
 

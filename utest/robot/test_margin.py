@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -10,9 +10,11 @@ from robot.errors import ExecutionFailed
 
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
+from lineproof.evidence.records import MarginRecord
 from lineproof.methods.margin import Margin
 from lineproof.robot import characterisation
 from lineproof.robot.characterisation import CharacterisationKeywords
+from lineproof.robot.shared import Judged
 from support.catalogue import CATALOGUE
 from support.paths import ROOT
 
@@ -22,17 +24,23 @@ RATE, PASS = "64b unidirectional ≥ 5 Mpps", Ruling.PASS
 def searched(
     monkeypatch: pytest.MonkeyPatch, search: Mock, sentence: str = RATE, ruling: Ruling = PASS, wanted: bool = True
 ) -> str:
-    """Return what the keyword says after such a verdict. *search*: the characteriser's."""
+    """Return what the keyword adds to the message of such a verdict. *search*: the characteriser's."""
     work = nullcontext(SimpleNamespace(characteriser=SimpleNamespace(margin=search)))
     monkeypatch.setattr(characterisation, "CharacterisationWork", lambda *terms: work)
-    kept = SimpleNamespace(number=1, keep_margin=lambda margin, *name: SimpleNamespace(seconds=margin.seconds))
-    keywords = CharacterisationKeywords(cast(Any, SimpleNamespace(records=kept)))
-    verdict = SimpleNamespace(ruling=ruling, requirement=parse(sentence, CATALOGUE))
-    return keywords.search_margin_of(cast(Any, verdict), wanted)
+
+    def keep(found: Margin, *name: object) -> MarginRecord:
+        return MarginRecord("run", True, 1, "T", sentence, found.low, found.high, found.reason, 0.0, limit=found.limit)
+
+    kept = SimpleNamespace(number=1, keep_margin=keep)
+    verdict: Any = SimpleNamespace(ruling=ruling, requirement=parse(sentence, CATALOGUE))
+    judged = Judged(verdict.requirement, "PASS", verdict)
+    shared: Any = SimpleNamespace(records=kept, sentence=judged, verdict=verdict)
+    CharacterisationKeywords(shared).search_for_more(wanted, None, "never", None)
+    return "\n".join(judged.more)
 
 
 def test_a_suite_searches_unless_it_is_told_not_to():
-    lines = (ROOT / "resources" / "methodology.resource").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "resources" / "acceptance.resource").read_text(encoding="utf-8").splitlines()
     assert ["${MARGIN}", "on"] in map(str.split, lines) and ["${MARGIN_DEADLINE}", "15"] in map(str.split, lines)
 
 
@@ -51,7 +59,7 @@ def test_only_a_pass_of_a_rate_is_followed_by_a_search(
     monkeypatch: pytest.MonkeyPatch, sentence: str, ruling: Ruling, wanted: bool, searches: int
 ):
     search = Mock(return_value=Margin(1.08, None, limit="line rate"))
-    assert bool(searched(monkeypatch, search, sentence, ruling, wanted)) is bool(searches)
+    assert searched(monkeypatch, search, sentence, ruling, wanted) == ""
     assert search.call_count == searches
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from robot.libraries.BuiltIn import BuiltIn
 
 from lineproof.commands.study import _show
 from lineproof.errors import Inconclusive, SlaFailure
+from lineproof.robot import studies
 from lineproof.robot.shared import Shared
 from lineproof.robot.studies import StudyKeywords
 from lineproof.studies.results import results_of
@@ -75,7 +75,7 @@ def claims_of(folder: Path, values: dict[str, list[float]], blocks: int = 5, **m
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the words that keywords add to their test's message."""
     words: list[str] = []
-    monkeypatch.setattr(BuiltIn, "set_test_message", lambda self, text, **_: words.append(text))
+    monkeypatch.setattr(studies, "add_to_test_message", words.append)
     return words
 
 

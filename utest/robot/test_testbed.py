@@ -57,8 +57,8 @@ def test_a_suite_that_imports_the_resource_while_it_runs_is_checked_itself(tmp_p
     second = tmp_path / "b.robot"
     second.write_text(
         f"*** Test Cases ***\nTwo\n    Import Resource    {robot_run.ROOT}/resources/acceptance.resource\n"
-        "    ${plan} =    Read Plan    netgate6100    vpp    simulated    quick\n"
-        "    Check Sentences Of Suite    ${plan}\n"
+        "    Read Plan    netgate6100    vpp    simulated    quick\n"
+        "    Check Sentences Of Suite\n"
         "    IF    False    Run Keyword    64b 1-flow ≥ 1 furlongs\n",
         encoding="utf-8",
     )
@@ -66,6 +66,20 @@ def test_a_suite_that_imports_the_resource_while_it_runs_is_checked_itself(tmp_p
         found = robot_run.run(tmp_path, suite)
         status, message = found.tests["Two"]
         assert status == "FAIL" and f"{second}:6: '64b 1-flow ≥ 1 furlongs'" in message, found.console
+
+
+@pytest.mark.slow
+def test_a_wrong_sentence_fails_its_own_test_alone_before_any_traffic_and_is_said_once(tmp_path: Path):
+    tests = "Right\n    64b 1-flow ≥ 1 Mpps\nWrong\n    64b 1-flow ≥ 1 furlong\nTorn\n    64b  1-flow ≥ 1 Mpps\n"
+    suite = robot_run.write_tests(tmp_path, tests)
+    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    assert [status for status, _ in found.tests.values()] == ["PASS", "FAIL", "FAIL"], found.console
+    assert found.tests["Wrong"][1].startswith(f"{suite}:10: '64b 1-flow ≥ 1 furlong'")
+    assert found.tests["Torn"][1].startswith(f"{suite}:12: '64b  1-flow ≥ 1 Mpps' has two spaces inside")
+    assert found.console.count("unit 'furlong'") == 1
+    alone = robot_run.run(tmp_path, suite, "-v", "GOAL:quick", "-t", "Wrong")
+    assert alone.message == found.tests["Wrong"][1] and alone.console.count("unit 'furlong'") == 1
+    assert "Nothing was measured" in alone.console
 
 
 class Stuck:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from robot.api import ExecutionResult
 
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import UnderLoadRecord
@@ -20,11 +23,64 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def netgate(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     done = robot_run.run(tmp_path_factory.mktemp("netgate"), robot_run.ROOT / "tests" / "netgate6100.robot")
     assert done.status == 0 and robot_run.processes_of(done.folder) == [], done.console
-    (folder,) = (done.folder / "results").iterdir()
+    return done
+
+
+@pytest.fixture
+def left(netgate: robot_run.RobotRun) -> Path:
+    (folder,) = (netgate.folder / "results").iterdir()
     return folder
+
+
+def test_a_sentence_is_six_steps_that_pass_nothing_on_and_ends_with_its_picture(netgate: robot_run.RobotRun) -> None:
+    suite = ExecutionResult(netgate.folder / "out" / "output.xml").suite
+    assert len(suite.tests) == 9
+    for test in suite.tests:
+        (sentence,) = test.body
+        *steps, picture, table = sentence.body
+        assert [step.name for step in steps] == [
+            "Read Sentence",
+            "Judge In Trials",
+            "Explain Verdict",
+            "Keep Evidence",
+            "Search For More",
+            "Verdict Should Be As Expected",
+        ]
+        assert all(not step.assign and step.body.filter(messages=False) == [] for step in steps)
+        assert picture.message.startswith("<img ") and "<table" in table.message
+
+
+def test_nothing_that_people_read_has_a_python_object(netgate: robot_run.RobotRun, left: Path) -> None:
+    read = [netgate.folder / "out" / "output.xml", *(left / "allure").iterdir()]  # log.html is made of output.xml
+    text = html.unescape("".join([netgate.console, *(path.read_text(encoding="utf-8") for path in read)]))
+    assert re.findall(r"\b[A-Z]\w+\(\w+=|<[\w.]+ object at|PosixPath|: \[\]|\['", text) == []
+
+
+def test_the_console_says_each_result_once_in_80_columns(netgate: robot_run.RobotRun) -> None:
+    promises = [line for line in netgate.console.splitlines() if " ≥ " in line]
+    assert len(promises) == 9 and max(map(len, promises)) <= 79
+    assert {re.sub("PASS: [^:]*: +", "", line) for line in promises} == {
+        "lost 0 %",
+        "forwarded ≥ 5.024 Mpps",
+    }
+    assert len({len(line.partition("lost 0 %")[0]) for line in promises[:-1]}) == 1, "the figures are aligned"
+    (first, *_) = netgate.console.partition("PASS")
+    assert "9 sentences: about " in first and "goal" not in first
+
+
+def test_allure_has_few_small_files_of_a_test(left: Path) -> None:
+    files = list((left / "allure").iterdir())
+    assert len(list(left.iterdir())) <= 12 and len(files) <= 50
+    assert all(path.stat().st_size < 100_000 for path in files)
+    for path in files:
+        if path.name.endswith("-result.json"):
+            test = json.loads(path.read_text(encoding="utf-8"))
+            (step,) = test["steps"]
+            assert {item["name"]: item["value"] for item in test["parameters"]}["promised"] == step["name"]
+            assert [item["type"] for item in test["attachments"]] == ["image/svg+xml", "text/html"]
 
 
 def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):

@@ -21,7 +21,7 @@ from support.paths import ROOT as ROOT
 
 @dataclass(frozen=True)
 class RobotRun:
-    """The results of a run: exit status, console text, and each test's (status, message)."""
+    """The results of a run: exit status, console text, and each test's (status, message), as :func:`unwrapped`."""
 
     status: int
     console: str
@@ -67,14 +67,19 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
     with tempfile.TemporaryFile() as console:
         status = programs().run(words, environment(folder), folder, console, console, limit)
         console.seek(0)
-        text = console.read().decode()
+        text = unwrapped(console.read().decode())
     check_runs(folder / "results")
     tests = {}
     if (folder / "out" / "output.xml").exists():
         result = ExecutionResult(folder / "out" / "output.xml")
         for test in result.suite.all_tests:
-            tests[test.name] = (test.status, test.message)
+            tests[test.name] = (test.status, unwrapped(test.message))
     return RobotRun(status, text, tests, folder)
+
+
+def unwrapped(message: str) -> str:
+    """*message* with its lines as long as they were before they were made to fit the console."""
+    return re.sub(r"\n {4,}", " ", message)
 
 
 def check_runs(results: Path) -> None:

@@ -75,7 +75,7 @@ def made_ready(session: Session) -> Session:
 
 
 def owed(session: Session, sentence: str) -> Verdict:
-    """Judge *sentence*, as the keyword `The Router Owes` does it."""
+    """Judge *sentence*, as the keyword of a sentence does it."""
     return judge(session, session.plan.requirement(sentence))
 
 

@@ -16,7 +16,7 @@ from ..ceilings.cards import read_cards
 from ..core.goal import read_goal
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, LineproofError, TestbedError
-from ..files import is_folder
+from ..files import is_folder, place
 from ..generators.kinds import generator_kind
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
@@ -32,6 +32,10 @@ from ..visible import shortened
 from .arguments import add_json, add_variables, print_lines
 
 _NAMES_A_FILE = re.compile(r"/.*?: ")
+
+_ROBOTS_ERROR = re.compile(r"Error in file '(?P<file>.*)' on line (?P<line>\d+): (?P<text>.*)", re.DOTALL)
+_HEADINGS = ("Parent suite setup failed:", "Setup failed:", "Several failures occurred:")
+_NO_KEYWORD = re.compile(r"(?:\d+\) )?No keyword with name '.*' found\.")
 
 _IGNORED = "is not read; a file's name must end in .yaml"
 
@@ -215,18 +219,25 @@ def dry_run(
 
 
 def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
-    """Yield what is wrong in a dry run's output, each with file and line."""
-    for suite in tree.iter("suite"):
-        for test in suite.findall("test"):
-            status = test.find("status")
-            if status is None or status.get("status") != "FAIL":
-                continue
-            where = f"{suite.get('source')}:{test.get('line')}: test '{test.get('name')}': "
-            lines = [line for line in (status.text or "").splitlines() if line.strip()]
-            yield from (line if _NAMES_A_FILE.match(line) else where + line for line in lines)
+    """Yield what is wrong in a dry run's output, each with file and line: what could not be read, then its tests."""
+    broken = set[str]()
     for message in tree.iterfind("./errors/msg"):
         if message.get("level") == "ERROR":
-            yield message.text or ""
+            text = message.text or ""
+            if named := _ROBOTS_ERROR.fullmatch(text):
+                broken.add(named["file"])
+                text = f"{place(named['file'], int(named['line']))}: {named['text']}"
+            yield text
+    for suite in tree.iter("suite"):
+        for test in suite.findall("test"):
+            status, source = test.find("status"), suite.get("source") or ""
+            if status is None or status.get("status") != "FAIL":
+                continue
+            where = f"{place(source, int(test.get('line') or 0))}: test '{test.get('name')}': "
+            lines = [line for line in (status.text or "").splitlines() if line.strip() and line not in _HEADINGS]
+            # a keyword is not there because its resource could not be read
+            lines = [line for line in lines if source not in broken or not _NO_KEYWORD.match(line)]
+            yield from (line if _NAMES_A_FILE.match(line) else where + line for line in lines)
 
 
 def _address_findings(project: Project) -> tuple[list[str], list[str]]:

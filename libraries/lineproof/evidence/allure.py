@@ -1,10 +1,7 @@
 """Allure results without a flag on the command line: a listener for a Robot library, attachments, run-wide files.
 
-A test has the steps that the suite's file names, its table and picture; what keywords log is in Robot's own log.
-
-A library of global scope sets ``ROBOT_LIBRARY_LISTENER = AllureListener(path)`` in its ``__init__``, and every suite
-file must import it. Robot calls the listener for the importing suites only: a folder's own suite is left out unless its
-``__init__.robot`` imports the library too.
+A test has the steps that the suite's file names, its table and picture; what keywords log is in Robot's own log. What
+Robot and Allure do to a library's listener is in ``docs/evidence.md``.
 """
 
 from __future__ import annotations
@@ -45,6 +42,9 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
 )
 """The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
 
+MOST_ATTACHMENTS, LARGEST_ATTACHMENT = 4, 100_000
+"""Of a test: how many, and the bytes of each."""
+
 _KEY, _ESCAPED = re.compile("([ :=#!])"), r"\\\1"
 """What ends a key of a properties file, and its form within one."""
 
@@ -56,14 +56,8 @@ class AllureListener:
 
     *path*: where the results go, or a function that says so when the first suite starts.
 
-    * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
-    * It stays idle if the user gave ``--listener allure_robotframework``: each test is written once.
-    * It is registered with Allure from the outermost suite's start to its end, because Robot does not close a library
-      listener whose library the topmost suite does not import.
-    * Suites above the first importing one are taken from the long name; dots in names do not split them.
-    * A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
-    * Set-up and tear-down have the time at which they began, and structures (IF, TRY) a name.
-    * Keywords inside of keywords, and what is logged, are left out.
+    It is registered with Allure from the outermost suite's start to its end, and stays idle beside the user's own
+    listener. A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
     """
 
     ROBOT_LISTENER_API_VERSION = 2
@@ -79,7 +73,7 @@ class AllureListener:
 
     def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin with the outermost suite, unless idle."""
-        if self._depth == 0 and not _dry_run() and _listening() is None:
+        if self._depth == 0 and not BuiltIn().dry_run_active and _listening() is None:
             # imported here: the import creates Allure's plugin manager
             from allure_robotframework import allure_robotframework
 
@@ -138,7 +132,8 @@ class AllureListener:
             return
         from allure_commons.utils import now
 
-        self._inner.start_keyword(name or str(attributes["type"]), attributes)
+        # without the name of the resource, which says nothing about the test
+        self._inner.start_keyword(attributes["kwname"] or str(attributes["type"]), attributes)
         for update in (self._inner.lifecycle.update_before_fixture, self._inner.lifecycle.update_after_fixture):
             with update() as fixture:
                 if fixture is not None and fixture.start is None:
@@ -161,23 +156,36 @@ class AllureListener:
 def attach(name: str, body: str, kind: Literal["SVG", "HTML"]) -> None:
     """Attach a picture, or a page without scripts (Allure 3 shows scripted ones blank), to the running test.
 
-    Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens.
+    Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens, nor
+    where it is one too many or too large: Robot's log has all of them.
     """
     from allure_commons.types import AttachmentType
     from allure_commons.utils import uuid4
 
-    if (listening := _listening()) is None:
+    if (listening := _listening()) is None or len(body.encode()) > LARGEST_ATTACHMENT:
         return
     lifecycle = listening.lifecycle
     # to the test itself, not to the keyword that happens to run: there a reader looks first
     with lifecycle.update_test_case() as case:
         parent = case.uuid if case and BuiltIn().get_variable_value("${TEST NAME}") is not None else None
+        if parent and len(case.attachments) >= MOST_ATTACHMENTS:
+            return
     # outside any test or keyword there is nothing to attach to
     with contextlib.suppress(KeyError):
         try:
             lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
         except OSError as error:  # what is attached follows from the records: the verdict stays
             logger.warn(f"Allure's report will lack '{name}': {in_words(error)}")
+
+
+def add_parameters(parameters: Mapping[str, str]) -> None:
+    """Add *parameters* to the running test. Without an Allure listener nothing happens."""
+    from allure_commons.model2 import Parameter
+
+    if (listening := _listening()) is not None:
+        with listening.lifecycle.update_test_case() as case:
+            if case is not None:
+                case.parameters += [Parameter(name, value) for name, value in parameters.items()]
 
 
 def write_environment(path: Path, facts: Mapping[str, object]) -> None:
@@ -214,10 +222,6 @@ def _write(path: Path, text: str) -> None:
         write_whole(path, text)
     except TestbedError as error:
         logger.warn(f"Allure's report will lack something: {error}")
-
-
-def _dry_run() -> bool:
-    return bool(BuiltIn().dry_run_active)
 
 
 def _listening() -> Any:

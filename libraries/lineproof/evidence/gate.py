@@ -108,8 +108,9 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
 
 def answer_to(sentence: ComparedSentence) -> Answer:
     """Return the answer to a sentence: its own verdict, and where that is PASS what its baseline proves."""
-    own = Answer[sentence.after.record.verdict]
-    if own is not Answer.PASS or sentence.before is None or not sentence.comparable:
+    record = sentence.after.record
+    own = Answer[record.counts_as]
+    if {own.name, record.verdict} != {"PASS"} or sentence.before is None or not sentence.comparable:
         return own
     if sentence.state is Proven.WORSE:
         return Answer.FAIL
@@ -145,7 +146,7 @@ def gate_document(answered: Gate, tagged: str = "") -> Document:
     rule, notes = answered.rule if answered.has_baseline else None, Items([f"note: {note}" for note in answered.notes])
     head = compared_head(answered.runs, "NOT DECIDED", answered.problems, rule)
     parts = [*head, notes, table_of_sentences(rows)]
-    messages = [each.after.record.message for _, each in sentences if each.after.record.verdict != "PASS"]
+    messages = [each.after.record.message for _, each in sentences if each.after.record.counts_as != "PASS"]
     reasons = Section("", [*map(Folded.of, messages), *([Note(tagged)] if tagged else [])])
     return Document(title, [Section("", parts), reasons], answered.simulated, data)
 

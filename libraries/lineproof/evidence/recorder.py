@@ -26,6 +26,7 @@ from ..session.plan import Plan
 from ..session.session import Session
 from .inputs import input_files, traffic_files, without_secrets
 from .records import (
+    EXPECTED,
     INTERRUPTED,
     SIMULATED_BECAUSE,
     UNJUDGED,
@@ -67,6 +68,7 @@ class Recorder:
         self._started = self._began = 0.0
         self._test = ""
         self._about: Mapping[str, object] | None = None
+        self._expected = Ruling.PASS.value
         self._trials: dict[int, int] = {}
         """Of the current sentence: trial -> number of its problems, as it was kept."""
         self._traffic = self._drains = 0.0
@@ -112,12 +114,15 @@ class Recorder:
         if signs and self.environment.extra.get(SIMULATED_BECAUSE) != list(signs):
             self.amend({SIMULATED_BECAUSE: list(signs)}, simulated=True)
 
-    def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
-        """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
+    def begin(self, test: str, about: Mapping[str, object] | None = None, expected: str = Ruling.PASS.value) -> None:
+        """Begin the records of a sentence of *test*, which passes with the verdict *expected*.
+
+        *about*: its documentation and tags, for the record.
+        """
         self.number = self.folder.next_requirement()
         self._keep_telemetry()
         self._started, self._began = time.time(), time.monotonic()
-        self._test, self._about = test, about
+        self._test, self._about, self._expected = test, about, expected
         self._trials = {}
         self._traffic = self._drains = 0.0
         self._step_down = None
@@ -258,6 +263,7 @@ class Recorder:
                 "figures": dict(verdict.figures),
                 "time": self.seconds,
                 **({ABOUT: dict(self._about)} if self._about else {}),
+                **({EXPECTED: self._expected} if self._expected != Ruling.PASS.value else {}),
                 "router_drops": dict(verdict.router_drops or {}),
                 **({"recovery": reconnection} if reconnection else {}),
                 **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),

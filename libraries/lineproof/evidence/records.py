@@ -49,6 +49,9 @@ STUDY = "study"
 UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
 
+EXPECTED = "expected"
+"""Key of the verdict with which a sentence's test passes, if that is another than PASS, in its extra data."""
+
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)
 
@@ -226,6 +229,14 @@ class RequirementRecord(RunRecord):
             return self.requirement.promise(goal, Load(self.load_pps), self.link_bps, self.own_part)
         except (ValidationError, ValueError) as error:
             raise ConfigError(f"the record of '{self.sentence}' has no terms of a goal: {error}") from None
+
+    @property
+    def counts_as(self) -> str:
+        """The verdict as runs count it: a PASS where it is the one that the test expects, else no proof of anything."""
+        expected = self.extra.get(EXPECTED, "PASS")
+        if expected == "PASS":
+            return self.verdict
+        return "PASS" if self.verdict == expected else "INCONCLUSIVE"
 
     @property
     def tries(self) -> tuple[Try, ...]:

@@ -60,7 +60,7 @@ class RunSummary:
     @property
     def title(self) -> str:
         """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
-        verdicts = Counter[str](row.record.verdict for row in self.rows)
+        verdicts = Counter[str](row.record.counts_as for row in self.rows)
         outcome = self.instead or ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS)
         return f"{self.suite or self.run.path.name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
@@ -235,7 +235,7 @@ def next_command(runs: Sequence[RunSummary]) -> str:
     """Return the command that goes on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
     for run in runs:
         name = run.run.path.name
-        if run.incomplete or any(row.record.verdict == Ruling.INCONCLUSIVE.value for row in run.rows):
+        if run.incomplete or any(row.record.counts_as == Ruling.INCONCLUSIVE.value for row in run.rows):
             if run.tables:
                 return f"the same study again, with --resume {name} (a suite: -v RESUME:{name})"
             return f"robot -v RESUME:{name}, the options of that run, and the suite {run.suite or 'that it was'}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +22,12 @@ from ..core.traffic.profiles import Profile
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
-from ..evidence.document import as_html
+from ..evidence.document import as_html, as_page
 from ..evidence.environment import environment_record
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import SLA, Recorder
-from ..evidence.records import SIMULATED_BECAUSE, TrialRecord
+from ..evidence.records import SIMULATED_BECAUSE, RequirementRecord, TrialRecord
 from ..evidence.resume import FINGERPRINTS, EarlierRun, earlier_tries, fingerprints, why_apart
 from ..evidence.run import read_run
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, summary, summary_of
@@ -35,14 +35,16 @@ from ..evidence.svg import svg_image
 from ..generators.streams import sizes_sent
 from ..session.bench import EndedTrial, Listener, Reading
 from ..session.judging import decided, judge
-from ..session.progress import Progress
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..testbed.lab.place import LABGRID
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id
-from .shared import Component, RunLabels, Shared, show_document
+from .shared import Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
+
+_SHORT = re.compile(r" \(| = | at (?!least|most)")
+"""What ends the figure of a PASS where there is room for one line."""
 
 
 class AcceptanceKeywords(Component):
@@ -92,25 +94,23 @@ class AcceptanceKeywords(Component):
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
+        extra = {
+            "suite": suite,
+            SLA: str(BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA", "")),
+            DESCRIPTION: plan.platform.description,
+            FINGERPRINTS: fingerprints(plan),
+            "replaced": list(plan.replaced),
+            SIMULATED_BECAUSE: list(session.simulation_signs) if session.simulated else [],
+            "resumed_from": self._earlier.environment.run if self._earlier else "",
+            LABGRID: session.testbed.lab.record() if session.testbed.lab else {},
+        }
         record = environment_record(
             plan,
             self.execution_folder.name,
             simulated=session.simulated,
             clock_speed=facts.clock_speed,
-            extra={
-                "suite": suite,
-                **(
-                    {SLA: str(sla)} if (sla := BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA")) else {}
-                ),
-                DESCRIPTION: plan.platform.description,
-                FINGERPRINTS: fingerprints(plan),
-                **({"replaced": list(plan.replaced)} if plan.replaced else {}),
-                **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
-                **({"resumed_from": self._earlier.environment.run} if self._earlier else {}),
-                **({LABGRID: session.testbed.lab.record()} if session.testbed.lab else {}),
-            },
+            extra={key: value for key, value in extra.items() if value},
         )
-        self.shared.progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
         self.shared.recorder.keep_inputs(plan)
@@ -137,7 +137,7 @@ class AcceptanceKeywords(Component):
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
         recorder.keep_parts(session, versions, configuration)
         if self.shared.labels is not None:
-            self.shared.labels.show_router()
+            self.shared.labels.show()
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (lineproof calibrate)")
@@ -150,30 +150,31 @@ class AcceptanceKeywords(Component):
             differences = why_apart(earlier.environment, recorder.environment)
             self._apart = "; ".join(differences[:2]) + (f" (and {len(differences) - 2} more)" * (len(differences) > 2))
             begins = f"begins at 1: {self._apart}" if self._apart else "begins with its trials"
-            logger.console(f"goes on with run {earlier.environment.run}: evidence {begins}")
+            say(f"goes on with run {earlier.environment.run}: evidence {begins}")
         for name, value in {**versions, **configuration}.items():
-            logger.info(f"{name}: {value}")
+            for line in value if isinstance(value, list) else [value]:
+                logger.info(f"{name}: {line}")
 
     @keyword(tags=["sentences"])
-    def read_requirement(self, sentence: str) -> Requirement:
+    def read_sentence(self, sentence: str, expect: Literal["PASS", "FAIL", "INCONCLUSIVE"] = "PASS") -> None:
         """Parse the SLA *sentence* and check it against the ports. Sends nothing.
 
-        Fails saying what was not understood and what is expected. Example:
-        | ${requirement} =    Read Requirement    64b 1-flow unidirectional ≥ 5 Mpps
+        *expect*: the verdict with which the test passes. Fails saying what was not understood and what is expected.
+        Example:
+        | Read Sentence    64b 1-flow unidirectional ≥ 5 Mpps
         """
         session = self.shared.session
         requirement = session.plan.requirement(suite_sentences.without_prefix(sentence))
-        line = requirement.profile.line_rate_pps(session.link_bps)
-        load = session.traffic.load_for(requirement)
-        logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} in each direction")
+        self.shared.judged, self.shared.shown = Judged(requirement, expect), []
+        profile, load = requirement.profile, session.traffic.load_for(requirement)
+        line = profile.line_rate_pps(session.link_bps)
+        logger.info(f"line rate of {profile.name}: {si(line, 'pps')} in each direction")
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
-        flows = requirement.profile.flows
-        count = f"{flows.count} flows" if flows.known else "an unknown number of flows"
-        logger.info(f"{requirement.profile.name}: mean frame {requirement.profile.mean_size:g} bytes with FCS, {count}")
-        return requirement
+        count = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
+        logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {count}")
 
     @keyword(tags=["trials"])
-    def judge_in_trials(self, requirement: Requirement, soak: str = "part") -> Verdict:
+    def judge_in_trials(self, soak: str = "part") -> None:
         """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
         A warm-up comes first: trial 0, which is not judged. Trials of the run that is gone on with count first; where
@@ -182,17 +183,21 @@ class AcceptanceKeywords(Component):
         power (``lab: {power: …}`` in the testbed's file), it is tried once more after that.
         *soak*: ``whole`` goes on with a soak that can no longer pass, and has not failed; ``part`` ends it.
         Example:
-        | ${verdict} =    Judge In Trials    ${requirement}
+        | Judge In Trials    soak=whole
         """
-        session, is_whole = self.shared.session, soak.strip().lower() == "whole"
-        carried = self._carried(requirement)
-        verdict = self._judged(requirement, carried, is_whole)
+        session, judged, is_whole = self.shared.session, self.shared.sentence, soak.strip().lower() == "whole"
+        carried = self._carried(judged.requirement)
+        judged.verdict = verdict = self._verdict(judged, carried, is_whole)
         if session.revival.after(verdict):
             logger.info(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
-            verdict = self._judged(requirement, carried, is_whole)
-        for note in filter(None, (session.traffic.reconnection.note, session.revival.note)):
+            judged.verdict = self._verdict(judged, carried, is_whole)
+        for note in self._notes():
             logger.warn(note)
-        return verdict
+
+    def _notes(self) -> list[str]:
+        """What was done to the testbed before the trials, in words."""
+        session = self.shared.session
+        return list(filter(None, [session.traffic.reconnection.note, session.revival.note]))
 
     def _carried(self, requirement: Requirement) -> list[TrialRecord]:
         """Return the trials of the run that is gone on with, as far as they are evidence for this sentence."""
@@ -206,15 +211,16 @@ class AcceptanceKeywords(Component):
             return []
         return records
 
-    def _judged(self, requirement: Requirement, carried: Sequence[TrialRecord], is_whole: bool) -> Verdict:
+    def _verdict(self, judged: Judged, carried: Sequence[TrialRecord], is_whole: bool) -> Verdict:
         session, recorder, value = self.shared.session, self.shared.records, BuiltIn().get_variable_value
+        requirement = judged.requirement
         logger.info(f"judged by {session.plan.goal}")
         self.shared.progress.begin(requirement.sentence, session.traffic.load_for(requirement).pps)
         about = {
             "documentation": str(value("${TEST DOCUMENTATION}")),
             "tags": [str(tag) for tag in value("@{TEST TAGS}")],
         }
-        recorder.begin(str(value("${TEST NAME}")), about)
+        recorder.begin(str(value("${TEST NAME}")), about, judged.expected)
         for record in carried:
             recorder.carry(record)
         self._judging = requirement.sentence
@@ -228,66 +234,63 @@ class AcceptanceKeywords(Component):
         return judge(session, requirement, hear, [record.trial for record in carried], is_whole)
 
     @keyword(tags=["evidence"])
-    def keep_evidence(self, verdict: Verdict) -> Verdict:
-        """Write the requirement's record and attach its trials to the report, as a table and as a plot.
+    def keep_evidence(self) -> None:
+        """Write the sentence's record, with what earlier runs say of it. Shows its trials as a picture and a table.
 
-        Returns the verdict with what earlier runs say of the same sentence. Example:
-        | ${verdict} =    Keep Evidence    ${verdict}
+        Example:
+        | Keep Evidence
         """
-        session = self.shared.session
+        session, recorder = self.shared.session, self.shared.records
+        judged, verdict = self.shared.sentence, self.shared.verdict
         self.shared.progress.end()
-        recorder = self.shared.records
-        notes = "; ".join(filter(None, [session.traffic.reconnection.note, session.revival.note]))
-        tries = tuple(
-            item for item in self._tries.get(verdict.requirement.sentence, ()) if item.run not in verdict.runs
-        )
-        verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
-        record = recorder.keep_verdict(verdict, session.tolerance, notes)
-        spent = recorder.seconds
-        words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
-        logger.info(f"time of the sentence: {words} (traffic and drains by the testbed's clock)")
-        self._judging = ""
         requirement = verdict.requirement
+        tries = tuple(each for each in self._tries.get(requirement.sentence, ()) if each.run not in verdict.runs)
+        judged.verdict = verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
+        record = recorder.keep_verdict(verdict, session.tolerance, "; ".join(self._notes()))
+        spent = ", ".join(f"{name} {seconds}" for name, seconds in recorder.seconds.items())
+        logger.info(f"time of the sentence: {spent} (traffic and drains by the testbed's clock)")
+        self._judging = ""
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         if verdict.trials:
-            show_document("Trials", trials_document(record, verdict.trials, title, session.simulated))
-            name = plot_name(requirement)
-            _show_plot(name, lambda: sentence_plot(record, verdict.trials, title, session.simulated))
+            self.shared.shown += _picture(requirement, record, verdict, title, session.simulated)
+            table = trials_document(record, verdict.trials, title, session.simulated)
+            allure.attach("Trials", as_page(table), "HTML")
+            self.shared.shown.append(as_html(table))
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
-            show_document("Where frames went", ledgers_document(verdict.ledgers, title, session.simulated))
-        if notes:
-            logger.info(notes)
-        return verdict
+            show_document(ledgers_document(verdict.ledgers, title, session.simulated))
 
     @keyword(tags=["sentences"])
-    def traffic_to_characterise(self, verdict: Verdict, when: Literal["never", "on failure", "always"]) -> str:
-        """The sentence's traffic and direction if its actual capacity is to be searched for; else empty.
-
-        *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity; after INCONCLUSIVE
-        nothing is searched for. Example:
-        | ${traffic} =    Traffic To Characterise    ${verdict}    on failure
-        """
-        requirement = verdict.requirement
-        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
-        if verdict.ruling not in wanted or not requirement.quantity.has_capacity:
-            return ""
-        return requirement.traffic
-
-    @keyword(tags=["sentences"])
-    def verdict_should_be_pass(self, verdict: Verdict, *more: str) -> None:
+    def verdict_should_be_as_expected(self) -> None:
         """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
 
-        *more*: further lines of the message. Example:
-        | Verdict Should Be Pass    ${verdict}
+        Where `Read Sentence` was told to expect another verdict than PASS, any other than that is ``INCONCLUSIVE:``.
+        Example:
+        | Verdict Should Be As Expected
         """
-        message = "\n  ".join(filter(None, [verdict.message, *more]))
-        if verdict.ruling is Ruling.FAIL:
-            raise SlaFailure(message)
-        if verdict.ruling is Ruling.INCONCLUSIVE:
-            raise Inconclusive(message)
-        logger.info(message)
-        BuiltIn().set_test_message(message, append=True, separator="\n")
+        judged, verdict = self.shared.sentence, self.shared.verdict
+        ruling, sentence = verdict.ruling, judged.requirement.sentence
+        carried = {"carries": judged.carries, "margin": judged.margin} if judged.carries else {}
+        allure.add_parameters({"promised": sentence, **carried})
+        message = narrow("\n  ".join([verdict.message, *judged.more]))
+        if ruling.value == judged.expected:
+            logger.info(message)
+            add_to_test_message("\n  ".join([self._line(), *judged.more]))
+        elif judged.expected != Ruling.PASS.value:
+            first, _, _ = verdict.message.partition("\n")
+            raise Inconclusive(narrow(f"INCONCLUSIVE: {sentence}: {judged.expected} was expected\n  {first}"))
+        else:
+            raise (SlaFailure if ruling is Ruling.FAIL else Inconclusive)(message)
+
+    def _line(self) -> str:
+        """The verdict in one line, beneath those of the suite's other sentences."""
+        judged, verdict = self.shared.sentence, self.shared.verdict
+        measured = _SHORT.split(verdict.reason.summary, maxsplit=1)[0].replace("at least", "≥")
+        if judged.carries:
+            measured = f"carries {judged.carries.removesuffix(' line rate')} ({judged.margin})"
+        as_expected = "" if verdict.ruling is Ruling.PASS else ", as expected"
+        head = f"{verdict.ruling.value}{as_expected}: {judged.requirement.sentence}:"
+        return narrow(f"{head:<{len('PASS: :') + self.shared.widest}} {measured}")
 
     @keyword(tags=["evidence"])
     def close_evidence(self) -> None:
@@ -303,7 +306,7 @@ class AcceptanceKeywords(Component):
             try:
                 recorder.folder.add_telemetry(0, "logs", testbed.logs if testbed is not None else {})
                 records = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
-                logger.info(f"SHA-256 of the records in {folder}: {records}", also_console=True)
+                say(f"SHA-256 of the records of run {folder.name}:\n{records}")
             except (LineproofError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
             self._judging = ""
@@ -323,17 +326,20 @@ def _failed_setup() -> str:
     return reason.partition("\n\n")[0].strip() if failed else ""
 
 
-def _show_plot(name: str, draw: Callable[[], str]) -> None:
-    """Show the picture *name* that *draw* returns. It is made of the records: without it the verdict is the same."""
+def _picture(
+    requirement: Requirement, record: RequirementRecord, verdict: Verdict, title: str, simulated: bool
+) -> list[str]:
+    """Return the picture of the trials as HTML. It is made of the records: without it the verdict is the same."""
     try:
-        plot = draw()
+        plot = sentence_plot(record, verdict.trials, title, simulated)
     except RobotError:  # an interrupt
         raise
     except Exception as error:  # a picture must not cost a verdict
         logger.warn(f"no plot of the trials: {in_words(error)}")
-        return
+        return []
+    name = plot_name(requirement)
     allure.attach(name, plot, "SVG")
-    logger.info(svg_image(name, plot), html=True)
+    return [svg_image(name, plot)]
 
 
 def trial_log(profile: Profile) -> Listener:
@@ -346,14 +352,13 @@ def trial_log(profile: Profile) -> Listener:
         if standing is None:
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
             return
-        first = (
+        sizes = frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency)))
+        lines = [
             f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
-            f" forwarded {trial.forwarded}, lost {trial.lost}"
-        )
-        so_far = f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open"
-        logger.info("\n  ".join([first, *map(str, trial.problems), so_far]))
-        for sizes in frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))):
-            if not sizes.explained:
-                logger.info(str(sizes))
+            f" forwarded {trial.forwarded}, lost {trial.lost}",
+            *map(str, [*trial.problems, *(size for size in sizes if not size.explained)]),
+            f"so far {standing.keeps} good, {standing.misses} bad, {standing.unknown} open",
+        ]
+        logger.info("\n  ".join(lines))
 
     return hear

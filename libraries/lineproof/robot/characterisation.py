@@ -45,7 +45,7 @@ from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import si
-from .shared import Component, Shared, show_document
+from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
 
 R = TypeVar("R")
 
@@ -97,30 +97,49 @@ class CharacterisationKeywords(Component):
         return self._measured(procedure, traffic, Characteriser.search, *terms)
 
     @keyword(tags=["sentences"])
-    def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
-        """How much more than its sentence the router carries, in words; empty unless *wanted*, and after a PASS.
+    def search_for_more(
+        self,
+        margin: bool,
+        margin_deadline: timedelta | None,
+        capacity: Literal["never", "on failure", "always"],
+        capacity_deadline: timedelta | None,
+    ) -> None:
+        """Search for how much more, or less, than its sentence the router carries; sends nothing unless asked for.
 
-        Of a throughput by the same rule at higher loads, in at most *deadline* of traffic; of ``forwards`` from the
-        verdict's own trials. Other sentences have none. What goes wrong is named, and changes no verdict. Example:
-        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=15 s
+        *margin*: after a PASS of a throughput by the same rule at higher loads, of ``forwards`` from the verdict's own
+        trials. *capacity*: the highest loads of the traffic, after a FAIL (``on failure``) or a PASS as well
+        (``always``). Deadlines are of traffic. What goes wrong here changes no verdict, and is named in its message.
+        Example:
+        | Search For More    on    1 min    never    5 min
         """
-        requirement, recorder = verdict.requirement, self.shared.records
-        if not wanted or verdict.ruling is not Ruling.PASS or not requirement.quantity.margin:
-            return ""
+        judged, verdict = self.shared.sentence, self.shared.verdict
+        requirement, ruling = verdict.requirement, verdict.ruling
+        if margin and ruling is Ruling.PASS and requirement.quantity.margin:
+            reason = _why_not(lambda: self._margin(judged, verdict, _seconds(margin_deadline)))
+            judged.more += [f"margin: {reason}"] if reason else []
+        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[capacity]
+        if ruling in wanted and requirement.quantity.has_capacity:
+            capacities: list[SearchResult] = []
+            search = partial(self.search_throughput_of, requirement.traffic, capacity_deadline)
+            reason = _why_not(lambda: capacities.append(search()))
+            judged.more.append(f"capacity: {reason or capacities[0]}")
+
+    def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> None:
+        recorder, requirement = self.shared.records, verdict.requirement
         number = recorder.number
-        try:
-            if requirement.quantity.margin == "its own trials":
-                margin = margin_of_forwarding(verdict)
-            else:
-                with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
-                    margin = work.characteriser.margin(requirement, _seconds(deadline))
-            record = recorder.keep_margin(margin, number, requirement.sentence)
-        except RobotError:  # an interrupt
-            raise
-        except Exception as error:  # whatever it is, the verdict stands
-            return f"margin: {in_words(error.__cause__ or error)}"
+        if requirement.quantity.margin == "its own trials":
+            record = recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence)
+        else:
+            with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
+                margin = work.characteriser.margin(requirement, deadline)
+                record = recorder.keep_margin(margin, number, requirement.sentence)
+        limit = f" ({record.limit})" if record.limit else ""
+        lowest = requirement.text(record.low * requirement.threshold.number)
+        judged.carries = lowest if record.finished and record.high is not None else f"≥ {lowest}{limit}"
+        percent = 100 * (record.low - 1)
+        judged.margin = f"{percent:+.{1 if abs(percent) < 100 else 0}f} %"
+        judged.more += [] if record.finished else [f"margin: {record}"]
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
-        return str(record)
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -316,6 +335,17 @@ def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
 
 
+def _why_not(search: Callable[[], object]) -> str:
+    """Return why *search* says nothing, which leaves the verdict as it is; "" if it does."""
+    try:
+        search()
+    except RobotError:  # an interrupt
+        raise
+    except Exception as error:  # whatever it is, the verdict stands
+        return in_words(error.__cause__ or error)
+    return ""
+
+
 class CharacterisationWork:
     """One characterisation: its records from begin to end, and what log, report and console show of it."""
 
@@ -325,7 +355,9 @@ class CharacterisationWork:
         self._progress, self._test = shared.progress, str(BuiltIn().get_variable_value("${TEST NAME}"))
         self.characteriser = Characteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
+        self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first, self._started, self._failure = 0, time.time(), ""
+        self._progress = shared.progress
 
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
@@ -368,14 +400,14 @@ class CharacterisationWork:
             picture = procedure.picture(result, title=self.title, simulated=simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        show_document(f"{self.title} (table)", procedure.document(result, title=self.title, simulated=simulated))
+        show_document(procedure.document(result, title=self.title, simulated=simulated), f"{self.title} (table)")
         for words in early:
             logger.warn(f"{self.title}: {words}")
         message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
-        BuiltIn().set_test_message(message, append=True, separator="\n")
+        add_to_test_message(narrow(f"{self.title}: {message}"))
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

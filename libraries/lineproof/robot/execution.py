@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import BREAKDOWN_ERRORS, in_words
-from ..evidence.document import as_text
+from ..evidence.document import Facts, Table, as_text
 from ..evidence.report import write_report
 from ..evidence.run import new_run_id, seal_derived
 from ..evidence.summary import execution_summary, summary
@@ -67,9 +68,9 @@ def _agreed(path: Path, proposal: str) -> str:
 
 
 def closing_words(execution: Path, alone: bool) -> str:
-    """The last words on the console: each sentence of *execution*, its folders and its page.
+    """The last words on the console: counts, folders and page of *execution*, of which the report is left.
 
-    Leaves the report. Empty if nothing was left. *alone*: this is the execution's only process, and none of pabot's.
+    Empty if nothing was left. *alone*: this is the execution's only process, and none of pabot's.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # some file systems know no locks
@@ -86,4 +87,11 @@ def closing_words(execution: Path, alone: bool) -> str:
                 seal_derived(execution)
         except BREAKDOWN_ERRORS as error:  # the records make them again
             found = replace(found, unread=(*found.unread, in_words(error)), page="")
-    return f"\n{as_text(summary(found))}"
+    document = summary(found)
+    sections = [
+        # the sentences were told, each when it was judged
+        replace(section, parts=[part for part in section.parts if not isinstance(part, Facts | Table)])
+        for section in document.sections
+    ]
+    document = replace(document, sections=sections)
+    return f"\n{as_text(document, shutil.get_terminal_size().columns)}"

@@ -1,4 +1,4 @@
-"""Keywords for testbeds that are lent, by pabot or labgrid, and for power that labgrid switches.
+"""Testbeds that are lent, by pabot or labgrid.
 
 ``pabot --resourcefile FILE`` reads a value set for each testbed, and a server of pabot's says who has which. The set of
 a process that was killed stays with it until pabot ends.
@@ -10,10 +10,9 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from robot.api import logger
-from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 from robot.libraries.Remote import Remote
 
@@ -24,45 +23,33 @@ from ..testbed.lab.place import LabPlace
 from ..testbed.settings import PoolSettings
 from ..testbed.waiting_time import Say, WaitProgress, in_units
 from ..visible import shortened
-from .shared import Component
+from .shared import Shared, say
 
 
-def say(words: str) -> None:
-    """Print a line on the console at once, and into the log."""
-    logger.console(f"\n{words}")
+def lent_testbed(shared: Shared, testbed: str) -> str:
+    """Return the name of the testbed to use: *testbed* itself, or, of a pool, one that is free now.
 
-
-class LendingKeywords(Component):
-    """Gets a testbed of a pool."""
-
-    @keyword(tags=["testbed"])
-    def lent_testbed(self, testbed: str) -> str:
-        """The name of the testbed to use: *testbed* itself, or, of a pool, one that is free now.
-
-        A pool is a file of ``variables/testbeds`` with ``kind: pool``. Its testbeds are lent by pabot (a value set for
-        each) or by labgrid (a place for each); the testbed is given back when it is closed. Waits, and says what for,
-        if none is free. Fails if none is within the pool's time. Example:
-        | ${name} =    Lent Testbed    pool
-        """
-        project = self.shared.project
-        found = read_testbed_or_pool(project.testbeds, testbed)
-        if not isinstance(found, PoolSettings):
-            return testbed
-        if found.lab is None:
-            lent = ValueSet.acquire(testbed, found.tags, found.wait, say)
-            self.shared.borrow(lent)
-            name, lender = lent.testbed, f"pabot's value set '{lent.name}'"
-        else:
-            place = LabPlace.acquire(found.lab, testbed, say)
-            self.shared.borrow(place)
-            name, lender = place.name, f"labgrid's place '{place.name}'"
-        named_file(project.testbeds, name, f"testbed for {lender}")
-        if isinstance(read_testbed_or_pool(project.testbeds, name), PoolSettings):
-            raise ConfigError(
-                f"{lender} of pool '{testbed}' is a pool itself; expected a testbed", project.testbeds / f"{name}.yaml"
-            )
-        logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
-        return name
+    The suite has it until it is given back. Raises ConfigError, and TestbedError if none is free in the pool's time.
+    """
+    project = shared.project
+    settings = read_testbed_or_pool(project.testbeds, testbed)
+    if not isinstance(settings, PoolSettings):
+        return testbed
+    lent: ValueSet | LabPlace
+    if settings.lab is None:
+        lent = ValueSet.acquire(testbed, settings.tags, settings.wait, say)
+        name, lender = lent.testbed, f"pabot's value set '{lent.name}'"
+    else:
+        lent = LabPlace.acquire(settings.lab, testbed, say)
+        name, lender = lent.name, f"labgrid's place '{lent.name}'"
+    shared.borrow(lent)
+    named_file(project.testbeds, name, f"testbed for {lender}")
+    if isinstance(read_testbed_or_pool(project.testbeds, name), PoolSettings):
+        raise ConfigError(
+            f"{lender} of pool '{testbed}' is a pool itself; expected a testbed", project.testbeds / f"{name}.yaml"
+        )
+    logger.info(f"of pool '{testbed}' this suite has testbed '{name}', {lender}", also_console=True)
+    return name
 
 
 POLL = 0.5
@@ -78,25 +65,33 @@ _EXAMPLE = (
 
 @dataclass
 class ValueSet:
-    """The value set *name*, which this process has until :meth:`close`."""
+    """The value set *name* of *testbed*, which pabot's server *remote* lends to this process, *caller*."""
 
-    name: str
-    testbed: str
-    _pabot: _Pabot
+    remote: Any
+    caller: str
+    name: str = ""
+    testbed: str = ""
 
     @classmethod
     def acquire(cls, pool: str, tags: Sequence[str], limit: float, say: Say) -> ValueSet:
         """A set with all *tags*, once one is free: *limit* s at most. Raises ConfigError, TestbedError."""
-        pabot = _Pabot.of_this_run(pool)
+        value, remote = BuiltIn().get_variable_value, cast(Any, Remote)  # which has no types
+        uri, caller = value("${PABOTLIBURI}"), value("${CALLER_ID}")
+        if not uri or not caller:
+            raise ConfigError(
+                f"the testbeds of pool '{pool}' are lent by pabot; expected 'pabot --resourcefile FILE -v"
+                f" TESTBED:{pool} …', or the name of one testbed"
+            )
+        lent = cls(remote(uri, timeout="30 s"), str(caller))
         progress = WaitProgress(f"a testbed of pool '{pool}'", limit, say)
         while True:
-            name, values = pabot.ask("acquire_value_set", pabot.caller, *tags)
+            name, values = lent._ask("acquire_value_set", lent.caller, *tags)
             if name:
-                found = cls(str(name), str(values.get(TESTBED, "")), pabot)
-                if not found.testbed:
-                    found.close()
+                lent.name, lent.testbed = str(name), str(values.get(TESTBED, ""))
+                if not lent.testbed:
+                    lent.close()
                     raise ConfigError(f"pabot's value set '{shortened(name)}' names no testbed; {_EXAMPLE}")
-                return found
+                return lent
             why = f"other suites have all that pabot lends{' with the tags ' * bool(tags)}{', '.join(tags)}"
             if progress.is_over:
                 raise TestbedError(
@@ -109,36 +104,16 @@ class ValueSet:
     def close(self) -> None:
         """Give it back. Harmless when repeated, and when pabot has ended."""
         with contextlib.suppress(TestbedError, ConfigError):
-            self._pabot.ask("release_value_set", self._pabot.caller)
+            self._ask("release_value_set", self.caller)
 
-
-@dataclass
-class _Pabot:
-    """The server of the pabot that runs this process. *caller*: what it calls the process."""
-
-    remote: Any
-    caller: str
-
-    @classmethod
-    def of_this_run(cls, pool: str) -> _Pabot:
-        value = BuiltIn().get_variable_value
-        uri, caller = value("${PABOTLIBURI}"), value("${CALLER_ID}")
-        if not uri or not caller:
-            raise ConfigError(
-                f"the testbeds of pool '{pool}' are lent by pabot; expected 'pabot --resourcefile FILE -v"
-                f" TESTBED:{pool} …', or the name of one testbed"
-            )
-        remote: Any = Remote  # has no types
-        return cls(remote(uri, timeout="30 s"), str(caller))
-
-    def ask(self, what: str, *arguments: object) -> Any:
+    def _ask(self, what: str, *arguments: object) -> Any:
         """Raises ConfigError if there is no such set, TestbedError if pabot does not answer."""
         try:
             return self.remote.run_keyword(what, arguments, {})
         except RuntimeError as error:
-            words = " ".join(str(error).split())
-            if "never imported" in words or "No value set matching" in words:
-                raise ConfigError(f"{shortened(words)}; {_EXAMPLE}") from None
-            if "already reserved" in words:
-                raise ConfigError(f"{shortened(words)}; remove the suite's own 'Acquire Value Set'") from None
-            raise TestbedError(f"pabot's server does not lend testbeds: {shortened(words)}") from None
+            text = shortened(" ".join(str(error).split()))
+            if "never imported" in text or "No value set matching" in text:
+                raise ConfigError(f"{text}; {_EXAMPLE}") from None
+            if "already reserved" in text:
+                raise ConfigError(f"{text}; remove the suite's own 'Acquire Value Set'") from None
+            raise TestbedError(f"pabot's server does not lend testbeds: {text}") from None

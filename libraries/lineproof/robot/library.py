@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from robot.api import logger
@@ -23,13 +23,11 @@ from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
-from .lending import LendingKeywords
 from .router import RouterKeywords, TelemetryKeywords
 from .sentence_check import SuiteListener
 from .shared import Shared
 from .studies import StudyKeywords
 from .testbed import FaultKeywords, TestbedKeywords
-from .traffic_generator import GeneratorKeywords
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
 NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (-d, or -v RESULTS:)"
@@ -48,14 +46,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
 
     | Internet Mix Fills The Line
     |     imix unidirectional ≥ 95% line rate
-
-    = The sentence =
-
-    | TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥ or ≤ VALUE UNIT [each way or in total]
-    |    [at LOAD] [for TIME]
-
-    A part in square brackets may be left out; ``>=`` and ``<=`` mean the same as ``≥`` and ``≤``. The words are
-    explained in ``docs/methodology.md``.
 
     = Verdicts =
     A keyword fails with ``FAIL:`` if the router did not keep the sentence, and with ``INCONCLUSIVE:`` if the testbed
@@ -78,8 +68,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         self._acceptance = AcceptanceKeywords(self._shared)
         components = [
             TestbedKeywords(self._shared),
-            LendingKeywords(self._shared),
-            GeneratorKeywords(self._shared),
             RouterKeywords(self._shared),
             self._acceptance,
             CharacterisationKeywords(self._shared),
@@ -98,8 +86,9 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
                 lambda: allure.remove_half_written(self._acceptance.allure_folder),
             ),
             CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
-            CalmListener(VerdictTags(), "a verdict has no tag"),
-            CalmListener(_EndOfExecution(self), "the testbed could not be closed"),
+            CalmListener(
+                SimpleNamespace(ROBOT_LISTENER_API_VERSION=3, close=self.close), "the testbed could not be closed"
+            ),
         ]
         # Robot tells a library of the end only if the topmost suite imports it, which a folder does not
         atexit.register(self._end)
@@ -136,30 +125,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             if stream is not None:
                 encoding = stream.encoding or "utf-8"  # of LANG=C, say
                 print(words.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
-
-
-class _EndOfExecution:
-    """Robot listener that closes what suites left open."""
-
-    ROBOT_LISTENER_API_VERSION = 3
-
-    def __init__(self, library: Lineproof) -> None:
-        self.close = library.close
-
-
-VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
-"""How a failed sentence's message begins; Robot numbers several in one test."""
-
-
-class VerdictTags:
-    """Robot listener: adds ``verdict:fail`` and ``verdict:inconclusive`` to a failed test."""
-
-    ROBOT_LISTENER_API_VERSION = 3
-
-    def end_test(self, data: Any, result: Any) -> None:
-        """Add the tags."""
-        if result.failed:
-            result.tags.add(f"verdict:{word.lower()}" for word in VERDICT.findall(result.message))
 
 
 @contextmanager

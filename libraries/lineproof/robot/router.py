@@ -9,13 +9,11 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from ..core.rule import Ruling
-from ..core.telemetry import Telemetry
 from ..core.traffic.frame_kinds import reason_not_forwarded
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
 from ..errors import LineproofError, TestbedError
-from ..evidence import allure
 from ..evidence.document import as_html
 from ..evidence.forms import machine_document, under_load_document
 from ..evidence.svg import svg_image
@@ -42,6 +40,7 @@ class RouterKeywords(Component):
         | Connect Router
         """
         session = self.shared.session
+        self.shared.progress.work("connecting to the router")
         versions = session.router.connect()
         self.shared.note_simulation()
         for name, value in versions.items():
@@ -64,6 +63,7 @@ class RouterKeywords(Component):
         | Configure Router
         """
         router = self.shared.session.router
+        self.shared.progress.work("configuring the router")
         if undone := router.undo_leftover():
             logger.warn(undone)
         router.configure()
@@ -123,37 +123,27 @@ class RouterKeywords(Component):
             raise TestbedError(f"VPP refused '{command}': {refused}")
         return result.stdout
 
-    @keyword(tags=["router"])
-    def read_router_telemetry(self) -> Telemetry:
-        """The router's counters now, as evidence. Fails if it restarted since the last reading. Example:
-        | ${telemetry} =    Read Router Telemetry
-        | Log    ${telemetry.drops}
-        """
-        return self.shared.session.router.watch.read()
-
 
 class TelemetryKeywords(Component):
     """Reads the router while traffic flows, in trials that no verdict rests on."""
 
     @keyword(tags=["evidence"])
-    def explain_verdict(
-        self, verdict: Verdict, when: Literal["never", "on failure", "always"] = "on failure"
-    ) -> Verdict:
-        """The verdict with the reason why frames were lost, as far as the router's facts and counters show it.
+    def explain_verdict(self, when: Literal["never", "on failure", "always"] = "on failure") -> None:
+        """Add to the verdict why frames were lost, as far as the router's facts and counters show it.
 
         Changes no ruling. First the sentence's load is sent for one or two seconds more, and what the router reports
         meanwhile is kept. Where ``perf`` (Linux, VPP) or ``pmcstat`` (FreeBSD) is there, a flame graph follows, of
         seconds of its own. After FAIL also at the highest load of the same traffic that passed in this run, if there is
         one below. *when*: ``never``, ``on failure`` or ``always``; nothing is sent after INCONCLUSIVE, or after a
         verdict of earlier runs' trials alone. Never fails: what could not be read is a warning. Example:
-        | ${verdict} =    Explain Verdict    ${verdict}    on failure
+        | Explain Verdict    on failure
         """
-        router = self.shared.session.router
+        router, judged, verdict = self.shared.session.router, self.shared.sentence, self.shared.verdict
         loads = self._loads(verdict, when)
-        found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
-        if found.why.explanation:
-            logger.info("\n".join(found.why.explanation.lines))
-        return found
+        facts = None if router.is_black_box else router.facts
+        judged.verdict = explained(verdict, facts, next(iter(loads), None))
+        if judged.verdict.why.explanation:
+            logger.info("\n".join(judged.verdict.why.explanation.lines))
 
     def _loads(self, verdict: Verdict, when: str) -> list[UnderLoad]:
         session = self.shared.session
@@ -178,9 +168,7 @@ class TelemetryKeywords(Component):
             logger.warn(f"the router could not be read {name}: {error}")
             return None
         title = f"The router {name}: {verdict.requirement.sentence}"
-        show_document(f"The router {name}", under_load_document(found, title, session.simulated))
+        show_document(under_load_document(found, title, session.simulated))
         if graph := flame_graph(found, title, session.simulated):
-            picture = f"Flame graph of the router {name}"
-            allure.attach(picture, graph, "SVG")
-            logger.info(svg_image(picture, graph), html=True)
+            logger.info(svg_image(f"Flame graph of the router {name}", graph), html=True)
         return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
 
 from robot.api import TestSuite, logger
 from robot.errors import ExecutionFailed
@@ -14,6 +15,7 @@ from ..core.quantity import Requirement
 from ..core.sentence import parse
 from ..core.traffic.catalogue import Catalogue
 from ..errors import LineproofError, SentenceError
+from ..files import place
 from ..generators.abilities import Method
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
@@ -21,7 +23,7 @@ from ..testbed.files import read_testbed_or_pool
 from ..testbed.settings import PoolSettings
 from . import suite_sentences
 from .run_variables import check_run_variables
-from .shared import NO_TESTBED, Shared
+from .shared import NO_TESTBED, Shared, narrow
 from .suite_sentences import KeywordCall
 
 METHODS = {
@@ -34,155 +36,159 @@ METHODS = {
 }
 """Keywords that need more of a generator than their traffic does -> what they do."""
 
-_UNKNOWN_KEYWORD = re.compile(r"^No keyword with name '(.*?)' found", re.MULTILINE)
+_VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
+"""How a failed sentence's message begins; Robot numbers several in one test."""
 
 
-ReadSentence = Callable[[str], Requirement]
-"""Parses a sentence. Raises SentenceError."""
+class SentenceCheck:
+    """Checks sentences before the run. *plan*: the testbed's; None: the traffic words alone, of *catalogue*.
 
-
-def check_sentences(
-    steps: Iterable[KeywordCall],
-    own: set[str],
-    catalogue: Catalogue,
-    read: ReadSentence,
-    is_keyword: Callable[[str], bool],
-) -> tuple[list[str], list[Requirement]]:
-    """Return what is wrong with the sentences among *steps*, with file and line, and what the others require.
-
-    *own*: the suite's own keywords, which are no sentences.
+    *own*: the suite's own keywords, which are no sentences. ``requirements``: what the right sentences require.
     """
-    problems, requirements = [], []
-    for step in steps:
-        if suite_sentences.plain(step.name) in own:
-            continue
-        problem = suite_sentences.malformed(step, catalogue, is_keyword)
+
+    def __init__(self, catalogue: Catalogue, plan: Plan | None, own: set[str]) -> None:
+        self._catalogue, self._plan, self._own = catalogue, plan, own
+        self._read = plan.requirement if plan else partial(parse, catalogue=catalogue)
+        self.requirements: dict[KeywordCall, Requirement] = {}
+
+    def problems(self, steps: Iterable[KeywordCall]) -> list[str]:
+        """Return what is wrong with the sentences among *steps*, each with file and line."""
+        return [f"{step.where}: {problem}" for step in steps for problem in self._problems(step)]
+
+    def _problems(self, step: KeywordCall) -> Iterator[str]:
+        name = suite_sentences.plain(step.name)
+        if name in self._own:
+            return
         try:
-            requirement = None if problem else _requirement(step, read)
+            if malformed := suite_sentences.malformed(step, self._catalogue, _is_keyword):
+                yield malformed
+            elif (sentence := _known_sentence(step)) is not None:
+                self.requirements[step] = self._read(sentence)
+            if self._plan is not None and (method := METHODS.get(name.rpartition(".")[2])):
+                self._plan.check_method(method)
         except SentenceError as error:
-            problem = str(error)
-        if problem:
-            problems.append(f"{step.where}: {problem}")
-        elif requirement is not None:
-            requirements.append(requirement)
-    return problems, requirements
+            yield str(error)
+
+    def misfits(self) -> list[str]:
+        """Return a sentence for each address of the testbed's file that does not fit the traffic."""
+        return [] if self._plan is None else [*map(self._plan.misfit_words, self._plan.misfits(self.required))]
+
+    @property
+    def required(self) -> list[Requirement]:
+        """What the sentences require, in their order."""
+        return list(self.requirements.values())
 
 
-def beyond_generator(plan: Plan, steps: Iterable[KeywordCall]) -> Iterator[str]:
-    """Which of *steps* the testbed's generator cannot do, with file and line."""
-    for step in steps:
-        if method := METHODS.get(suite_sentences.plain(step.name).rpartition(".")[2]):
-            try:
-                plan.check_method(method)
-            except SentenceError as error:
-                yield f"{step.where}: {error}"
-
-
-def misfit_words(plan: Plan, requirements: Iterable[Requirement]) -> list[str]:
-    """A sentence for each address of the testbed's file that does not fit the traffic of *requirements*."""
-    return list(map(plan.misfit_words, plan.misfits(requirements)))
-
-
-def _requirement(step: KeywordCall, read: ReadSentence) -> Requirement | None:
-    """The requirement that *step* judges; None: none, or not known before the run. Raises SentenceError."""
+def _known_sentence(step: KeywordCall) -> str | None:
+    """The sentence that *step* judges; None: none, or not known before the run."""
     text = suite_sentences.sentence(step)
     if text is None or step.needs_the_run():
         return None
     try:
-        sentence = str(BuiltIn().replace_variables(text))
+        return str(BuiltIn().replace_variables(text))
     except (RobotNotRunningError, ExecutionFailed):  # the latter: an interrupt
         raise
     except Exception:  # a variable that does not exist yet: the sentence is checked when it runs
         logger.debug(f"not checked before the run: {text}")
         return None
-    return read(sentence)
+
+
+def _is_keyword(name: str) -> bool:
+    try:
+        BuiltIn().keyword_should_exist(cast(Any, name))
+    except AssertionError:
+        return False
+    return True
+
+
+def place_of(test: Any) -> str:
+    """Return where *test* is, which no other test has."""
+    return place(test.source, test.lineno)
 
 
 class SuiteListener:
-    """Robot listener: knows which tests of a suite were selected, and fails wrong sentences in a dry run."""
+    """Robot listener: knows which tests of a suite were selected, and fails those with wrong sentences.
+
+    The keyword of a sentence ends with what its steps have to show: picture and table are there at the second click.
+    """
 
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._catalogue: Catalogue | None = None
-        self._read: ReadSentence | None = None
-        self._own: set[str] = set()
+        self._check: SentenceCheck | None = None
         self._problems: list[str] = []
-        self._plan: Plan | None = None
         self._warned: set[str] = set()
         self._opens_testbed = True
 
     def start_suite(self, data: TestSuite, result: Any) -> None:
         """Remember the suite; in a dry run read its files and check what all its tests share."""
         self._shared.suite = data
-        self._catalogue, self._problems, self._plan = None, [], None
+        self._check, self._problems = None, []
         if not BuiltIn().dry_run_active:
             return
-        self._own = suite_sentences.own_keywords(data)
         setups = [suite.setup for suite in _with_parents(data) if suite.has_setup]
         self._opens_testbed = bool(setups)  # one of another name may open it too
-        opening = next((item for item in setups if _opens_testbed(item)), None)
+        opening = next((setup for setup in setups if _opens_testbed(setup)), None)
         try:
-            self._read_files(opening)
+            check_run_variables()
+            # sentences need the traffic words, also where what `Open Testbed For` names cannot be read
+            catalogue = Catalogue.read(self._shared.project.profiles, TrexProfileLoader(""))
+            own = suite_sentences.own_keywords(data)
+            self._check = SentenceCheck(catalogue, None, own)
+            if opening is not None and (plan := self._plan_of(opening.args)) is not None:
+                self._check = SentenceCheck(plan.catalogue, plan, own)
         except LineproofError as error:
-            where = f"{opening.source}:{opening.lineno}: " if opening else ""
+            where = f"{place_of(opening)}: " if opening else ""
             self._problems = [f"{where}{error}"]
-        self._problems += self._wrong(suite_sentences.shared_steps(data), set())
+        self._problems += self._wrong(suite_sentences.shared_steps(data))
+
+    def start_test(self, data: Any, result: Any) -> None:
+        """Let a test whose sentences are wrong fail at once: nothing of it is run."""
+        problems = self._shared.wrong.get(place_of(data), [])
+        if BuiltIn().dry_run_active:
+            steps = list(suite_sentences.steps_of(data))
+            problems = self._wrong(steps)
+            if not self._opens_testbed and any(suite_sentences.sentence(step) for step in steps):
+                problems.append(f"{data.source}: {NO_TESTBED}")
+        if problems:
+            data.error = "\n".join(problems)
 
     def end_test(self, data: Any, result: Any) -> None:
-        """In a dry run, fail a test whose sentences, or those of its suite, are wrong."""
-        if not BuiltIn().dry_run_active:
-            return
-        steps, unknown = list(suite_sentences.steps_of(data)), set(_UNKNOWN_KEYWORD.findall(result.message))
-        problems = [*self._problems, *self._wrong(steps, unknown)]
-        if not self._opens_testbed and any(suite_sentences.sentence(step) for step in steps):
-            problems.append(f"{data.source}: {NO_TESTBED}")
-        if problems:
-            lines = [line for line in result.message.splitlines() if not self._explained(line, steps, unknown)]
-            result.status, result.message = "FAIL", "\n".join([*lines, *problems]).strip()
+        """Tag a failed test with its verdicts; in a dry run, fail all tests of a suite that is wrong."""
+        if problems := self._shared.wrong.pop(place_of(data), []):
+            result.message = narrow("\n".join(problems))  # also after a set-up that failed because of them
+        if self._problems:
+            result.status, result.message = "FAIL", "\n".join([*self._problems, result.message]).strip()
+        if result.failed:
+            result.tags.add(f"verdict:{verdict.lower()}" for verdict in _VERDICT.findall(result.message))
 
-    def _read_files(self, opening: Any) -> None:
-        """Read what `Open Testbed For` names, else the traffic words alone: sentences need them. Raises ConfigError."""
-        check_run_variables()
-        project = self._shared.project
-        self._catalogue = catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
-        self._read = lambda sentence: parse(sentence, catalogue)
-        if opening is not None:
-            plan = self._plan_of(opening.args)
-            if plan is not None:
-                self._catalogue, self._read, self._plan = plan.catalogue, plan.requirement, plan
+    def end_user_keyword(self, data: Any, implementation: Any, result: Any) -> None:
+        """Show what the steps of the sentence left to be shown."""
+        shown, self._shared.shown = self._shared.shown, []
+        for html in shown:
+            logger.info(html, html=True)
 
-    def _wrong(self, steps: Iterable[KeywordCall], unknown: set[str]) -> list[str]:
-        """*unknown*: names that are no keywords, as Robot reports."""
-        if self._catalogue is None or self._read is None:
+    def _wrong(self, steps: Iterable[KeywordCall]) -> list[str]:
+        if self._check is None:
             return []
-        steps = list(steps)
-        problems, requirements = check_sentences(
-            steps, self._own, self._catalogue, self._read, lambda name: name not in unknown
-        )
-        if self._plan is not None:
-            problems += beyond_generator(self._plan, steps)
-            for words in misfit_words(self._plan, requirements):
-                if words not in self._warned:
-                    self._warned.add(words)
-                    logger.warn(words)
+        problems = self._check.problems(steps)
+        for misfit in self._check.misfits():
+            if misfit not in self._warned:
+                self._warned.add(misfit)
+                logger.warn(misfit)
         return problems
 
-    def _explained(self, line: str, steps: Iterable[KeywordCall], unknown: set[str]) -> bool:
-        """Return whether Robot reports as an unknown keyword what is a malformed sentence."""
-        found = _UNKNOWN_KEYWORD.search(line)
-        return found is not None and bool(self._wrong((step for step in steps if step.name == found[1]), unknown))
-
-    def _plan_of(self, arguments: Iterable[str]) -> Plan | None:
+    def _plan_of(self, arguments: Sequence[str]) -> Plan | None:
         """The plan; None for a pool: which testbed it will be is not known."""
         names = ("platform", "software", "testbed", "goal")
-        found: dict[str, Any] = {"software": None, "testbed": "${TESTBED}", "goal": "${GOAL}"}
-        for place, argument in enumerate(arguments):
-            name, equals, value = argument.partition("=")
-            found |= {name: value} if equals and name in names else {names[place]: argument}
-        values = {name: value and BuiltIn().replace_variables(value) for name, value in found.items()}
+        named = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in names)
+        placed = dict(
+            zip(names, (argument for argument in arguments if argument.partition("=")[0] not in names), strict=False)
+        )
+        given = {"software": None, "testbed": "${TESTBED}", "goal": "${GOAL}", **placed, **named}
         # a variable file may give a list; Robot makes it text when it calls the keyword
+        values = {name: value and BuiltIn().replace_variables(value) for name, value in given.items()}
         read: dict[str, Any] = {name: None if value is None else str(value) for name, value in values.items()}
         if isinstance(read_testbed_or_pool(self._shared.project.testbeds, read["testbed"]), PoolSettings):
             return None

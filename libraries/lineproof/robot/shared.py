@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,12 +17,16 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running.context import EXECUTION_CONTEXTS
 
+from ..core.quantity import Requirement
+from ..core.rule import Ruling
+from ..core.verdict import Verdict
 from ..errors import ConfigError, Inconclusive
 from ..evidence import allure
 from ..evidence.document import Document, as_html, as_page
 from ..evidence.forms import known_facts
 from ..evidence.recorder import Recorder
 from ..project import Project
+from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
 from ..system.signals import handle_ending, interrupt_words, let_go_of_terminal
@@ -42,20 +47,48 @@ class Lent(Protocol):
 
 
 @dataclass
+class Judged:
+    """The sentence of the running test. ``expected``: the verdict with which the test passes.
+
+    ``carries``: how much the router carries, and ``margin``: by how much that is more, in words, "" where nobody knows.
+    ``more``: further lines of the message.
+    """
+
+    requirement: Requirement
+    expected: str = Ruling.PASS.value
+    verdict: Verdict | None = None
+    carries: str = ""
+    margin: str = ""
+    more: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Shared:
     """*project* and *results* as the library was told, "" where it finds them itself.
 
     ``opened``: the open sessions, each with the name of the suite that opened it; the innermost suite's is the last.
+    ``lent``: what was lent to suites, each with the name of the suite.
     """
 
     project_folder: str = ""
     results_folder: str = ""
     opened: list[tuple[str, Session]] = field(default_factory=list)
     lent: list[tuple[str, Lent]] = field(default_factory=list)
-    """What was lent to suites, each with the name of the suite."""
+    plan: Plan | None = None
+    """Of the testbed that is being opened."""
 
     suite: Any = None
     """The running suite, of the tests that were selected."""
+
+    wrong: dict[str, list[str]] = field(default_factory=dict)
+    """Place of a test -> what is wrong with its sentences: it fails without being run."""
+
+    judged: Judged | None = None
+    shown: list[str] = field(default_factory=list)
+    """HTML that the keyword of the sentence shows at its end."""
+
+    widest: int = 0
+    """The longest sentence of the suite, in characters, by which the lines of PASSes are aligned."""
 
     recorder: Recorder | None = None
     labels: RunLabels | None = None
@@ -86,6 +119,20 @@ class Shared:
                 BuiltIn().get_variable_value("${SUITE SOURCE}"),
             )
         return self.opened[-1][1]
+
+    @property
+    def sentence(self) -> Judged:
+        """The sentence that was read last. Raises ConfigError if none was."""
+        if self.judged is None:
+            raise ConfigError("no sentence was read; expected `Read Sentence` before this keyword")
+        return self.judged
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the sentence that was read last. Raises ConfigError if it has none yet."""
+        if (verdict := self.sentence.verdict) is None:
+            raise ConfigError("the sentence has no verdict; expected `Judge In Trials` before this keyword")
+        return verdict
 
     @property
     def own_session(self) -> Session | None:
@@ -135,10 +182,41 @@ class Component:
         self.shared = shared
 
 
-def show_document(name: str, document: Document) -> None:
-    """Show *document* in Robot's log, and in Allure as the running test's attachment *name*."""
-    allure.attach(name, as_page(document), "HTML")
+def show_document(document: Document, attachment: str = "") -> None:
+    """Show *document* in Robot's log, and in Allure as the running test's *attachment* of this name."""
+    if attachment:
+        allure.attach(attachment, as_page(document), "HTML")
     logger.info(as_html(document), html=True)
+
+
+WIDTH = 79
+"""Columns that a line may take on a console of 80."""
+
+
+def narrow(text: str) -> str:
+    """*text* with lines of at most :data:`WIDTH` characters; what is broken goes on indented."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if len(line) <= WIDTH:
+            lines.append(line)
+        else:
+            indent = " " * (len(line) - len(line.lstrip()) + 4)
+            lines += textwrap.wrap(
+                line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+    return "\n".join(lines)
+
+
+def say(words: str) -> None:
+    """Print *words* on the console at once, on lines of their own, and into the log."""
+    logger.info(words)
+    logger.console(f"\n{narrow(words)}")
+
+
+def add_to_test_message(text: str) -> None:
+    """Add *text* to the message of the running test, without a word about it in the log."""
+    if (test := EXECUTION_CONTEXTS.current.test) is not None:
+        test.message = "\n".join(filter(None, [test.message, text]))
 
 
 ROBOTS_WORDS = "Execution terminated by signal"
@@ -206,25 +284,17 @@ class RunLabels:
     words: Mapping[str, str]
 
     def show(self) -> None:
-        """Set the suite's metadata, and Allure's environment and categories."""
-        simulated = self.session.simulated
-        words = {"Testbed": testbed_words(self.session), **self.words}
-        for name, value in words.items():
-            BuiltIn().set_suite_metadata(name, value, append=False, top=False)
+        """Set the suite's metadata, and Allure's environment and categories, as far as they are known by now."""
+        simulated, known = self.session.simulated, BuiltIn().get_variable_value("&{SUITE METADATA}", {})
+        labels = {"Testbed": testbed_words(self.session), **self.words}
+        for name, value in labels.items():
+            if known.get(name) != value:
+                BuiltIn().set_suite_metadata(name, value, append=False, top=False)
         if simulated:
-            BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
-        self._write_environment(words)
-        allure.write_categories(self.allure_folder, words["Platform"], simulated)
-
-    def show_router(self) -> None:
-        """Add the router's facts to Allure's environment."""
-        self._write_environment({"Testbed": testbed_words(self.session), **self.words})
-
-    def _write_environment(self, words: Mapping[str, str]) -> None:
-        facts = known_facts(self.session.router.facts)
-        allure.write_environment(
-            self.allure_folder, {**words, **{f"Router {name}": text for name, text in facts.items()}}
-        )
+            BuiltIn().set_suite_metadata("Testbed", labels["Testbed"], append=False, top=True)
+        facts = {f"Router {name}": text for name, text in known_facts(self.session.router.facts).items()}
+        allure.write_environment(self.allure_folder, {**labels, **facts})
+        allure.write_categories(self.allure_folder, labels["Platform"], simulated)
 
     def follow(self) -> None:
         """Mark everything if the generator or the router has said meanwhile that it is simulated."""
@@ -246,4 +316,4 @@ def testbed_words(session: Session) -> str:
 
 def show_simulated(session: Session) -> None:
     """Say on the console that *session* is simulated."""
-    logger.console(f"\nSIMULATED: {session.simulation_text}; nothing here is a measurement of a router.")
+    say(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a router.")

@@ -8,7 +8,6 @@ from typing import Literal
 
 from robot.api import logger
 from robot.api.deco import keyword
-from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
@@ -19,7 +18,7 @@ from ..studies.results import Compared, StudyCell, StudyResults
 from ..studies.runner import study_run
 from ..units import counted
 from .run_variables import check_run_variables, secrets_of_variables
-from .shared import Component, Shared
+from .shared import Component, Shared, add_to_test_message, narrow
 
 LEAST_VALUES = 3
 """Of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""
@@ -81,14 +80,14 @@ class StudyKeywords(Component):
         if not cells:
             raise ConfigError(f"the study has no published figures{f' of row {row}' if row else ''}")
         outside = [cell for cell in cells if not cell.inside]
-        words = f"{len(cells) - len(outside)} of {counted(len(cells), 'published figure')} met"
-        listed = "; ".join(_outside_words(cell) for cell in outside)
+        met = f"{len(cells) - len(outside)} of {counted(len(cells), 'published figure')} met"
+        listed = "; ".join(map(_outside_words, outside))
         if len(outside) > (1 - at_least) * len(cells) + 1e-9:
-            raise SlaFailure(f"FAIL: {self._mark}{words}, expected {100 * at_least:g} %: {listed}")
+            raise self._failure(f"{met}, expected {100 * at_least:g} %: {listed}")
         if explained and (bare := [cell for cell in outside if not cell.explanation]):
-            missing = "; ".join(_outside_words(cell) for cell in bare)
-            raise SlaFailure(f"FAIL: {self._mark}{words}, and the study's file does not explain: {missing}")
-        logger.info(f"{words}{f'; outside: {listed}' if listed else ''}", also_console=True)
+            missing = "; ".join(map(_outside_words, bare))
+            raise self._failure(f"{met}, and the study's file does not explain: {missing}")
+        logger.info(f"{met}{f'; outside: {listed}' if listed else ''}", also_console=True)
 
     @keyword(tags=["studies"])
     def every_figure_should_be_measured(self) -> None:
@@ -101,7 +100,7 @@ class StudyKeywords(Component):
                 f"{cell.row}, {cell.variant}: {' / '.join(filter(None, (cell.few, *dict.fromkeys(cell.gaps))))}"
                 for cell in gaps
             )
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{counted(len(gaps), 'figure')} not measured: {listed}")
+            raise self._unproven(f"{counted(len(gaps), 'figure')} not measured: {listed}")
 
     @keyword(tags=["studies"])
     def figure_should_be(self, row: str, variant: str, comparison: Literal["≥", "≤", ">=", "<="], value: float) -> None:
@@ -110,19 +109,17 @@ class StudyKeywords(Component):
         """
         cell = self._cell(row, variant)
         if cell.summary is None or not cell.measured:
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not measured{_few(cell)}")
+            raise self._unproven(f"{row}, {variant} was not measured{_few(cell)}")
         median, at_least = cell.summary.median, comparison in ("≥", ">=")
-        words = f"{row}, {variant}: {cell.sign}{figure(median)} {cell.unit}"
+        measured = f"{row}, {variant}: {cell.sign}{figure(median)} {cell.unit}"
         holds = median >= value if at_least else median <= value
         # the router's own limit is somewhere above
         if cell.at_least and holds is not at_least:
-            raise Inconclusive(
-                f"INCONCLUSIVE: {self._mark}{words}: it did not fall behind at what was offered; asked was"
-                f" {comparison} {value:g}"
-            )
+            asked = f"asked was {comparison} {value:g}"
+            raise self._unproven(f"{measured}: it did not fall behind at what was offered; {asked}")
         if not holds:
-            raise SlaFailure(f"FAIL: {self._mark}{words}, expected {comparison} {value:g}")
-        logger.info(words)
+            raise self._failure(f"{measured}, expected {comparison} {value:g}")
+        logger.info(measured)
 
     @keyword(tags=["studies"])
     def difference_should_be_proven(self, row: str, variant: str, direction: Literal["more", "less"]) -> None:
@@ -130,9 +127,8 @@ class StudyKeywords(Component):
         | Difference Should Be Proven    one flow saturated    linux    less
         """
         compared = self._compared(row, variant)
-        right = compared.proven and (compared.comparison.difference > 0) == (direction == "more")
-        if not right:
-            raise SlaFailure(f"FAIL: {self._mark}{row}, {variant}: {compared}; expected {direction}")
+        if not compared.proven or (compared.comparison.difference > 0) != (direction == "more"):
+            raise self._failure(f"{row}, {variant}: {compared}; expected {direction}")
         logger.info(f"{row}, {variant}: {compared}")
 
     @keyword(tags=["studies"])
@@ -146,25 +142,29 @@ class StudyKeywords(Component):
         | No Difference Should Be Proven    64b saturated    flex parser    within=5
         """
         compared = self._compared(row, variant)
-        if compared.proven:
-            raise SlaFailure(f"FAIL: {self._mark}{row}, {variant}: {compared}; expected no difference")
-        words = f"{row}, {variant}: {compared}"
+        measured = f"{row}, {variant}: {compared}"
         values = min(compared.comparison.reference.n, compared.comparison.candidate.n)
+        if compared.proven:
+            raise self._failure(f"{measured}; expected no difference")
         if values < LEAST_VALUES:
-            raise Inconclusive(
-                f"INCONCLUSIVE: {self._mark}{words}, of {values} values; at least {LEAST_VALUES} are needed"
-            )
+            raise self._unproven(f"{measured}, of {values} values; at least {LEAST_VALUES} are needed")
         if within is not None and compared.most_percent > within:
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{words}; it may be more than {within:g} %")
-        BuiltIn().set_test_message(words, append=True, separator="\n")
+            raise self._unproven(f"{measured}; it may be more than {within:g} %")
+        add_to_test_message(narrow(measured))
 
     def _compared(self, row: str, variant: str) -> Compared:
         """Return the comparison of *variant* with its baseline. Raises Inconclusive without one."""
         cell = self._cell(row, variant)
         if cell.compared is None or cell.compared.limited:
             why = cell.compared or cell.few or "not compared: too few measurements"
-            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant}: {why}")
+            raise self._unproven(f"{row}, {variant}: {why}")
         return cell.compared
+
+    def _failure(self, text: str) -> SlaFailure:
+        return SlaFailure(f"FAIL: {self._mark}{text}")
+
+    def _unproven(self, text: str) -> Inconclusive:
+        return Inconclusive(f"INCONCLUSIVE: {self._mark}{text}")
 
     @property
     def _results(self) -> StudyResults:

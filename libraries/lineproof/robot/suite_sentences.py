@@ -16,6 +16,7 @@ from robot.variables import VariableMatches
 
 from ..core.sentence import EXAMPLES, is_sentence
 from ..core.traffic.catalogue import Catalogue
+from ..files import place
 from ..visible import shortened
 
 _CALLS = re.compile(
@@ -49,18 +50,8 @@ class KeywordCall:
         return " ".join([self.name, *self.arguments])
 
 
-def steps(suite: TestSuite) -> Iterator[KeywordCall]:
-    """Each distinct call in *suite*: in tests, templates, set-ups, tear-downs, own keywords, and keywords that call."""
-    seen = set()
-    for step in _all(suite):
-        key = (step.where, step.name, step.arguments)
-        if key not in seen:
-            seen.add(key)
-            yield step
-
-
 def steps_of(test: Any) -> Iterator[KeywordCall]:
-    """Each call in one *test*."""
+    """Each call in one *test*: in its body, template, set-up, tear-down, and by keywords that call others."""
     return _block(test, frozenset())
 
 
@@ -80,9 +71,12 @@ def own_keywords(suite: TestSuite) -> set[str]:
 
 def sentence(step: KeywordCall) -> str | None:
     """The sentence that *step* judges; None: none."""
-    if plain(step.name).rpartition(".")[2] == "therouterowes":
-        return without_prefix(step.arguments[0]) if step.arguments else None
     return without_prefix(step.name) if is_sentence(step.name) else None
+
+
+def expects_another_verdict(step: KeywordCall) -> bool:
+    """Return whether a sentence's test passes with another verdict than PASS, as it says beside the sentence."""
+    return bool(step.arguments) and all(argument.startswith("expect=") for argument in step.arguments)
 
 
 def without_prefix(text: str) -> str:
@@ -95,7 +89,7 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
     words = step.name.split()
     if not is_sentence(step.name) and (not words or not catalogue.is_word(words[0]) or is_keyword(step.name)):
         return None
-    if step.arguments:
+    if step.arguments and not expects_another_verdict(step):
         if any(_variables(step.name)):  # a template with a wrong number of arguments: Robot reports it
             return None
         shown = shortened("  ".join([step.name, *step.arguments]))
@@ -106,14 +100,6 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
     hint = f" ('{wrong[0]}' is no comparison here)" if wrong else ""
     shown = shortened(step.name)
     return f"'{shown}' looks like a sentence but compares nothing{hint}; expected ≥ or ≤, as in '{EXAMPLES[0]}'"
-
-
-def _all(suite: TestSuite) -> Iterator[KeywordCall]:
-    yield from shared_steps(suite)
-    for test in suite.tests:
-        yield from steps_of(test)
-    for child in suite.suites:
-        yield from _all(child)
 
 
 def _block(owner: Any, arguments: frozenset[str]) -> Iterator[KeywordCall]:
@@ -138,7 +124,7 @@ def _body(body: Iterable[Any], later: frozenset[str]) -> Iterator[KeywordCall]:
 
 
 def _with_inner_calls(item: Any, later: frozenset[str]) -> Iterator[KeywordCall]:
-    where = f"{item.source}:{item.lineno}"
+    where = place(item.source, item.lineno)
     for name, arguments in _called(item.name or "", tuple(str(argument) for argument in item.args)):
         yield KeywordCall(where, name, arguments, later)
 
@@ -203,7 +189,7 @@ class SentenceListing:
 
     def _add(self, test: str, step: KeywordCall) -> None:
         text = sentence(step)
-        if text is None:
+        if text is None or expects_another_verdict(step):
             return
         unknown = step.needs_the_run()
         if not unknown:

@@ -1,4 +1,4 @@
-"""Progress while a sentence is judged: one changing line on a terminal, else a plain line every 30 s."""
+"""Progress of a run: one changing line on a terminal, else a plain line every 30 s."""
 
 from __future__ import annotations
 
@@ -20,33 +20,38 @@ _TO_NEXT_LINE, _RETURN, _WIPE_NEXT_LINE = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[K", "\
 
 
 class Progress:
-    """Shows the progress of one sentence on *stream* (None: nowhere). *clock_speed*: the testbed's, per real second."""
+    """Shows on *stream* (None: nowhere) how far a testbed's opening, each of *sentences*, or other work is.
+
+    *clock_speed*: the testbed's, per real second.
+    """
 
     def __init__(
-        self, stream: TextIO | None, clock_speed: float = 1.0, now: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO | None,
+        clock_speed: float = 1.0,
+        sentences: int = 0,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._stream, self._speed, self._now = stream, clock_speed, now
+        self._stream, self._speed, self._sentences, self._now = stream, clock_speed, sentences, now
         self._terminal = stream is not None and stream.isatty()
-        self._sentence, self._load = "", ""
+        self._judged, self._work, self._about = 0, "", ""
         self._said = now()
         self._shown = False
 
     def begin(self, sentence: str, pps: float) -> None:
-        """*sentence* is judged from now on, at *pps* frames/s into each port."""
-        self._sentence, self._load = sentence, si(pps, "pps")
-        self._said = self._now()
-        if self._terminal:
-            self._show("warming up")
+        """*sentence*, the next, is judged from now on, at *pps* frames/s into each port."""
+        self._judged += 1
+        of = f" of {self._sentences}" if self._judged <= self._sentences else ""
+        self._start(f"sentence {self._judged}{of}", f": {sentence} at {si(pps, 'pps')}", "warming up")
 
     def work(self, what: str) -> None:
-        """*what* runs from now on, at loads that it chooses."""
-        self._sentence, self._load = what, ""
-        self._said = self._now()
+        """*what* runs from now on, which is no sentence."""
+        self._start(what, "", "")
 
-    def step(self, words: str) -> None:
-        """A trial is over; *words* say how far the work is."""
+    def step(self, text: str) -> None:
+        """A part of it is over; *text* says how far it is."""
         if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
-            self._show(words)
+            self._show(text)
 
     def hear(self, event: EndedTrial | Reading | StepDown) -> None:
         """Show that a trial is over, and how long it takes if all further ones are good."""
@@ -54,26 +59,30 @@ class Progress:
             return
         trial, standing = event.trial, event.standing
         left = standing.rule.trials_left
-        seconds = left * trial.outcome.duration / self._speed
-        words = f"{duration_text(seconds)} left, {standing.keeps} of {standing.keeps + left} trials good"
-        words += f", {standing.misses} bad" if standing.misses else ""
-        words += f", {standing.unknown} open" if standing.unknown else ""
-        self.step(f"{words}, lost {trial.lost} of {trial.offered}")
+        text = f"trial {trial.number}, {duration_text(left * trial.outcome.duration / self._speed)} left"
+        text += f", {standing.misses} bad" if standing.misses else ""
+        text += f", {standing.unknown} open" if standing.unknown else ""
+        self.step(f"{text}, lost {trial.lost} of {trial.offered}")
 
     def end(self) -> None:
-        """The sentence is over: the line goes."""
-        if self._shown and self._terminal and self._stream is not None:
+        """The work is over: the line goes."""
+        if self._shown and self._terminal:
             self._write(_WIPE_NEXT_LINE)
         self._shown = False
 
-    def _show(self, words: str) -> None:
+    def _start(self, work: str, about: str, text: str) -> None:
+        self._work, self._about, self._said = work, about, self._now()
+        if self._terminal:
+            self._show(text)
+
+    def _show(self, text: str) -> None:
         self._said, self._shown = self._now(), True
-        text = f"{words}: {self._sentence}{f' at {self._load}' if self._load else ''}"
+        line = ", ".join(filter(None, [self._work, text])) + self._about
         if self._terminal:
             room = shutil.get_terminal_size().columns - 1
-            self._write(_TO_NEXT_LINE + text[:room] + _RETURN)
+            self._write(_TO_NEXT_LINE + line[:room] + _RETURN)
         else:
-            self._write(text + "\n")
+            self._write(line + "\n")
 
     def _write(self, text: str) -> None:
         if self._stream is not None:

@@ -80,7 +80,7 @@ class HistoryStore:
             if create and not self._is_file:
                 connection.execute(sql.text("SELECT pg_advisory_xact_lock(1818848869)"))  # as others may make them too
             present = sql.inspect(connection).get_table_names()
-            if create and not present:
+            if create and (not present or version.name in present):  # in SQLite, another may have made a part of them
                 for table in metadata.sorted_tables:
                     connection.execute(sql.schema.CreateTable(table, if_not_exists=True))
             elif version.name not in present:
