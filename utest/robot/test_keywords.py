@@ -26,6 +26,7 @@ from lineproof.robot.sentence_check import METHODS
 from lineproof.robot.shared import Judged, Shared
 from lineproof.robot.suite_sentences import plain
 from support.catalogue import CATALOGUE
+from support.evidence_builders import requirement_record
 from support.made_testbeds import router
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -33,7 +34,9 @@ from support.paths import ROOT
 
 def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
     """Return the keywords where *verdict* is that of the sentence."""
-    shared = Shared(opened=[("suite", bench())], recorder=MagicMock())
+    recorder = MagicMock()
+    recorder.keep_verdict.return_value = requirement_record()
+    shared = Shared(opened=[("suite", bench())], recorder=recorder)
     shared.judged = Judged(verdict.requirement, expected, verdict)
     return AcceptanceKeywords(shared)
 
