@@ -1,4 +1,4 @@
-"""Parts that all tests share: fixtures, their order, and ``--quick``: no test of it has a process or a socket."""
+"""Parts that all tests share: fixtures, their order, ``--quick``; an unmarked test may have no process or socket."""
 
 from __future__ import annotations
 
@@ -87,13 +87,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("--quick"):
-        WATCH.install()
+    WATCH.install()
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Return whether the test may start processes and open sockets."""
+    return any(item.get_closest_marker(name) for name in SLOW)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files that take long first, so that the workers of xdist end together; with ``--quick`` no slow test."""
-    slow = {item for item in items if any(item.get_closest_marker(name) for name in SLOW)}
+    slow = {item for item in items if is_slow(item)}
     if config.getoption("--quick"):
         config.hook.pytest_deselected(items=[item for item in items if item in slow])
         items[:] = [item for item in items if item not in slow]
@@ -117,7 +121,7 @@ def no_namespaces() -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    WATCH.active = bool(item.config.getoption("--quick"))
+    WATCH.active = not is_slow(item)
     try:
         return (yield)
     finally:
