@@ -6,9 +6,11 @@ VPP is found on PATH or in ``bin`` of ``VPP_HOME``; Debian has no package of it,
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +20,6 @@ from lineproof.session.session import Session
 from lineproof.system.network_namespace import inside
 from lineproof.testbed import namespaces, sshd
 from support import robot_run
-from support.embedded_server import bench_process
 from support.patience import wait_until
 from support.simulated_session import started
 
@@ -30,6 +31,7 @@ socksvr {{ socket-name {folder}/api.sock }}
 statseg {{ socket-name {folder}/stats.sock size 32m page-size 4k }}
 memory {{ main-heap-size 256m main-heap-page-size 4k }}
 buffers {{ buffers-per-numa 8192 page-size 4k }}
+{cpu}
 plugins {{ plugin default {{ disable }} plugin af_packet_plugin.so {{ enable }} }}
 """
 TESTBED = """\
@@ -75,12 +77,12 @@ class Rig:
 
 
 @contextlib.contextmanager
-def rig(folder: Path) -> Iterator[Rig]:
-    """A running testbed; everything is ended and removed afterwards."""
+def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
+    """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
     tag = f"v{uuid.uuid4().hex[:6]}"
     with contextlib.ExitStack() as stack:
         topology = stack.enter_context(namespaces.build_topology(INTERFACES))
-        _vpp(stack, folder, tag, topology)
+        _vpp(stack, folder, tag, topology, polling)
         ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
@@ -94,8 +96,9 @@ def rig(folder: Path) -> Iterator[Rig]:
         yield Rig(folder, ("-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:vpp-lab"))
 
 
-def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology) -> None:
-    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag))
+def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology, polling: bool) -> None:
+    cpu = "cpu { main-core 0 corelist-workers 1 }" if polling else ""
+    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag, cpu=cpu))
     (folder / "bin").mkdir()
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
@@ -109,6 +112,9 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     for cable in topology.cables:
         made = ("create", "host-interface", "name", cable.router_interface, "hw-addr", cable.router_mac)
         subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=60)
+        if polling:
+            mode = ("set", "interface", "rx-mode", f"host-{cable.router_interface}", "polling")
+            subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=60)
 
 
 def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
@@ -126,8 +132,19 @@ def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> 
         }
         for cable in topology.cables
     ]
-    specification = {"backend": "wire", "ports": ports, "clock_speed": 1.0, "host": "127.0.0.1"}
-    _, facts = stack.enter_context(bench_process({**specification, "rpc_port": 0, "pub_port": 0}))
+    specification = {
+        "backend": "wire",
+        "ports": ports,
+        "clock_speed": 1.0,
+        "host": "127.0.0.1",
+        "rpc_port": 0,
+        "pub_port": 0,
+    }
+    server = start_process(stack, sys.executable, "-P", "-m", "lineproof_bench")
+    assert server.stdin and server.stdout
+    server.stdin.write(json.dumps(specification).encode() + b"\n")
+    server.stdin.flush()
+    facts: dict[str, int] = json.loads(server.stdout.readline())
     return facts
 
 
