@@ -100,10 +100,10 @@ class SentenceRow:
         demanded, endless = self.record.requirement, sum(not math.isfinite(value) for value in self.sample)
         if self.search is not None and demanded.quantity.threshold_is_load:
             threshold, limit = demanded.threshold.number, f" ({self.search.limit})" if self.search.limit else ""
-            low = demanded.text(_rounded(self.search.low * threshold, math.floor))
+            low = demanded.text(four_digits(self.search.low * threshold, math.floor))
             if self.search.high is None:
                 return f"≥ {low}{limit}"
-            return range_text(low, demanded.text(_rounded(self.search.high * threshold, math.ceil)))
+            return range_text(low, demanded.text(four_digits(self.search.high * threshold, math.ceil)))
         if endless:
             return f"beyond any limit in {endless} of {len(self.sample)} trials"
         if self.measured is None:
@@ -159,7 +159,7 @@ def range_text(low: str, high: str) -> str:
     return f"{number if high.endswith(low.removeprefix(number)) else low} to {high}"
 
 
-def _rounded(number: float, rounded: Callable[[float], int]) -> float:
+def four_digits(number: float, rounded: Callable[[float], int]) -> float:
     """Return *number* with four digits: of what was found, no more is said than that."""
     size = 10.0 ** (3 - math.floor(math.log10(number))) if number > 0 else 1.0
     return rounded(round(number * size, 6)) / size

@@ -41,7 +41,7 @@ from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
 from .execution import beside_others, closing_words, execution_id
-from .shared import Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
+from .shared import WIDTH, Component, Judged, RunLabels, Shared, add_to_test_message, narrow, say, show_document
 
 _SHORT = re.compile(r" \(| = | at (?!least|most)")
 """What ends the figure of a PASS where there is room for one line."""
@@ -270,12 +270,13 @@ class AcceptanceKeywords(Component):
         """
         judged, verdict = self.shared.sentence, self.shared.verdict
         ruling, sentence = verdict.ruling, judged.requirement.sentence
-        carried = {"carries": judged.carries, "margin": judged.margin} if judged.carries else {}
+        limit = f" ({judged.limit})" if judged.limit else ""
+        carried = {"carries": f"{judged.carries}{limit}", "margin": judged.margin} if judged.carries else {}
         allure.add_parameters({"promised": sentence, **carried})
         message = narrow("\n  ".join([verdict.message, *judged.more]))
         if ruling.value == judged.expected:
             logger.info(message)
-            add_to_test_message("\n  ".join([self._line(), *judged.more]))
+            add_to_test_message(narrow("\n  ".join([self._line(), *judged.more])))
         elif judged.expected != Ruling.PASS.value:
             first, _, _ = verdict.message.partition("\n")
             raise Inconclusive(narrow(f"INCONCLUSIVE: {sentence}: {judged.expected} was expected\n  {first}"))
@@ -290,7 +291,8 @@ class AcceptanceKeywords(Component):
             measured = f"carries {judged.carries.removesuffix(' line rate')} ({judged.margin})"
         as_expected = "" if verdict.ruling is Ruling.PASS else ", as expected"
         head = f"{verdict.ruling.value}{as_expected}: {judged.requirement.sentence}:"
-        return narrow(f"{head:<{len('PASS: :') + self.shared.widest}} {measured}")
+        line = f"{head:<{len('PASS: :') + self.shared.widest}} {measured}"
+        return line if len(line) <= WIDTH else f"{head} {measured}"
 
     @keyword(tags=["evidence"])
     def close_evidence(self) -> None:

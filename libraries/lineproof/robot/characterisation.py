@@ -27,6 +27,7 @@ from ..errors import Inconclusive, TestbedError, in_words
 from ..evidence import allure, pictures, result_forms
 from ..evidence.document import Document
 from ..evidence.records import CharacterisationRecord
+from ..evidence.sentence_rows import four_digits
 from ..evidence.svg import svg_image
 from ..methods.deviations import Deviation, deviations_of
 from ..methods.loadtest import loadtest_data
@@ -133,11 +134,11 @@ class CharacterisationKeywords(Component):
             with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
                 margin = work.characteriser.margin(requirement, deadline)
                 record = recorder.keep_margin(margin, number, requirement.sentence)
-        limit = f" ({record.limit})" if record.limit else ""
-        lowest = requirement.text(record.low * requirement.threshold.number)
-        judged.carries = lowest if record.finished and record.high is not None else f"≥ {lowest}{limit}"
+        at_least = "" if record.finished and record.high is not None else "≥ "
+        judged.carries = at_least + requirement.text(four_digits(record.low * requirement.threshold.number, math.floor))
+        judged.limit = record.limit
         percent = 100 * (record.low - 1)
-        judged.margin = f"{percent:+.{1 if abs(percent) < 100 else 0}f} %"
+        judged.margin = f"{math.floor(10 * percent) / 10 if percent < 10 else math.floor(percent):+g}%"
         judged.more += [] if record.finished else [f"margin: {record}"]
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
 

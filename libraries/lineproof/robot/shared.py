@@ -50,8 +50,8 @@ class Lent(Protocol):
 class Judged:
     """The sentence of the running test. ``expected``: the verdict with which the test passes.
 
-    ``carries``: how much the router carries, and ``margin``: by how much that is more, in words, "" where nobody knows.
-    ``more``: further lines of the message.
+    ``carries``: how much the router carries, ``margin``: by how much that is more, in words, "" where nobody knows, and
+    ``limit``: what ended the search, where that is not the router. ``more``: further lines of the message.
     """
 
     requirement: Requirement
@@ -59,6 +59,7 @@ class Judged:
     verdict: Verdict | None = None
     carries: str = ""
     margin: str = ""
+    limit: str = ""
     more: list[str] = field(default_factory=list)
 
 
