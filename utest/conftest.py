@@ -128,6 +128,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         WATCH.active = False
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    WATCH.active = False  # what several tests share ends with the last of them, whichever it is
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
     WATCH.refused.clear()
