@@ -48,8 +48,8 @@ It Is Configured
 
 *** Keywords ***
 Prepare
-    ${{plan}} =    Read Plan    box    ${{NONE}}    lab    quick
-    Start Testbed    ${{plan}}
+    Read Plan    box    ${{NONE}}    lab    quick
+    Start Testbed
     Connect Generator
     Connect Router
 """
