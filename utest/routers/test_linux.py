@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,12 @@ from lineproof.core.causes import Role, Stage
 from lineproof.errors import TestbedError
 from lineproof.routers import RouterKind, make_router
 from lineproof.routers.base import Result, Shell
+from lineproof.routers.changes import Setting
 from lineproof.routers.changing_commands import ChangingCommands
 from lineproof.routers.command_line_shell import CommandLineShell
 from lineproof.routers.freebsd import alias, parse_boottime, parse_netstat, shown_mask
 from lineproof.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
+from lineproof.routers.linux import set_route
 from lineproof.routers.linux_load import parse_snmp, parse_softnet, parse_uptime
 from lineproof.routers.linux_losses import parse_ethtool, parse_links, parse_qdiscs
 from lineproof.routers.vpp_losses import vpp_causes
@@ -182,3 +186,24 @@ def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: s
     telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
     assert telemetry.interfaces["eth1"].tx_packets == 7
     assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]
+
+
+@pytest.mark.parametrize(
+    ("family", "shown", "value"),
+    [
+        ("-4", "via 192.0.2.9 dev kr1", "via 192.0.2.9 dev kr1"),
+        ("-4", "via 192.0.2.9 dev kr1 metric 100", None),
+        (
+            "-4",
+            "metric 100 \n\tnexthop via 192.0.2.70 dev kr1 weight 1 \n\tnexthop via 192.0.2.71 dev kr1 weight 1",
+            None,
+        ),
+        ("-6", "metric 1024 pref medium\n\tnexthop via 2001:db8::9 dev kr1 weight 1", "metric 1024 pref medium"),
+    ],
+)
+def test_only_a_route_that_ours_replaces_is_put_back(family: str, shown: str, value: str | None) -> None:
+    commands = Mock()
+    set_route(commands, (family,), ("48.0.0.0/8", "via", "100.65.2.2", "dev", "kr1"), "")
+    setting: Setting = commands.put.call_args.args[0]
+    replaced = re.search(setting.pattern, f"48.0.0.0/8 {shown}", re.MULTILINE)
+    assert (replaced and replaced["value"].partition("\n")[0]) == value

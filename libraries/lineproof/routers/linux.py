@@ -364,7 +364,7 @@ def set_route(commands: ChangingCommands, family: Words, wanted: Words, before: 
     if not re.search(rf"^{re.escape(' '.join(wanted))}\b", before, re.MULTILINE):
         # a route with another metric stays beside the new one; several next hops are lines of their own, indented
         replaced = r"(?=.* metric 1024\b)" if "-6" in family else r"(?!.* metric [1-9])"
-        pattern = rf"^\S+ {replaced}(?!.* tos )(?P<value>.*(?:\n\s+\S.*)*)"
+        pattern = rf"^\S+{replaced}(?!.* tos ) (?P<value>.*(?:\n\s+\S.*)*)"
         show = ("ip", *(family or ("-4",)), "route", "show", destination, *table)
         commands.put(Setting(show, pattern, command), " ".join(wanted[1:]), before)
 
