@@ -6,12 +6,12 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -24,8 +24,8 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError, in_words
-from ..evidence import allure, pictures, result_forms
-from ..evidence.document import Document
+from ..evidence import allure
+from ..evidence.document import Document, Note, Section
 from ..evidence.records import CharacterisationRecord
 from ..evidence.sentence_rows import four_digits
 from ..evidence.svg import svg_image
@@ -46,32 +46,11 @@ from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import si
+from . import procedures
+from .procedures import Procedure
 from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
 
 R = TypeVar("R")
-
-
-class Procedure(NamedTuple):
-    """The name of a procedure, and what makes a result's document and picture (SVG) of it.
-
-    ``loadtest``: what makes the data for trex-loadtest-viz.
-    """
-
-    name: str
-    document: Callable[..., Document]
-    picture: Callable[..., str] | None = None
-    loadtest: Callable[..., Mapping[str, object]] | None = None
-
-
-SEARCH = Procedure("search", result_forms.search_document, pictures.search_plot)
-RAMP = Procedure("ramp", result_forms.ramp_document, pictures.ramp_plot)
-THROUGHPUT = Procedure("RFC 2544 throughput", result_forms.throughput_document, pictures.throughput_plot)
-LATENCY = Procedure("RFC 2544 latency", result_forms.latency_document)
-FRAME_LOSS = Procedure("RFC 2544 frame loss rate", result_forms.loss_document, pictures.loss_plot)
-BACK_TO_BACK = Procedure("RFC 2544 back-to-back", result_forms.back_to_back_document)
-RECOVERY = Procedure("RFC 2544 system recovery", result_forms.recovery_document)
-RESET = Procedure("RFC 2544 reset", result_forms.reset_document)
-SCALING = Procedure("scaling over", result_forms.scaling_document, pictures.scaling_plot)
 
 
 class CharacterisationKeywords(Component):
@@ -93,7 +72,8 @@ class CharacterisationKeywords(Component):
         """
         session = self.shared.session
         profile = Characteriser(session).traffic(traffic).profile
-        procedure = SEARCH._replace(document=partial(SEARCH.document, traffic=profile, link_bps=session.link_bps))
+        parts = partial(procedures.search_parts, size=profile.mean_size, link_bps=session.link_bps)
+        procedure = Procedure("search", parts, procedures.search_plot)
         terms = LOSS_RATIOS, relative_width, _seconds(deadline)
         return self._measured(procedure, traffic, Characteriser.search, *terms)
 
@@ -160,7 +140,8 @@ class CharacterisationKeywords(Component):
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
         words = Characteriser(self.shared.session).traffic(traffic)
         loadtest = partial(loadtest_data, traffic=words.profile.name, bidirectional=words.bidirectional)
-        return self._measured(RAMP._replace(loadtest=loadtest), traffic, Characteriser.ramp, steps, *times)
+        procedure = Procedure("ramp", procedures.ramp_parts, procedures.ramp_plot, loadtest)
+        return self._measured(procedure, traffic, Characteriser.ramp, steps, *times)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
@@ -173,7 +154,7 @@ class CharacterisationKeywords(Component):
         | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
         """
         terms = sizes or FRAME_SIZES, duration.total_seconds(), resolution
-        return self._each_measured(THROUGHPUT, traffic, Characteriser.throughput, *terms)
+        return self._each_measured(procedures.THROUGHPUT, traffic, Characteriser.throughput, *terms)
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
     def rfc_2544_latency_of(
@@ -189,7 +170,7 @@ class CharacterisationKeywords(Component):
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
         terms = throughputs, repeats, duration.total_seconds()
-        return self._each_measured(LATENCY, traffic, Characteriser.latency, *terms)
+        return self._each_measured(procedures.LATENCY, traffic, Characteriser.latency, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def frame_loss_rate_of(
@@ -201,7 +182,7 @@ class CharacterisationKeywords(Component):
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
         terms = step, duration.total_seconds()
-        (curve,) = self._each_measured(FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
+        (curve,) = self._each_measured(procedures.FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
         return curve
 
     @keyword(tags=["characterise", "rfc2544"])
@@ -220,7 +201,7 @@ class CharacterisationKeywords(Component):
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
         terms = throughputs, repeats, longest, resolution
-        return self._each_measured(BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
+        return self._each_measured(procedures.BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def system_recovery_of(
@@ -238,7 +219,7 @@ class CharacterisationKeywords(Component):
         | System Recovery Of    unidirectional    ${found}    overload=10 s
         """
         terms = throughputs, repeats, overload.total_seconds(), after.total_seconds()
-        return self._each_measured(RECOVERY, traffic, Characteriser.recovery, *terms)
+        return self._each_measured(procedures.RECOVERY, traffic, Characteriser.recovery, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def reset_time_of(
@@ -255,7 +236,7 @@ class CharacterisationKeywords(Component):
         | Reset Time Of    unidirectional    ${found}    command=sudo reboot
         """
         terms = throughputs, partial(self.shared.session.router.reset, command), kind, limit.total_seconds()
-        return self._each_measured(RESET, traffic, Characteriser.reset, *terms)
+        return self._each_measured(procedures.RESET, traffic, Characteriser.reset, *terms)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_flows(
@@ -316,7 +297,8 @@ class CharacterisationKeywords(Component):
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
             return characteriser.scale(axis, values, words, relative_width, _seconds(deadline), set_up)
 
-        return self._measured(SCALING._replace(name=f"{SCALING.name} {name}"), traffic, measure)
+        procedure = Procedure(f"scaling over {name}", procedures.scaling_parts, procedures.scaling_plot)
+        return self._measured(procedure, traffic, measure)
 
     def _each_measured(
         self, procedure: Procedure, traffic: str, measure: Callable[..., Iterator[R]], *terms: object
@@ -380,6 +362,7 @@ class CharacterisationWork:
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
+        declared = [f"Deviation: {deviation}." for deviation in deviations]
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -389,7 +372,7 @@ class CharacterisationWork:
                 test=self._test,
                 method=self.method,
                 sentence=self.words,
-                findings="\n".join([told, *(f"Deviation: {deviation}." for deviation in deviations)]),
+                findings="\n".join([told, *declared]),
                 link_bps=self.session.link_bps,
                 started=self._started,
                 ended=time.time(),
@@ -398,10 +381,11 @@ class CharacterisationWork:
             )
         )
         if procedure.picture is not None:
-            picture = procedure.picture(result, title=self.title, simulated=simulated)
+            picture = procedure.picture(result, self.title, simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        show_document(procedure.document(result, title=self.title, simulated=simulated), f"{self.title} (table)")
+        section = Section("", [*procedure.parts(result), *map(Note, declared)])
+        show_document(Document(self.title, [section], simulated), f"{self.title} (table)")
         for words in early:
             logger.warn(f"{self.title}: {words}")
         message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
