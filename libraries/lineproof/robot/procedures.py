@@ -58,7 +58,7 @@ class Procedure(NamedTuple):
 
 def search_parts(result: SearchResult, size: float, link_bps: float) -> Sequence[Part]:
     """Return the bounds for each loss ratio, in every unit; *size*: the mean of the frames, in bytes with FCS."""
-    rows = [
+    bounds_of_ratios = [
         {
             **_bounds(bounds),
             Column("apart"): NONE if bounds.width is None else percent(bounds.width),
@@ -73,7 +73,7 @@ def search_parts(result: SearchResult, size: float, link_bps: float) -> Sequence
         f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
         f" {result.traffic:g} s of traffic; between {_pps(result.lowest)} and {_pps(result.highest)} frames/s."
     )
-    return [*map(Note, filter(None, [result.ended])), Table.of(rows), Note(how)]
+    return [*map(Note, filter(None, [result.ended])), Table.of(bounds_of_ratios), Note(how)]
 
 
 def search_plot(result: SearchResult, title: str, simulated: bool = False) -> str:
@@ -97,7 +97,7 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False) -> st
 
 def ramp_parts(result: RampResult) -> Sequence[Part]:
     """Return a row for each step, below the findings."""
-    rows = [
+    steps = [
         {
             Column("phase", left=True): step.phase.value,
             Column("load", _EACH): _pps(step.load),
@@ -109,7 +109,7 @@ def ramp_parts(result: RampResult) -> Sequence[Part]:
         }
         for step in result.steps
     ]
-    return [*map(Note, filter(None, [*result.findings, result.ended])), Table.of(rows)]
+    return [*map(Note, filter(None, [*result.findings, result.ended])), Table.of(steps)]
 
 
 def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
@@ -137,16 +137,16 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
 
 def scaling_parts(result: ScalingResult) -> Sequence[Part]:
     """Return the bounds at every value."""
-    rows: list[Cells] = []
+    points: list[Cells] = []
     for point in result.points:
         value = {Column(result.axis): f"{point.value:,}"}
         if point.result is None:
-            rows.append({**value, **dict.fromkeys(_BOUNDS, NONE), _SEARCH: point.reason})
+            points.append({**value, **dict.fromkeys(_BOUNDS, NONE), _SEARCH: point.reason})
             continue
         for bounds in point.result.bounds:
             ended = "done" if bounds.finished else f"unfinished; {point.result.ended}"
-            rows.append({**value, **_bounds(bounds), _SEARCH: ended})
-    return [Table.of(rows)]
+            points.append({**value, **_bounds(bounds), _SEARCH: ended})
+    return [Table.of(points)]
 
 
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
@@ -291,12 +291,12 @@ def _pps(load: Load | None, form: str = ",.0f", factor: float = 1.0) -> str:
     return _figure(None if load is None else load.pps, form, factor)
 
 
-def _by_size(rows: Callable[[Any], Iterator[Cells]]) -> Callable[[Sequence[Any]], Sequence[Part]]:
+def _by_size(rows_of: Callable[[Any], Iterator[Cells]]) -> Callable[[Sequence[Any]], Sequence[Part]]:
     """Return what makes one table of results for several frame sizes, and says which of them ended early."""
 
     def parts(results: Sequence[Any]) -> Sequence[Part]:
         endings = [Note(f"{result.size:g} bytes: {result.ended}.") for result in results if result.ended]
-        return [Table.of([row for result in results for row in rows(result)]), *endings]
+        return [Table.of([row for result in results for row in rows_of(result)]), *endings]
 
     return parts
 
