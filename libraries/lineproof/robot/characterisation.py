@@ -29,19 +29,11 @@ from ..evidence.document import Document, Note, Section
 from ..evidence.records import CharacterisationRecord
 from ..evidence.sentence_rows import four_digits
 from ..evidence.svg import svg_image
+from ..methods import rfc2544
 from ..methods.deviations import Deviation, deviations_of
 from ..methods.loadtest import loadtest_data
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
-from ..methods.rfc2544 import (
-    FRAME_SIZES,
-    BackToBackResult,
-    LatencyResult,
-    LossCurve,
-    RecoveryResult,
-    ResetResult,
-    ThroughputResult,
-)
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
@@ -146,24 +138,24 @@ class CharacterisationKeywords(Component):
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
         self, traffic: str, *sizes: int, duration: timedelta = timedelta(seconds=60), resolution: float = 0.001
-    ) -> tuple[ThroughputResult, ...]:
+    ) -> tuple[rfc2544.ThroughputResult, ...]:
         """RFC 2544 26.1 for frames of each of *sizes* (bytes with FCS; none given: the standard seven).
 
         *traffic* names the rest. *duration* of each trial: less than 60 s is a declared deviation. *resolution*: how
         close loss and no loss come, as a ratio of line rate. Example:
         | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
         """
-        terms = sizes or FRAME_SIZES, duration.total_seconds(), resolution
+        terms = sizes or rfc2544.FRAME_SIZES, duration.total_seconds(), resolution
         return self._each_measured(procedures.THROUGHPUT, traffic, Characteriser.throughput, *terms)
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
     def rfc_2544_latency_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         repeats: int = 20,
         duration: timedelta = timedelta(seconds=120),
-    ) -> tuple[LatencyResult, ...]:
+    ) -> tuple[rfc2544.LatencyResult, ...]:
         """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
 
         *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
@@ -175,7 +167,7 @@ class CharacterisationKeywords(Component):
     @keyword(tags=["characterise", "rfc2544"])
     def frame_loss_rate_of(
         self, traffic: str, step: float = 10.0, duration: timedelta = timedelta(seconds=60)
-    ) -> LossCurve:
+    ) -> rfc2544.LossCurve:
         """RFC 2544 26.3: loss at the highest load and in steps of *step* per cent down, until nothing is lost twice.
 
         *duration* of each trial: less than 60 s is a declared deviation. Example:
@@ -189,11 +181,11 @@ class CharacterisationKeywords(Component):
     def back_to_back_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         repeats: int = 50,
         longest: int | None = None,
         resolution: int = 1,
-    ) -> tuple[BackToBackResult, ...]:
+    ) -> tuple[rfc2544.BackToBackResult, ...]:
         """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
 
         *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
@@ -207,11 +199,11 @@ class CharacterisationKeywords(Component):
     def system_recovery_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         repeats: int = 3,
         overload: timedelta = timedelta(seconds=60),
         after: timedelta = timedelta(seconds=20),
-    ) -> tuple[RecoveryResult, ...]:
+    ) -> tuple[rfc2544.RecoveryResult, ...]:
         """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
 
         Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
@@ -225,11 +217,11 @@ class CharacterisationKeywords(Component):
     def reset_time_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         command: str = "",
         kind: Literal["software", "hardware", "power"] = "software",
         limit: timedelta = timedelta(minutes=10),
-    ) -> tuple[ResetResult, ...]:
+    ) -> tuple[rfc2544.ResetResult, ...]:
         """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
 
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
@@ -259,7 +251,7 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). Example:
         | Scale Over Frame Sizes    unidirectional    64    512    1518
         """
-        values, words = sizes or FRAME_SIZES, lambda size: f"{size}b {traffic}"
+        values, words = sizes or rfc2544.FRAME_SIZES, lambda size: f"{size}b {traffic}"
         axis = "frame size [bytes with FCS]"
         return self._scaled("frame sizes", axis, values, traffic, words, relative_width, deadline)
 
@@ -335,7 +327,6 @@ class CharacterisationWork:
     def __init__(self, shared: Shared, method: str, traffic: str) -> None:
         session = shared.session
         self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
-        self._progress, self._test = shared.progress, str(BuiltIn().get_variable_value("${TEST NAME}"))
         self.characteriser = Characteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))

@@ -16,15 +16,8 @@ from ..evidence import chart
 from ..evidence.chart import SIGNS, Chart, linear, scaled, valued
 from ..evidence.document import Column, Note, Part, Table
 from ..evidence.rates import percent
+from ..methods import rfc2544
 from ..methods.ramp import RampResult
-from ..methods.rfc2544 import (
-    BackToBackResult,
-    LatencyResult,
-    LossCurve,
-    RecoveryResult,
-    ResetResult,
-    ThroughputResult,
-)
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
 from ..units import l1_bits, l2_bits, line_rate_pps
@@ -171,7 +164,7 @@ def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> 
 # -- RFC 2544: the rows of one frame size ------------------------------------------------------------------------------
 
 
-def throughput_rows(result: ThroughputResult) -> Iterator[Cells]:
+def throughput_rows(result: rfc2544.ThroughputResult) -> Iterator[Cells]:
     """Yield the row of 26.1."""
     yield {
         _SIZE: str(result.size),
@@ -186,7 +179,7 @@ def throughput_rows(result: ThroughputResult) -> Iterator[Cells]:
     }
 
 
-def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
+def throughput_plot(results: Sequence[rfc2544.ThroughputResult], title: str, simulated: bool = False) -> str:
     """Return 26.1 as a graph: frame rate over frame size, with the theoretical rate of the medium."""
     sizes = [result.size for result in results] or [64]
     up = scaled("rate into each port", "pps", 1.05 * max((result.line_pps for result in results), default=1.0))
@@ -200,7 +193,7 @@ def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: 
     return plot.svg()
 
 
-def latency_rows(result: LatencyResult) -> Iterator[Cells]:
+def latency_rows(result: rfc2544.LatencyResult) -> Iterator[Cells]:
     """Yield what 26.2 asks for: size, rate, medium, latency; for each direction."""
     for one in result.directions:
         yield {
@@ -216,7 +209,7 @@ def latency_rows(result: LatencyResult) -> Iterator[Cells]:
         }
 
 
-def loss_rows(curve: LossCurve) -> Iterator[Cells]:
+def loss_rows(curve: rfc2544.LossCurve) -> Iterator[Cells]:
     """Yield the points of 26.3."""
     for point in curve.points:
         yield {
@@ -227,7 +220,7 @@ def loss_rows(curve: LossCurve) -> Iterator[Cells]:
         }
 
 
-def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
+def loss_plot(curves: Sequence[rfc2544.LossCurve], title: str, simulated: bool = False) -> str:
     """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
     across = linear("offered rate [% of the medium's frame rate at this size]", 100)
     plot = Chart(title, across, linear("frames lost [%]", 100), simulated)
@@ -236,7 +229,7 @@ def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) 
     return plot.svg()
 
 
-def back_to_back_rows(result: BackToBackResult) -> Iterator[Cells]:
+def back_to_back_rows(result: rfc2544.BackToBackResult) -> Iterator[Cells]:
     """Yield the row of 26.4 and RFC 9004; of bursts without a limit the mean is a bound."""
     least, most = (None if result.unlimited else end(result.bursts, default=None) for end in (min, max))
     yield {
@@ -251,7 +244,7 @@ def back_to_back_rows(result: BackToBackResult) -> Iterator[Cells]:
     }
 
 
-def recovery_rows(result: RecoveryResult) -> Iterator[Cells]:
+def recovery_rows(result: rfc2544.RecoveryResult) -> Iterator[Cells]:
     """Yield the row of 26.5."""
     yield {
         _SIZE: str(result.size),
@@ -263,7 +256,7 @@ def recovery_rows(result: RecoveryResult) -> Iterator[Cells]:
     }
 
 
-def reset_rows(result: ResetResult) -> Iterator[Cells]:
+def reset_rows(result: rfc2544.ResetResult) -> Iterator[Cells]:
     """Yield what 26.6 asks to be stated."""
     yield {
         Column("reset", left=True): result.kind,
