@@ -383,7 +383,7 @@ class CharacterisationWork:
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
-        add_to_test_message(narrow(f"{self.title}: {message}"))
+        add_to_test_message(narrow(message))
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
