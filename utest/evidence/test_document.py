@@ -49,24 +49,12 @@ from lineproof.evidence.document import (
     as_text,
     verdict_cell,
 )
-from lineproof.evidence.forms import ledgers_document, machine_document, trials_document, under_load_document
+from lineproof.evidence.forms import ledgers_document, machine_document, trials_document
 from lineproof.evidence.gate import Gate, gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
-from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
 from lineproof.evidence.report import report, sentence_document
-from lineproof.evidence.result_forms import (
-    back_to_back_document,
-    latency_document,
-    loss_document,
-    ramp_document,
-    recovery_document,
-    reset_document,
-    scaling_document,
-    search_document,
-    throughput_document,
-)
 from lineproof.evidence.run import RecordedRun
 from lineproof.evidence.sentence_rows import SentenceRow
 from lineproof.evidence.signoff.page import sheet_document
@@ -74,9 +62,10 @@ from lineproof.evidence.signoff.sheet import About, Sheet, Waiver
 from lineproof.evidence.signoff.signature import Signed
 from lineproof.evidence.summary import ExecutionSummary, RunSummary, summary
 from lineproof.generators.base import GeneratorPort
-from lineproof.methods.deviations import Deviation
 from lineproof.methods.scaling import ScalingPoint, ScalingResult
 from lineproof.methods.search import CapacityBounds, SearchResult
+from lineproof.robot import procedures
+from lineproof.robot.under_load import under_load_document
 from lineproof.studies.forms import document as study_document
 from lineproof.studies.page import drawn
 from lineproof.studies.results import results_of
@@ -164,23 +153,20 @@ def under_load(words: str) -> Document:
     return under_load_document(UnderLoad(1.0, 1.0, 1.0, workers, queues, cpus, **more), words)
 
 
-def of_characterisation(made: Callable[..., Document], **fields: Any) -> Callable[[str], Document]:
-    """Return what shows a result with *fields*, all of whose words are somebody else's."""
-
-    def document(words: str) -> Document:
-        deviations = (Deviation(words, words, words),)
-        result = SimpleNamespace(**fields, size=64, trials=(), ended=words, kind=words, deviations=deviations)
-        return made([result] if made is not ramp_document else result, words)
-
-    return document
-
-
-def a_search(words: str) -> Document:
+def procedures_of(words: str) -> Document:
+    unknown = ("throughput", "percent", "mean", "spread", "overload", "reduced", "load", "by_loss", "by_time")
+    fields: dict[str, Any] = dict.fromkeys((*unknown, "implied_buffer_time", "corrected_buffer_time"))
+    fields |= dict.fromkeys(("points", "directions", "bursts", "times", "steps", "trials"), ())
+    fields |= {"line_pps": 1.0, "duration": 1.0, "after": 1.0, "lost": 0}
+    result: Any = SimpleNamespace(**fields, size=64, unlimited=False, ended=words, kind=words, findings=(words,))
     bounds = CapacityBounds(words, 0.0, Load(1.0), None, None, False)
-    found = SearchResult(
-        (bounds,), requirement_record().promise.goal, Load(1.0), Load(2.0), 0.1, 1.0, trials=(), ended=words
-    )
-    return search_document(found, sent_profile(words, 64.0), LINK, words)
+    goal = requirement_record().promise.goal
+    search = SearchResult((bounds,), goal, Load(1.0), Load(2.0), 0.1, 1.0, trials=(), ended=words)
+    points = ScalingPoint(1, None, words), ScalingPoint(2, search)
+    rfc2544 = (value for value in vars(procedures).values() if isinstance(value, procedures.Procedure))
+    parts = [part for procedure in rfc2544 for part in procedure.parts([result])]
+    parts += [*procedures.scaling_parts(ScalingResult(words, points)), *procedures.search_parts(search, 64.0, LINK)]
+    return Document(words, [Section(words, [*parts, *procedures.ramp_parts(result)])])
 
 
 def a_trend(words: str) -> Document:
@@ -229,27 +215,7 @@ DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "ledgers_document": lambda words: ledgers_document(ledgers(words), words),
     "sentence_document": lambda words: sentence_document(run_of(words), an_execution(words).runs[0].rows[0], True),
     "under_load_document": under_load,
-    "scaling_document": lambda words: scaling_document(ScalingResult(words, (ScalingPoint(1, None, words),)), words),
-    "search_document": a_search,
-    "ramp_document": of_characterisation(ramp_document, steps=(), findings=("found",)),
-    "throughput_document": of_characterisation(
-        throughput_document, line_pps=1.0, throughput=None, percent=None, duration=1.0
-    ),
-    "loss_document": of_characterisation(loss_document, points=()),
-    "latency_document": of_characterisation(latency_document, directions=()),
-    "back_to_back_document": of_characterisation(
-        back_to_back_document,
-        bursts=(),
-        unlimited=False,
-        mean=None,
-        spread=None,
-        implied_buffer_time=None,
-        corrected_buffer_time=None,
-    ),
-    "recovery_document": of_characterisation(
-        recovery_document, overload=None, reduced=None, mean=None, times=(), after=1.0
-    ),
-    "reset_document": of_characterisation(reset_document, load=None, by_loss=None, by_time=None, lost=0),
+    "procedures": procedures_of,
     "document": a_study,
     "trend": a_trend,
     "sheet_document": a_sheet,
@@ -264,7 +230,7 @@ def test_every_function_that_makes_a_document_is_among_them() -> None:
     )
     functions = (node for node in nodes if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"))
     made = {one.name for one in functions if one.returns is not None and ast.unparse(one.returns) == "Document"}
-    assert made == DOCUMENTS.keys() - {"every part"}
+    assert made == DOCUMENTS.keys() - {"every part", "procedures"}
 
 
 HOSTILE = (

@@ -12,17 +12,12 @@ import pytest
 
 from lineproof.core.quantity import Requirement
 from lineproof.core.under_load import SampledStacks, UnderLoad
-from lineproof.evidence.document import Table
 from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.rates import direction_rows, percent
 from lineproof.evidence.recorded_sentence import sent_profile
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import EnvironmentRecord, UnderLoadRecord
-from lineproof.evidence.result_forms import back_to_back_document
-from lineproof.methods.rfc2544 import back_to_back
-from lineproof.methods.trials import CharacterisationTerms
 from support.evidence_builders import LINK, trial
-from support.pure_router import LINE, PureRouter
 
 SMALL = sent_profile("64b", 64.0)
 
@@ -38,18 +33,6 @@ def test_rates_of_a_late_trial_are_over_the_elapsed_time():
 )
 def test_small_losses_keep_their_digits(ratio, words):
     assert percent(ratio) == words
-
-
-def test_a_burst_that_lost_nothing_is_a_bound():
-    router = PureRouter(LINE / 2, buffer=1000)
-    results = [
-        back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=2),
-        back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), longest=500),
-    ]
-    (section,) = back_to_back_document(results, "Bursts").sections
-    (table,) = (part for part in section.parts if isinstance(part, Table))
-    limited, unlimited = (row.cells[1] for row in table.rows)
-    assert limited in ("1,999.0", "2,000.0") and unlimited == "≥ 500.0"
 
 
 FOUND = UnderLoad(

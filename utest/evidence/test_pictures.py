@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -11,23 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
-from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.evidence import pictures
 from lineproof.evidence.pictures import plot_name, sentence_plot
-from lineproof.methods.ramp import RampPlan, ramp
-from lineproof.methods.rfc2544 import loss_curve, throughput
-from lineproof.methods.scaling import scale
-from lineproof.methods.search import search
-from lineproof.methods.trials import CharacterisationTerms
 from support.evidence_builders import requirement_record, trial
 from support.made_trials import SENTENCES, Made, Way
 from support.pictures import words
-from support.pure_router import LINE, PureRouter
 
 FLAP, STRANGE = (Problem(Fault.LINK_DOWN, "port 1"),), (Problem(Fault.FOREIGN, "port 0 to 1", 7.0),)
 SECOND = Bounds(1.0, 1.0)
@@ -155,29 +146,3 @@ def test_any_trials_can_be_drawn(what: str, figures: list[tuple[int, int, float,
     svg = picture(f"64b unidirectional {what}", *trials)
     assert not re.search(r'"[^"a-z]*(nan|inf)', svg)
     words(svg)
-
-
-GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
-
-
-@pytest.mark.parametrize("deadline", [math.inf, 3, 0])
-def test_a_search_can_be_drawn_however_far_it_came(deadline: float) -> None:
-    terms = CharacterisationTerms(deadline=deadline)
-    result = search(PureRouter(5e6), GOAL, Load(LINE / 1000), Load(LINE), terms)
-    shown = words(pictures.search_plot(result, "T", simulated=True))
-    assert "SIMULATED" in shown and "load of each port [Mpps]" in shown
-    assert ("NDR" in shown) is (deadline == math.inf)
-
-
-def test_each_procedure_is_drawn_with_its_names() -> None:
-    router, terms = PureRouter(5e6), CharacterisationTerms()
-    at_each = scale("flows", [1, 64], lambda value, seconds: search(router, GOAL, Load(LINE / 1000), Load(LINE), terms))
-    drawn = {
-        pictures.scaling_plot(at_each, "T"): "load carried by each port [Mpps] | NDR | PDR",
-        pictures.ramp_plot(
-            ramp(router, RampPlan(LINE, 20), terms), "T"
-        ): "hold begins | offered | forwarded | saturation",
-        pictures.throughput_plot([throughput(router, 64, LINE, terms)], "T"): "theoretical maximum | throughput",
-        pictures.loss_plot([loss_curve(router, 64, LINE, terms)], "T"): "64 bytes",
-    }
-    assert all(said in words(svg) for svg, said in drawn.items())

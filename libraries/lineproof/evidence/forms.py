@@ -1,31 +1,17 @@
-"""The log's documents of one sentence and of its router: trials, ledgers, facts, the load on it."""
+"""The log's documents of one sentence and of its router: trials, ledgers, facts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..core.causes import Stage
 from ..core.ledger import Ledger, sum_if_known
 from ..core.router_facts import NicFacts, RouterFacts
-from ..core.trial import Trial
-from ..core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from ..core.trial import Fault, Trial
 from ..core.verdict import where_lost
-from ..units import si
 from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
-from .rates import UNTROUBLED, DirectionRow, direction_rows, percent, trial_name, trial_state
+from .rates import DirectionRow, direction_rows, percent, trial_name
 from .records import RequirementRecord
-
-T = TypeVar("T")
-Columns = Sequence[tuple[Column, Callable[[T], Cell | str]]]
-"""Each column, with what gives its cell."""
-
-
-def table_of(things: Iterable[T], columns: Columns[T], mark: Callable[[T], Mark] = lambda thing: "") -> Table:
-    """Return the table with a row for each of *things*."""
-    rows = [Row([cell(thing) for _, cell in columns], mark(thing)) for thing in things]
-    return Table([column for column, _ in columns], rows)
-
 
 # -- trials ------------------------------------------------------------------------------------------------------------
 
@@ -35,16 +21,17 @@ def trials_document(
 ) -> Document:
     """Return the *trials* of a sentence with a row for each direction."""
     size, link_bps = record.mean_size, record.link_bps
+    directions = direction_rows(trials, size, link_bps)
     caption = (
         f"{record.profile}: mean frame {size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
         " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
-    table = table_of(direction_rows(trials, size, link_bps), _TRIALS, _trial_mark)
-    return Document(title, [Section("", [Note(caption), table])], simulated)
+    lines = [Row([cell(row) for cell in _TRIALS.values()], _trial_mark(row.trial)) for row in directions]
+    return Document(title, [Section("", [Note(caption), Table(list(_TRIALS), lines)])], simulated)
 
 
-def _trial_mark(row: DirectionRow) -> Mark:
-    return "unsure" if not row.trial.is_clean else "" if row.trial.number else "faint"
+def _trial_mark(trial: Trial) -> Mark:
+    return "unsure" if not trial.is_clean else "" if trial.number else "faint"
 
 
 def _figure(value: float, decimals: int = 4) -> str:
@@ -57,26 +44,31 @@ def _lost(row: DirectionRow, text: str) -> Cell:
 
 
 def _state(row: DirectionRow) -> Cell:
-    """Return what is wrong with the trial: once, with its first direction."""
-    state, is_first = trial_state(row.trial), row.count is row.trial.outcome.directions[0]
-    return Cell(state if is_first or state in UNTROUBLED else "as above", mark="good" if state == UNTROUBLED[0] else "")
+    """Return ``clean``, ``warm-up``, or what is wrong with the trial: once, with its first direction."""
+    trial = row.trial
+    # that nobody watched the generator is the same in each trial, and matters only where frames are missing
+    problems = [problem for problem in trial.problems if trial.lost or problem.fault is not Fault.UNWATCHED]
+    if not problems:
+        return Cell("clean", "good") if trial.number else Cell("warm-up")
+    is_first = row.count is trial.outcome.directions[0]
+    return Cell("; ".join(dict.fromkeys(map(str, problems))) if is_first else "as above")
 
 
-_TRIALS: Columns[DirectionRow] = (
-    (Column("trial"), lambda row: trial_name(row.trial)),
-    (Column("ports"), lambda row: row.direction),
-    (Column("intended", "frames"), lambda row: f"{row.count.intended:,}"),
-    (Column("offered", "frames"), lambda row: f"{row.count.offered:,}"),
-    (Column("unsent", "frames"), lambda row: f"{row.count.unsent:,}"),
-    (Column("forwarded", "frames"), lambda row: f"{row.count.forwarded:,}"),
-    (Column("lost", "frames"), lambda row: _lost(row, f"{row.count.lost:,}")),
-    (Column("loss ratio"), lambda row: _lost(row, percent(row.count.loss_ratio))),
-    (Column("forwarded", "Mpps"), lambda row: _figure(row.forwarded.pps / 1e6)),
-    (Column("forwarded", "Gbit/s L1"), lambda row: _figure(row.forwarded.l1_bps / 1e9)),
-    (Column("forwarded", "% of line"), lambda row: _figure(row.forwarded.percent, 2)),
-    (Column("elapsed", "s"), lambda row: f"{row.trial.outcome.elapsed:.3f}"),
-    (Column("trial is", left=True), _state),
-)
+_TRIALS: Mapping[Column, Callable[[DirectionRow], Cell | str]] = {
+    Column("trial"): lambda row: trial_name(row.trial),
+    Column("ports"): lambda row: row.direction,
+    Column("intended", "frames"): lambda row: f"{row.count.intended:,}",
+    Column("offered", "frames"): lambda row: f"{row.count.offered:,}",
+    Column("unsent", "frames"): lambda row: f"{row.count.unsent:,}",
+    Column("forwarded", "frames"): lambda row: f"{row.count.forwarded:,}",
+    Column("lost", "frames"): lambda row: _lost(row, f"{row.count.lost:,}"),
+    Column("loss ratio"): lambda row: _lost(row, percent(row.count.loss_ratio)),
+    Column("forwarded", "Mpps"): lambda row: _figure(row.forwarded.pps / 1e6),
+    Column("forwarded", "Gbit/s L1"): lambda row: _figure(row.forwarded.l1_bps / 1e9),
+    Column("forwarded", "% of line"): lambda row: _figure(row.forwarded.percent, 2),
+    Column("elapsed", "s"): lambda row: f"{row.trial.outcome.elapsed:.3f}",
+    Column("trial is", left=True): _state,
+}
 
 
 # -- where frames went -------------------------------------------------------------------------------------------------
@@ -208,62 +200,3 @@ def _card(nic: NicFacts) -> Mapping[str, str]:
 def pcie_text(width: int | None, speed: float | None) -> str:
     """Return ``x8 8 GT/s``; what is not known is left out."""
     return " ".join([*([f"x{width}"] if width else []), *([f"{speed:g} GT/s"] if speed else [])])
-
-
-# -- the router under load ---------------------------------------------------------------------------------------------
-
-
-def under_load_document(load: UnderLoad, title: str, simulated: bool = False) -> Document:
-    """Return the router's readings around some seconds of traffic."""
-    seconds = "" if load.seconds is None else f", read over {load.seconds:.2f} s"
-    rates = f"offered {si(load.offered_pps, 'pps')}, forwarded {si(load.forwarded_pps, 'pps')}{seconds}"
-    tables = table_of(load.workers, _WORKERS), table_of(load.cpus, _CPUS), table_of(load.queues, _QUEUES)
-    sections = [Section("", [Note(rates), *(table for table in tables if table.rows)])]
-    rising = {name: _read(rate, ",.0f") for name, rate in load.counters.items()}
-    more = {"Condition": load.condition, "Counters that rose, per second": rising, "Not read": load.unread}
-    sections += [Section(name, [Facts(known)]) for name, known in more.items() if known]
-    return Document(title, sections, simulated)
-
-
-def _read(value: str | float | None, form: str = "") -> str:
-    return "not read" if value is None or value == "" else f"{value:{form}}"
-
-
-def _share(share: float | None) -> str:
-    return _read(share, ".1%").replace("%", " %")
-
-
-_MOST_NODES, _MOST_THREADS = 6, 4
-
-
-def _nodes(worker: WorkerLoad) -> str:
-    nodes = worker.nodes[:_MOST_NODES]
-    return ", ".join(f"{node.name} {_share(node.share)} ({_read(node.clocks, '.4g')} clocks)" for node in nodes)
-
-
-def _threads(cpu: CpuLoad) -> str:
-    return ", ".join(f"{name} {_share(share)}" for name, share in list(cpu.threads.items())[:_MOST_THREADS])
-
-
-_WORKERS: Columns[WorkerLoad] = (
-    (Column("worker", left=True), lambda worker: worker.thread),
-    (Column("busy"), lambda worker: _share(worker.busy)),
-    (Column("frames/s"), lambda worker: _read(worker.packets_per_s, ",.0f")),
-    (Column("vectors/call"), lambda worker: _read(worker.vectors_per_call, ".4g")),
-    (Column("cycles/packet"), lambda worker: _read(worker.cycles_per_packet, ".4g")),
-    (Column("nodes by share of the core", left=True), _nodes),
-)
-_CPUS: Columns[CpuLoad] = (
-    (Column("processor", left=True), lambda cpu: f"CPU {cpu.cpu}"),
-    (Column("busy"), lambda cpu: _share(cpu.busy)),
-    (Column("in interrupts"), lambda cpu: _share(cpu.on_packets)),
-    (Column("steal"), lambda cpu: _share(cpu.steal)),
-    (Column("frames/s"), lambda cpu: _read(cpu.packets_per_s, ",.0f")),
-    (Column("threads", left=True), _threads),
-)
-_QUEUES: Columns[QueueLoad] = (
-    (Column("receive queue", left=True), lambda queue: f"{queue.interface} {queue.queue}"),
-    (Column("served by", left=True), lambda queue: _read(queue.worker_or_cpu)),
-    (Column("frames/s"), lambda queue: _read(queue.packets_per_s, ",.0f")),
-    (Column("drops/s"), lambda queue: _read(queue.drops_per_s, ",.0f")),
-)

@@ -1,7 +1,6 @@
-"""The pictures of sentences, searches, ramps, scaling and RFC 2544's tests: short functions from data to a chart.
+"""The picture of a sentence: its own quantity, trial by trial, beside the promise.
 
-That of a sentence shows what the sentence is about: its own quantity, trial by trial, beside the promise. Trials that
-are set aside have no part in it. Red is what was lost of a promise; what was lost beyond it is an outline only.
+Trials that are set aside have no part in it. Red is what was lost of a promise; what was lost beyond it is an outline.
 """
 
 from __future__ import annotations
@@ -10,20 +9,14 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
 
-from ..core.bounds import Bounds
 from ..core.latency import LOST as LOST_PROBE
 from ..core.quantity import Requirement
 from ..core.trial import Trial
 from ..core.units import RATE_UNITS
-from ..methods.ramp import RampResult
-from ..methods.rfc2544 import LossCurve, ThroughputResult
-from ..methods.scaling import ScalingResult
-from ..methods.search import SearchResult
-from ..units import l1_bits, line_rate_pps, si
+from ..units import line_rate_pps, si
 from . import chart
-from .chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
+from .chart import AREAS, SIGNS, Chart, Part, columns, scaled, valued
 from .rates import DirectionRow, direction_rows, is_set_aside, percent, trial_name
 from .records import RequirementRecord
 
@@ -176,89 +169,4 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
             plot.bar(place, [part], len(counts))
             plot.label(place, seen, f"{seen:,}", len(counts))
     plot.limit(edges.index(limit) + 0.5, promised, is_upright=True)
-    return plot.svg()
-
-
-# -- searches, ramps, scaling ------------------------------------------------------------------------------------------
-
-
-def search_plot(result: SearchResult, title: str, simulated: bool = False) -> str:
-    """Return loss over load: a mark for each trial, and the bounds that were found."""
-    across = scaled("load of each port", "pps", 1.03 * result.highest.pps)
-    plot = Chart(title, across, valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True), simulated)
-    for sign, dashes, bounds in zip(SIGNS[2:], ("", "9 4", "2 3", "9 3 2 3"), result.bounds, strict=False):
-        if bounds.lower is not None:
-            low, high = bounds.lower.pps, (bounds.upper or bounds.lower).pps
-            edges = [(low, -math.inf), (low, math.inf), (high, math.inf), (high, -math.inf)]
-            plot.curve(edges, f"{bounds.name}{'' if bounds.finished else ' (unfinished)'}", None, sign.colour, dashes)
-    for trial in result.trials:
-        sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
-        loss = 100 * trial.loss_ratio(in_total=False)
-        plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
-    return plot.svg()
-
-
-def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
-    """Return offered and forwarded rate over the seconds of the ramp, with the saturation point."""
-    steps = result.steps
-    edges = [0.0, *accumulate(step.trial.outcome.duration for step in steps)]
-    across = linear("seconds of traffic (it pauses between the steps)", max(edges[-1], 1e-9))
-    up = scaled("rate, each port", "pps", 1.08 * max([step.offered_pps for step in steps], default=1.0) or 1.0)
-    plot = Chart(title, across, up, simulated)
-    offered = [(edge, step.offered_pps) for ends, step in zip(pairwise(edges), steps, strict=True) for edge in ends]
-    forwarded = [(edge, step.forwarded_pps) for ends, step in zip(pairwise(edges), steps, strict=True) for edge in ends]
-    plot.curve(offered, "offered", dashes="2 3")
-    plot.curve(forwarded, "forwarded", colour=SIGNS[0].colour)
-    for (before, after), edge in zip(pairwise(steps), edges[1:], strict=False):
-        if before.phase is not after.phase:
-            plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
-            plot.words((edge, math.inf), f"{after.phase.value} begins")
-    if result.saturation is not None:
-        edge = edges[steps.index(result.saturation)]
-        plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, chart.LOST_COLOUR, "9 4")
-    return plot.svg()
-
-
-def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
-    """Return lower bounds over the varied value, with a line up to the upper bounds."""
-    bounds = [(point.value, one) for point in result.points if point.result for one in point.result.bounds if one.lower]
-    ends = [load.pps for _, one in bounds for load in (one.lower, one.upper) if load]
-    values = [point.value for point in result.points]
-    across = valued(result.axis, values, max(values, default=0) > 20 * max(min(values, default=0), 1))
-    plot = Chart(title, across, scaled("load carried by each port", "pps", 1.1 * max(ends, default=1.0)), simulated)
-    for sign, name in zip(SIGNS, dict.fromkeys(one.name for _, one in bounds), strict=False):
-        own = [
-            (value, one.lower.pps, (one.upper or one.lower).pps)
-            for value, one in bounds
-            if one.name == name and one.lower
-        ]
-        plot.curve([(value, low) for value, low, _ in own], name, sign)
-        for value, low, high in own:
-            plot.range(value, Bounds(low, max(low, high)), sign, middle=low)
-    return plot.svg()
-
-
-# -- RFC 2544 ----------------------------------------------------------------------------------------------------------
-
-
-def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
-    """Return 26.1 as a graph: frame rate over frame size, with the theoretical rate of the medium."""
-    sizes = [item.size for item in results] or [64]
-    up = scaled("rate into each port", "pps", 1.05 * max((item.line_pps for item in results), default=1.0))
-    plot = Chart(title, linear("frame size [bytes with FCS]", 1.05 * max(sizes)), up, simulated)
-    for item in results[:1]:
-        link = item.line_pps * l1_bits(item.size)
-        places = [min(sizes) + (max(sizes) - min(sizes)) * (index / 200) ** 2 for index in range(201)]
-        plot.curve([(size, link / l1_bits(size)) for size in places], "theoretical maximum", dashes="9 4")
-    if carried := [(float(item.size), item.throughput.pps) for item in results if item.throughput]:
-        plot.curve(carried, "throughput, no frame lost", SIGNS[0])
-    return plot.svg()
-
-
-def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
-    """Return 26.3 as a graph: per cent lost over per cent of the medium's rate, both from 0 to 100."""
-    across = linear("offered rate [% of the medium's frame rate at this size]", 100)
-    plot = Chart(title, across, linear("frames lost [%]", 100), simulated)
-    for sign, one in zip(len(curves) * SIGNS, curves, strict=False):
-        plot.curve([(point.offered, 100 * point.loss_ratio) for point in one.points], f"{one.size:g} bytes", sign)
     return plot.svg()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..core.trial import DirectionCount, Fault, Trial
+from ..core.trial import DirectionCount, Trial
 from ..units import Rate
 
 
@@ -58,19 +58,6 @@ def percent(ratio: float) -> str:
 def trial_name(trial: Trial) -> str:
     """The trial's number, or ``warm-up``."""
     return str(trial.number) if trial.number else "warm-up"
-
-
-UNTROUBLED = ("clean", "warm-up")
-"""The states of trials in which the testbed saw nothing wrong."""
-
-
-def trial_state(trial: Trial) -> str:
-    """``clean``, ``warm-up``, or what is wrong with the trial."""
-    # that nobody watched the generator is the same in each trial, and matters only where frames are missing
-    problems = [problem for problem in trial.problems if trial.lost or problem.fault is not Fault.UNWATCHED]
-    if not problems:
-        return UNTROUBLED[0] if trial.number else UNTROUBLED[1]
-    return "; ".join(dict.fromkeys(map(str, problems)))
 
 
 def is_set_aside(trial: Trial) -> bool:

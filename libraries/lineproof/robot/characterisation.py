@@ -6,12 +6,12 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -24,54 +24,25 @@ from ..core.rule import Ruling
 from ..core.trial import Load, Trial
 from ..core.verdict import Verdict
 from ..errors import Inconclusive, TestbedError, in_words
-from ..evidence import allure, pictures, result_forms
-from ..evidence.document import Document
+from ..evidence import allure
+from ..evidence.document import Document, Note, Section
 from ..evidence.records import CharacterisationRecord
 from ..evidence.sentence_rows import four_digits
 from ..evidence.svg import svg_image
+from ..methods import rfc2544
 from ..methods.deviations import Deviation, deviations_of
 from ..methods.loadtest import loadtest_data
 from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
-from ..methods.rfc2544 import (
-    FRAME_SIZES,
-    BackToBackResult,
-    LatencyResult,
-    LossCurve,
-    RecoveryResult,
-    ResetResult,
-    ThroughputResult,
-)
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import LOSS_RATIOS, SearchResult
 from ..session.characterising import Characteriser, flow_words
 from ..units import si
+from . import procedures
+from .procedures import Procedure
 from .shared import Component, Judged, Shared, add_to_test_message, narrow, show_document
 
 R = TypeVar("R")
-
-
-class Procedure(NamedTuple):
-    """The name of a procedure, and what makes a result's document and picture (SVG) of it.
-
-    ``loadtest``: what makes the data for trex-loadtest-viz.
-    """
-
-    name: str
-    document: Callable[..., Document]
-    picture: Callable[..., str] | None = None
-    loadtest: Callable[..., Mapping[str, object]] | None = None
-
-
-SEARCH = Procedure("search", result_forms.search_document, pictures.search_plot)
-RAMP = Procedure("ramp", result_forms.ramp_document, pictures.ramp_plot)
-THROUGHPUT = Procedure("RFC 2544 throughput", result_forms.throughput_document, pictures.throughput_plot)
-LATENCY = Procedure("RFC 2544 latency", result_forms.latency_document)
-FRAME_LOSS = Procedure("RFC 2544 frame loss rate", result_forms.loss_document, pictures.loss_plot)
-BACK_TO_BACK = Procedure("RFC 2544 back-to-back", result_forms.back_to_back_document)
-RECOVERY = Procedure("RFC 2544 system recovery", result_forms.recovery_document)
-RESET = Procedure("RFC 2544 reset", result_forms.reset_document)
-SCALING = Procedure("scaling over", result_forms.scaling_document, pictures.scaling_plot)
 
 
 class CharacterisationKeywords(Component):
@@ -93,7 +64,8 @@ class CharacterisationKeywords(Component):
         """
         session = self.shared.session
         profile = Characteriser(session).traffic(traffic).profile
-        procedure = SEARCH._replace(document=partial(SEARCH.document, traffic=profile, link_bps=session.link_bps))
+        parts = partial(procedures.search_parts, size=profile.mean_size, link_bps=session.link_bps)
+        procedure = Procedure("search", parts, procedures.search_plot)
         terms = LOSS_RATIOS, relative_width, _seconds(deadline)
         return self._measured(procedure, traffic, Characteriser.search, *terms)
 
@@ -160,59 +132,60 @@ class CharacterisationKeywords(Component):
         times = step.total_seconds(), warm_up.total_seconds(), hold.total_seconds()
         words = Characteriser(self.shared.session).traffic(traffic)
         loadtest = partial(loadtest_data, traffic=words.profile.name, bidirectional=words.bidirectional)
-        return self._measured(RAMP._replace(loadtest=loadtest), traffic, Characteriser.ramp, steps, *times)
+        procedure = Procedure("ramp", procedures.ramp_parts, procedures.ramp_plot, loadtest)
+        return self._measured(procedure, traffic, Characteriser.ramp, steps, *times)
 
     @keyword("RFC 2544 Throughput Of", tags=["characterise", "rfc2544"])
     def rfc_2544_throughput_of(
         self, traffic: str, *sizes: int, duration: timedelta = timedelta(seconds=60), resolution: float = 0.001
-    ) -> tuple[ThroughputResult, ...]:
+    ) -> tuple[rfc2544.ThroughputResult, ...]:
         """RFC 2544 26.1 for frames of each of *sizes* (bytes with FCS; none given: the standard seven).
 
         *traffic* names the rest. *duration* of each trial: less than 60 s is a declared deviation. *resolution*: how
         close loss and no loss come, as a ratio of line rate. Example:
         | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
         """
-        terms = sizes or FRAME_SIZES, duration.total_seconds(), resolution
-        return self._each_measured(THROUGHPUT, traffic, Characteriser.throughput, *terms)
+        terms = sizes or rfc2544.FRAME_SIZES, duration.total_seconds(), resolution
+        return self._each_measured(procedures.THROUGHPUT, traffic, Characteriser.throughput, *terms)
 
     @keyword("RFC 2544 Latency Of", tags=["characterise", "rfc2544"])
     def rfc_2544_latency_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         repeats: int = 20,
         duration: timedelta = timedelta(seconds=120),
-    ) -> tuple[LatencyResult, ...]:
+    ) -> tuple[rfc2544.LatencyResult, ...]:
         """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
 
         *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
         | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
         """
         terms = throughputs, repeats, duration.total_seconds()
-        return self._each_measured(LATENCY, traffic, Characteriser.latency, *terms)
+        return self._each_measured(procedures.LATENCY, traffic, Characteriser.latency, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def frame_loss_rate_of(
         self, traffic: str, step: float = 10.0, duration: timedelta = timedelta(seconds=60)
-    ) -> LossCurve:
+    ) -> rfc2544.LossCurve:
         """RFC 2544 26.3: loss at the highest load and in steps of *step* per cent down, until nothing is lost twice.
 
         *duration* of each trial: less than 60 s is a declared deviation. Example:
         | Frame Loss Rate Of    64b unidirectional    duration=10 s
         """
         terms = step, duration.total_seconds()
-        (curve,) = self._each_measured(FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
+        (curve,) = self._each_measured(procedures.FRAME_LOSS, traffic, Characteriser.loss_curve, *terms)
         return curve
 
     @keyword(tags=["characterise", "rfc2544"])
     def back_to_back_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         repeats: int = 50,
         longest: int | None = None,
         resolution: int = 1,
-    ) -> tuple[BackToBackResult, ...]:
+    ) -> tuple[rfc2544.BackToBackResult, ...]:
         """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, and the buffer time that follows.
 
         *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches, each to *resolution*
@@ -220,17 +193,17 @@ class CharacterisationKeywords(Component):
         | Back To Back Of    unidirectional    ${found}    repeats=5
         """
         terms = throughputs, repeats, longest, resolution
-        return self._each_measured(BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
+        return self._each_measured(procedures.BACK_TO_BACK, traffic, Characteriser.back_to_back, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def system_recovery_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         repeats: int = 3,
         overload: timedelta = timedelta(seconds=60),
         after: timedelta = timedelta(seconds=20),
-    ) -> tuple[RecoveryResult, ...]:
+    ) -> tuple[rfc2544.RecoveryResult, ...]:
         """RFC 2544 26.5: *overload* at 110 % of each of *throughputs*, then *after* at half of it, *repeats* times.
 
         Less than 60 s of overload is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
@@ -238,24 +211,24 @@ class CharacterisationKeywords(Component):
         | System Recovery Of    unidirectional    ${found}    overload=10 s
         """
         terms = throughputs, repeats, overload.total_seconds(), after.total_seconds()
-        return self._each_measured(RECOVERY, traffic, Characteriser.recovery, *terms)
+        return self._each_measured(procedures.RECOVERY, traffic, Characteriser.recovery, *terms)
 
     @keyword(tags=["characterise", "rfc2544"])
     def reset_time_of(
         self,
         traffic: str,
-        throughputs: Sequence[ThroughputResult],
+        throughputs: Sequence[rfc2544.ThroughputResult],
         command: str = "",
         kind: Literal["software", "hardware", "power"] = "software",
         limit: timedelta = timedelta(minutes=10),
-    ) -> tuple[ResetResult, ...]:
+    ) -> tuple[rfc2544.ResetResult, ...]:
         """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit*.
 
         At the throughput of the smallest frames among *throughputs*. A simulated router needs no command. Example:
         | Reset Time Of    unidirectional    ${found}    command=sudo reboot
         """
         terms = throughputs, partial(self.shared.session.router.reset, command), kind, limit.total_seconds()
-        return self._each_measured(RESET, traffic, Characteriser.reset, *terms)
+        return self._each_measured(procedures.RESET, traffic, Characteriser.reset, *terms)
 
     @keyword(tags=["characterise", "scaling"])
     def scale_over_flows(
@@ -278,7 +251,7 @@ class CharacterisationKeywords(Component):
         *relative_width*: how close the bounds of each come (0..1). Example:
         | Scale Over Frame Sizes    unidirectional    64    512    1518
         """
-        values, words = sizes or FRAME_SIZES, lambda size: f"{size}b {traffic}"
+        values, words = sizes or rfc2544.FRAME_SIZES, lambda size: f"{size}b {traffic}"
         axis = "frame size [bytes with FCS]"
         return self._scaled("frame sizes", axis, values, traffic, words, relative_width, deadline)
 
@@ -316,7 +289,8 @@ class CharacterisationKeywords(Component):
         def measure(characteriser: Characteriser, traffic: str) -> ScalingResult:
             return characteriser.scale(axis, values, words, relative_width, _seconds(deadline), set_up)
 
-        return self._measured(SCALING._replace(name=f"{SCALING.name} {name}"), traffic, measure)
+        procedure = Procedure(f"scaling over {name}", procedures.scaling_parts, procedures.scaling_plot)
+        return self._measured(procedure, traffic, measure)
 
     def _each_measured(
         self, procedure: Procedure, traffic: str, measure: Callable[..., Iterator[R]], *terms: object
@@ -353,7 +327,6 @@ class CharacterisationWork:
     def __init__(self, shared: Shared, method: str, traffic: str) -> None:
         session = shared.session
         self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
-        self._progress, self._test = shared.progress, str(BuiltIn().get_variable_value("${TEST NAME}"))
         self.characteriser = Characteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
@@ -380,6 +353,7 @@ class CharacterisationWork:
         inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
         self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
         told, deviations = "\n".join(map(str, parts)) or "nothing was measured", deviations_of(parts)
+        declared = [f"Deviation: {deviation}." for deviation in deviations]
         self.recorder.folder.add(
             CharacterisationRecord(
                 run=self.recorder.folder.run_id,
@@ -389,7 +363,7 @@ class CharacterisationWork:
                 test=self._test,
                 method=self.method,
                 sentence=self.words,
-                findings="\n".join([told, *(f"Deviation: {deviation}." for deviation in deviations)]),
+                findings="\n".join([told, *declared]),
                 link_bps=self.session.link_bps,
                 started=self._started,
                 ended=time.time(),
@@ -398,17 +372,18 @@ class CharacterisationWork:
             )
         )
         if procedure.picture is not None:
-            picture = procedure.picture(result, title=self.title, simulated=simulated)
+            picture = procedure.picture(result, self.title, simulated)
             allure.attach(self.title, picture, "SVG")
             logger.info(svg_image(self.title, picture), html=True)
-        show_document(procedure.document(result, title=self.title, simulated=simulated), f"{self.title} (table)")
+        section = Section("", [*procedure.parts(result), *map(Note, declared)])
+        show_document(Document(self.title, [section], simulated), f"{self.title} (table)")
         for words in early:
             logger.warn(f"{self.title}: {words}")
         message = f"{self.title}: {'SIMULATED: ' if simulated else ''}{told}"
         if deviations:
             sources = ", ".join(dict.fromkeys(deviation.source for deviation in deviations))
             message += f"\nDeviations from {sources} are declared in the table."
-        add_to_test_message(narrow(f"{self.title}: {message}"))
+        add_to_test_message(narrow(message))
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)
