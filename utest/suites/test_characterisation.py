@@ -102,7 +102,7 @@ def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, marg
     assert list(margins) == ["Ahead", "In Total", "Forwards", "Broken", "Goes On"]
     for test, record in margins.items():
         status, message = done.tests[test]
-        assert status == "PASS" and re.search(r": +carries (≥ )?[\d.]+( Mpps|%) \([-+][\d.]+ %\)", message), message
+        assert status == "PASS" and re.search(r": +carries (≥ )?[\d.]+( Mpps|%) \([-+][\d.]+%\)", message), message
         assert record.simulated and record.seconds <= 20
     assert "margin after each PASS of 5 rates, at most 20 s" in done.console
 
