@@ -139,10 +139,10 @@ def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFix
     answer(capsys, before, "--tag", "release")
     manifest = before / "manifest.json"
     manifest.write_bytes(manifest.read_bytes() + b"\n")
-    with pytest.raises(ConfigError, match="whose manifest is another now"):
+    with pytest.raises(ConfigError, match="which was moved, altered or replaced"):
         main(["gate", str(after), "--baseline", "release"])
     before.rename(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match=f"names the run {ID}, which is not in"):
+    with pytest.raises(ConfigError, match=f"names {before}, which was moved"):
         main(["gate", str(after), "--baseline", "release"])
 
 
