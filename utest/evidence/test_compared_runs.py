@@ -20,14 +20,7 @@ from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.evidence.compared_runs import (
-    ComparisonRule,
-    Proven,
-    compare_rows,
-    compare_runs,
-    pair_runs,
-    why_not_comparable,
-)
+from lineproof.evidence.compared_runs import ComparedSentence, ComparisonRule, Proven, compare_runs, compare_sentences
 from lineproof.evidence.records import MarginRecord, RequirementRecord, dumps, measured
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
@@ -46,8 +39,15 @@ def row(words: str, sample: tuple[float, ...] = (), margin: tuple[float, float |
     return SentenceRow(record, sample, 0.0, search=search)
 
 
-def state(before: SentenceRow, after: SentenceRow, rule: ComparisonRule | None = None) -> Proven:
-    return compare_rows([(before, after, True)], rule or ComparisonRule())[0].state
+def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01) -> list[ComparedSentence]:
+    rule = ComparisonRule(allowed=allowed)
+    sentences = [ComparedSentence(*couple, rule) for couple in couples]
+    compare_sentences(sentences, rule)
+    return sentences
+
+
+def state(before: SentenceRow, after: SentenceRow) -> Proven:
+    return compared((before, after))[0].state
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,7 @@ def test_an_unfinished_search_proves_what_its_ends_prove_and_no_more(old: Any, n
 
 
 def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
-    couple = row(LOSES, (0.0,) * 7), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))
-    (found,) = compare_rows([(*couple, True)], ComparisonRule())
+    (found,) = compared((row(LOSES, (0.0,) * 7), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
     assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
 
 
@@ -95,15 +94,15 @@ def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
         return row(FORWARDS, tuple(5e6 * (1 + chance.gauss(0, 0.02)) for _ in range(7)))
 
     for allowed, most in ((0.001, 8), (0.01, 2)):
-        pairs = ([(equal(), equal(), True) for _ in range(12)] for _ in range(70))
-        states = [{each.state for each in compare_rows(pair, ComparisonRule(allowed=allowed))} for pair in pairs]
+        pairs = ([(equal(), equal()) for _ in range(12)] for _ in range(70))
+        states = [{each.state for each in compared(*pair, allowed=allowed)} for pair in pairs]
         assert sum(Proven.WORSE in found or Proven.BETTER in found for found in states) <= most
 
 
 def test_a_real_regression_is_found_among_many_equal_sentences():
-    equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n))), True) for n in range(20)]
-    slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98))), True
-    found = compare_rows([*equal, slower], ComparisonRule())
+    equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n)))) for n in range(20)]
+    slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98)))
+    found = compared(*equal, slower)
     assert [item.state for item in found] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
     # what is shown agrees with what is decided
     assert all(item.change is not None and item.change.high is not None for item in found)
@@ -111,9 +110,7 @@ def test_a_real_regression_is_found_among_many_equal_sentences():
 
 
 def test_a_trial_without_an_upper_bound_is_not_left_out():
-    found = compare_rows(
-        [(row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5)), True)], ComparisonRule()
-    )[0]
+    (found,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
     assert found.state is Proven.NOT_COMPARED and "1 of 3 trials" in found.why_not
 
 
@@ -129,23 +126,23 @@ def test_a_trial_without_an_upper_bound_is_not_left_out():
         ({"extra": {**GOAL, "goal": {"goal": "standard"}}}, "other goal: quick → standard"),
         (
             {"extra": {**GOAL, "goal": {"goal": "quick", "duration_sum": 9.0}}},
-            "other goal: in 'quick' duration_sum was 5.0, is 9.0",
+            "other duration_sum of goal 'quick': 5.0 → 9.0",
         ),
-        ({"simulated": True}, "new is simulated, old is not"),
+        ({"simulated": True}, "other testbed: lab → lab (SIMULATED)"),
         ({"closed": False}, "new was never closed"),
     ],
 )
 def test_runs_of_other_conditions_are_not_comparable(tmp_path: Path, changes: Any, words: str):
     old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(LOAD), **changes)
-    reasons = why_not_comparable(read_run(old), read_run(new))
-    assert len(reasons) == 1 and reasons[0].startswith(words)
+    (problem,) = compare_runs([read_run(old)], [read_run(new)], ComparisonRule()).problems
+    assert problem.startswith(words)
 
 
 def test_another_firmware_is_what_is_compared(tmp_path: Path):
     newer: dict[str, Any] = {"versions": {"router.version": "25.02", "generator.server": "TRex v3.08"}}
     old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(LOAD), **newer)
-    (found,) = compare_runs([(read_run(old), read_run(new))], ComparisonRule())
-    assert found.reasons == () and found.differences == ("router.version: 24.10 → 25.02",)
+    found = compare_runs([read_run(old)], [read_run(new)], ComparisonRule())
+    assert found.problems == [] and found.differences == ["router.version: 24.10 → 25.02"]
 
 
 def test_the_same_words_with_another_meaning_are_not_compared():
@@ -160,10 +157,11 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
         return read_run(made_run(tmp_path, name, Sentence(LOAD), extra={**GOAL, "suite": suite}))
 
     one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
-    pairs, problems = pair_runs([one, two], [three, four])
-    assert pairs == [(two, three)]
-    assert problems == ["the baseline has no run of suite 'C' for 4", "suite 'A' of the baseline (1) was not run"]
-    assert pair_runs([one], [four]) == ([(one, four)], [])  # the only ones: Robot names a suite by how it was called
+    found = compare_runs([one, two], [three, four], ComparisonRule())
+    assert [(pair.before, pair.after) for pair in found.pairs] == [(two, three), (None, four)]
+    assert [problem[-6:] for problem in found.problems] == ["'A': 1", "'C': 4"]
+    (pair,) = compare_runs([one], [four], ComparisonRule()).pairs
+    assert pair.before is one  # the only ones: Robot names a suite by how it was called
 
 
 # -- a run's sentences as rows: demand, figures and margin in the sentence's own unit

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from lineproof.commands.compare import comparison
 from lineproof.commands.rejudge import another_sla, rejudged
 from lineproof.commands.verify import verified
 from lineproof.core.causes import Stage
@@ -28,7 +29,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault, Load, Problem
 from lineproof.core.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from lineproof.core.verdict import Try
-from lineproof.evidence.compared_runs import ComparedRuns, ComparisonRule, compare_rows, comparison
+from lineproof.evidence.compared_runs import ComparedRuns, ComparedSentence, ComparisonRule, RunComparison
 from lineproof.evidence.document import (
     Cell,
     Code,
@@ -50,7 +51,7 @@ from lineproof.evidence.document import (
     verdict_cell,
 )
 from lineproof.evidence.forms import ledgers_document, machine_document, trials_document
-from lineproof.evidence.gate import Gate, gate_document
+from lineproof.evidence.gate import gate_document
 from lineproof.evidence.history.trend import trend
 from lineproof.evidence.integrity import Alteration, Integrity
 from lineproof.evidence.rejudge import AnotherVerdict, AskedSentence, RejudgedRun, RejudgedSentence
@@ -109,11 +110,12 @@ def a_summary(words: str) -> Document:
     return summary(an_execution(words))
 
 
-def compared_of(words: str) -> ComparedRuns:
+def compared_of(words: str) -> RunComparison:
     verdicts = [row_of(words, verdict=verdict) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")]
-    couples = [(before, after, True) for before in (*verdicts, None) for after in verdicts]
-    sentences = tuple(compare_rows(couples, ComparisonRule()))
-    return ComparedRuns(run_of(words), run_of(words), (words,), (words,), sentences, (verdicts[0],))
+    rule, couples = ComparisonRule(), [(before, after) for before in (*verdicts, None) for after in verdicts]
+    sentences = [ComparedSentence(*couple, rule, suite=words, why_not=words) for couple in couples]
+    pair = ComparedRuns(run_of(words), run_of(words), sentences, verdicts[:1])
+    return RunComparison([pair], rule, [words], [words])
 
 
 def a_verification(words: str) -> Document:
@@ -205,8 +207,8 @@ def a_sheet(words: str) -> Document:
 DOCUMENTS: Mapping[str, Callable[[str], Document]] = {
     "every part": every_part,
     "summary": a_summary,
-    "comparison": lambda words: comparison([compared_of(words)], [words], ComparisonRule()),
-    "gate_document": lambda words: gate_document(Gate((compared_of(words),), ComparisonRule(), (words,), True), words),
+    "comparison": lambda words: comparison(compared_of(words)),
+    "gate_document": lambda words: gate_document(compared_of(words), words),
     "verified": a_verification,
     "rejudged": a_rejudged_run,
     "another_sla": another_suite,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import replace
 
 from ..evidence.baselines import find_runs
-from ..evidence.compared_runs import ComparisonRule, Proven, compare_runs, comparison, ministat_text, pair_runs
-from ..evidence.document import Code, Section
+from ..evidence.compared_runs import ComparisonRule, Proven, RunComparison, compare_runs
+from ..evidence.document import Code, Document, Section
 from ..evidence.run import read_run
+from ..evidence.sentence_rows import figure_heading
+from ..stats import compare, dot_plot
+from ..units import counted
 from .arguments import add_forms, add_rule, print_document
 
 
@@ -31,14 +35,48 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the comparison. 0: nothing proven worse, 1: something is, 2: not comparable. Raises LineproofError."""
     later = find_runs(arguments.later)
     earlier = find_runs(arguments.earlier, later[0].resolve().parent)
-    rule = ComparisonRule(arguments.confidence, arguments.allow)
-    pairs, problems = pair_runs(*([read_run(path) for path in paths] for paths in (earlier, later)))
-    compared = compare_runs(pairs, rule)
-    document = comparison(compared, problems, rule)
+    before, after = ([read_run(path) for path in paths] for paths in (earlier, later))
+    compared = compare_runs(before, after, ComparisonRule(arguments.confidence, arguments.allow))
+    document = comparison(compared)
     if arguments.ministat:
-        shown = Section("ministat", [Code(ministat_text(compared, arguments.confidence))])
+        shown = Section("ministat", [Code(_ministat(compared))])
         document = replace(document, sections=[*document.sections, shown])
     print_document(document, arguments)
-    if problems or any(pair.reasons for pair in compared):
-        return 2
-    return int(any(pair.count(Proven.WORSE) for pair in compared))
+    return 2 if compared.problems else int(compared.count(Proven.WORSE) > 0)
+
+
+def comparison(compared: RunComparison) -> Document:
+    """Return each sentence of runs beside the same of earlier ones."""
+    worse, unsure, left = map(compared.count, (Proven.WORSE, Proven.UNSURE, Proven.NOT_COMPARED))
+    more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
+    more += f"; {left} not compared" if left else ""
+    sentences = sorted(compared.sentences, key=lambda sentence: list(Proven).index(sentence.state))
+    heading = figure_heading(sentence.after for sentence in sentences)
+    return compared.document(
+        f"{worse} of {counted(len(sentences), 'sentence')} proven worse{more}",
+        [f"NOT COMPARABLE: {problem}" for problem in compared.problems],
+        [f"only in the baseline: {row.record.sentence}" for pair in compared.pairs for row in pair.only_before],
+        [sentence.cells(heading) for sentence in sentences],
+        {
+            "not_comparable": list(compared.problems),
+            "worse": worse,
+            "sentences": [sentence.data for sentence in sentences],
+        },
+    )
+
+
+def _ministat(compared: RunComparison) -> str:
+    """Return picture, table and answer of ministat(1) for each sentence of which both runs have two figures.
+
+    As ministat does it: one test for each sentence, one variance for both samples, nothing allowed.
+    """
+    lines = []
+    for sentence in compared.sentences:
+        sides = (sentence.before, sentence.after) if sentence.before else ()
+        samples = [[value for value in side.sample if math.isfinite(value)] for side in sides]
+        if min(map(len, samples), default=0) < 2:
+            continue
+        record, (old, new) = sentence.after.record, samples
+        lines += ["", f"{record.sentence} [{record.requirement.threshold.unit.value}]", "x baseline", "+ run"]
+        lines += [dot_plot(old, new), compare(old, new, compared.rule.confidence, "pooled").text()]
+    return "\n".join(lines)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..errors import LineproofError
 from ..evidence.baselines import check_tag, find_runs, tag_runs
-from ..evidence.compared_runs import ComparisonRule
-from ..evidence.gate import Answer, Gate, gate, gate_document, junit, junit_of_error
+from ..evidence.compared_runs import ComparisonRule, RunComparison
+from ..evidence.gate import Answer, answer_of, gate, gate_document, junit
 from ..evidence.run import read_run
 from ..files import write_whole
 from .arguments import add_forms, add_rule, print_document
@@ -40,20 +40,20 @@ def run(arguments: argparse.Namespace) -> int:
         found, folders = _gate(arguments)
     except LineproofError as error:
         if arguments.junit is not None:  # a report of an earlier job must not stand for this one
-            write_whole(arguments.junit, junit_of_error(str(error)))
+            write_whole(arguments.junit, junit(RunComparison(problems=[str(error)])))
         raise
     if arguments.junit is not None:
         write_whole(arguments.junit, junit(found))
-    tagged = ""
+    answer, tagged = answer_of(found), ""
     if arguments.tag is not None:
         tagged = f"not tagged '{arguments.tag}': only what passes becomes a baseline"
-        if found.answer is Answer.PASS:
+        if answer is Answer.PASS:
             tagged = f"tagged: {tag_runs(arguments.tag, folders)}"
     print_document(gate_document(found, tagged), arguments)
-    return found.answer.value
+    return answer.value
 
 
-def _gate(arguments: argparse.Namespace) -> tuple[Gate, Sequence[Path]]:
+def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]:
     folders = [path for name in arguments.runs for path in find_runs(name)]
     baseline = [path for name in arguments.baseline for path in find_runs(name, folders[0].resolve().parent)]
     rule = ComparisonRule(arguments.confidence, arguments.allow)

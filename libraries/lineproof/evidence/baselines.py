@@ -14,19 +14,14 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..files import is_folder, read_text, write_whole
 from ..visible import shortened
-from .run_files import ENVIRONMENT_FILE, MANIFEST_FILE, RECORDS, sha256_of
+from .run_files import MANIFEST_FILE, sha256_of
 
 BASELINES = "baselines"
 """The folder of the tags, in the folder of results."""
 
-RESULTS = Path("results")
-"""Where names are looked up besides the folder of the run itself."""
-
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _RUN_ID = re.compile(r"(\d{8}T\d{6}Z-[0-9a-f]{6})(?:-(\d{1,6}))?")
 _LINE = re.compile(rf"([0-9a-f]{{64}})  (\w[^/\n]*)/{re.escape(MANIFEST_FILE)}")
-_LARGEST = 64 << 10
-_EXPECTED = "expected the folder of a run, the beginning of its id, or a tag that 'lineproof gate RUN --tag NAME' gave"
 
 
 def find_one_run(name: str, beside: Path | None = None) -> Path:
@@ -46,10 +41,9 @@ def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
     """
     path = Path(name)
     if is_folder(path):
-        is_run = any((path / file).exists() for file in (*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE))
-        executions = {} if is_run else _executions(path)
+        executions = _executions(path)
         return executions[max(executions)] if executions else (path,)
-    places = [place for place in (beside, RESULTS) if place is not None and is_folder(place)]
+    places = [place for place in (beside, Path("results")) if place is not None and is_folder(place)]
     for place in places if _TAG.fullmatch(name) else ():
         if os.path.lexists(place / BASELINES / name):
             return _tagged(place, name)
@@ -61,7 +55,9 @@ def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
         if _RUN_ID.fullmatch(name) and is_folder(place / name):
             return (place / name,)
     where = " and ".join(map(str, places)) or "results (there is none here)"
-    raise ConfigError(f"'{shortened(name)}' is no run, no tag and no beginning of a run's id in {where}; {_EXPECTED}")
+    expected = "the folder of a run, the beginning of its id, or a tag that 'lineproof gate RUN --tag NAME' gave"
+    problem = f"'{shortened(name)}' is no run, no tag and no beginning of a run's id in {where}"
+    raise ConfigError(f"{problem}; expected {expected}")
 
 
 def tag_runs(name: str, runs: Sequence[Path]) -> Path:
@@ -90,28 +86,22 @@ def check_tag(name: str) -> str:
 def _executions(results: Path) -> dict[str, tuple[Path, ...]]:
     """Return run id -> the runs of that execution: ``id``, ``id-2`` and so on."""
     executions: dict[str, list[tuple[int, Path]]] = {}
-    try:
-        for path in results.iterdir():
-            if (match := _RUN_ID.fullmatch(path.name)) and is_folder(path):
-                executions.setdefault(match[1], []).append((int(match[2] or 1), path))
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", results) from None
+    for path in results.glob("*"):
+        if (match := _RUN_ID.fullmatch(path.name)) and is_folder(path):
+            executions.setdefault(match[1], []).append((int(match[2] or 1), path))
     return {run: tuple(path for _, path in sorted(paths)) for run, paths in executions.items()}
 
 
 def _tagged(results: Path, name: str) -> tuple[Path, ...]:
     """Return the runs of the tag *name*, if they are those that were tagged."""
     path, runs = results / BASELINES / name, []
-    for number, line in enumerate(read_text(path, _LARGEST).splitlines() or [""], 1):
+    for number, line in enumerate(read_text(path, 64 << 10).splitlines() or [""], 1):
         match = _LINE.fullmatch(line)
         if match is None:
             raise ConfigError("is no line of a tag; expected a SHA-256 and RUN/manifest.json", path, number)
         run = results / match[2]
-        if not (run / MANIFEST_FILE).is_file():
-            expected = f"which is not in {results}; put its folder there, or tag another"
-            raise ConfigError(f"names the run {shortened(match[2])}, {expected}", path, number)
-        if sha256_of(run / MANIFEST_FILE) != match[1]:
-            expected = "the run was altered or replaced; use the folder as it was, or tag it again"
-            raise ConfigError(f"names {run}, whose manifest is another now: {expected}", path, number)
+        if not is_folder(run) or sha256_of(run / MANIFEST_FILE) != match[1]:
+            gone = "which was moved, altered or replaced; put the folder back as it was, or tag another run"
+            raise ConfigError(f"names {run}, {gone}", path, number)
         runs.append(run)
     return tuple(runs)
