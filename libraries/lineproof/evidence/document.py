@@ -221,19 +221,29 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-act
 
 def as_html(document: Document) -> str:
     """Return *document* as HTML for use inside another page, as Robot's log: no script, nothing from elsewhere."""
+    return f"<style>{STYLE}</style>{body(document)}"
+
+
+def as_page(document: Document, style: str = "") -> str:
+    """Return *document* as a page of its own; *style*: as of :func:`page`."""
+    return page(document.title, body(document), style)
+
+
+def page(title: str, html: str, style: str = "") -> str:
+    """Return the page of *html*, which is made of bodies; *style*: CSS of this page only."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", title)}'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f"<style>{STYLE}body {{ margin: 0; }}\n{style}</style></head>\n<body>{html}</body></html>\n"
+    )
+
+
+def body(document: Document) -> str:
+    """Return *document* as HTML without its style."""
     parts = [_words("div", SIMULATED * document.simulated, "simulated"), _words("h1", document.title)]
     for section in document.sections:
         parts += [_words("h2", section.title), *map(_html_of, section.parts)]
-    return f"<style>{STYLE}</style>{_element('div', ''.join(parts), 'lineproof')}"
-
-
-def as_page(document: Document) -> str:
-    """Return *document* as a page of its own."""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", document.title)}'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f'</head>\n<body style="margin: 0">{as_html(document)}</body></html>\n'
-    )
+    return _element("div", "".join(parts), "lineproof")
 
 
 def _html_of(part: Part) -> str:

@@ -15,56 +15,18 @@ from ..core.rule import Ruling
 from ..core.verdict import where_lost
 from ..files import write_whole
 from ..visible import one_line, shortened
-from .document import POLICY, STYLE, Code, Document, Figure, Folded, Items, Note, Section, as_html
+from .document import Document, Figure, Folded, Items, Note, Section, body, page, verdict_cell
 from .forms import ledgers_document, trials_document
 from .pictures import sentence_plot
 from .records import RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
 from .sentence_rows import NOTHING, SentenceRow, figure_heading
-from .summary import ExecutionSummary, RunSummary, head, last_section, side_by_side
+from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture
 
-_MOST_SECTIONS = 100
-"""Sentences of a run that have a section: a page of thousands would open in no browser."""
-
-_ORDER = (Ruling.FAIL.value, Ruling.INCONCLUSIVE.value, Ruling.PASS.value)
-_COLOURS = {Ruling.FAIL.value: "#b3261e", Ruling.INCONCLUSIVE.value: "#8a6d1a", Ruling.PASS.value: "#1f7a3f"}
-
-_STYLE = """
-html { background: #fff; }
-body { margin: 0 auto; max-width: 1260px; padding: 8px 12px; }
-.head h1 { font-size: 22px; }
-section { border-top: 1px solid #b9c3cd; }
-svg { max-width: 100%; height: auto; }
-.head tbody { display: grid; grid-template-columns: 1fr 1fr; column-gap: 24px; }
-.head tr { display: grid; grid-template-columns: 84px 1fr; }
-.lineproof .head td { white-space: normal; }
-.lineproof .head td:first-child { color: #5a6673; }
-.lineproof .promises { width: 100%; font-size: 14px; }
-.lineproof .promises td { text-align: left; vertical-align: middle; padding: 4px 8px; }
-.lineproof .promises th { text-align: left; vertical-align: bottom; }
-.lineproof .promises td:first-child { width: 35%; white-space: normal; }
-.lineproof .promises td:nth-child(2) { min-width: 160px; white-space: normal; }
-.lineproof .promises small { display: block; font-size: 13px; color: #5a6673; }
-.promises a { color: inherit; font-weight: 600; text-decoration: none; }
-.promises svg { display: block; }
-.promises b { display: inline-block; padding: 1px 8px; border-radius: 4px; color: #fff; }
-@media (prefers-color-scheme: dark) { html { filter: invert(.92) hue-rotate(180deg); } }
-@page { size: A4; margin: 12mm; }
-@media print {
-  .head tbody { grid-template-columns: 1fr; }
-  .lineproof .promises { font-size: 11px; }
-  .lineproof .promises td { white-space: normal; }
-  .lineproof .promises td:first-child { width: 35%; white-space: normal; }
-.lineproof .promises td:nth-child(2) { min-width: 160px; white-space: normal; }
-.lineproof .promises small { font-size: 10px; }
-  section, .promises tr { break-inside: avoid; }
-  .lineproof .promises td:nth-child(2) { min-width: 0; }
-  .promises svg { width: 100px; }
-  .promises b { print-color-adjust: exact; }
-}
-"""
+_STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
+"""CSS of the page, beside that of every document."""
 
 
 def write_report(folder: Path, found: ExecutionSummary) -> None:
@@ -74,31 +36,26 @@ def write_report(folder: Path, found: ExecutionSummary) -> None:
 
 def report(found: ExecutionSummary) -> str:
     """Return the runs as a page."""
-    title = "; ".join(one_line(run.title) for run in found.runs)
     beside = side_by_side(found.runs)
-    parts = [as_html(Document("", beside))] if beside else []
+    parts = [body(Document("", beside))] if beside else []
     for place, run in enumerate(found.runs):
         parts += _run(run, f"r{place}")
-    parts.append(as_html(Document("", [last_section(found)])))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><style>{STYLE}{_STYLE}</style></head>\n'
-        f"<body>{''.join(part.replace(f'<style>{STYLE}</style>', '', 1) for part in parts)}</body></html>\n"
-    )
+    parts.append(body(Document("", [last_section(found)])))
+    return page("; ".join(run.title for run in found.runs), "".join(parts), _STYLE)
 
 
 def _run(run: RunSummary, name: str) -> Iterator[str]:
     """Yield what was tested, the table of promises, and the sections of *run*; *name*: of its links."""
-    yield f'<div class="head">{as_html(Document(run.title, [Section("", head(run))], run.simulated))}</div>'
-    ordered = sorted(run.rows, key=lambda row: _ORDER.index(row.record.verdict))
+    simulated = run.run.simulated
+    yield f'<div class="head">{body(Document(run.title, [Section("", head(run))], simulated))}</div>'
+    # in the alphabet, too, what was not kept comes first
+    ordered = sorted(run.rows, key=lambda row: row.record.verdict)
     if ordered:
         yield _promises(ordered, name)
-    for row in ordered[:_MOST_SECTIONS]:
-        document = sentence_document(run.run, row, run.simulated)
-        yield f'<section id="{name}-{row.record.number}">{as_html(document)}</section>\n'
-    left = len(ordered) - _MOST_SECTIONS
-    about = [Note(f"{left} more sentences are in the table and in the records only.")] if left > 0 else []
-    yield as_html(Document("", [Section("", [*about, Code(f"{run.tables}Evidence: {run.run.path}")])]))
+    for row in ordered:
+        document = sentence_document(run.run, row, simulated)
+        yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
+    yield body(Document("", [Section("", [evidence(run)])]))
 
 
 def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:
@@ -123,14 +80,14 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
 
 def _promises(rows: Sequence[SentenceRow], name: str) -> str:
     """Return the table of *rows*, without the columns that say nothing."""
-    scale = _scale(rows)
+    scale, verdicts = _scale(rows), [verdict_cell(row.record.verdict) for row in rows]
     columns = {
         "promised": [_promised(row, name) for row in rows],
         figure_heading(rows): [escape(row.carries.replace(NOTHING, "")) for row in rows],
         "published": [escape(row.published) for row in rows],
         f"margin<small>mark: the promise, edge: ±{100 * scale:g} % or more</small>": [_bar(row, scale) for row in rows],
         "": ["" if row.margin is None else escape(row.margin_text) for row in rows],
-        "verdict": [_badge(row.record.verdict) for row in rows],
+        "verdict": [f'<b class="{cell.mark}">{cell}</b>' for cell in verdicts],
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
     heads = "".join(f"<th>{head}</th>" for head in shown)
@@ -157,10 +114,6 @@ def _causes(record: RequirementRecord) -> list[str]:
     if record.why and record.why.explanation:
         return [record.why.explanation.words]
     return [where_lost(ledger) for ledger in record.ledgers if ledger.lost][-1:]
-
-
-def _badge(verdict: str) -> str:
-    return f'<b style="background: {_COLOURS[verdict]}">{verdict}</b>'
 
 
 _WIDE, _HIGH, _NARROW = 180.0, 20.0, 14.0

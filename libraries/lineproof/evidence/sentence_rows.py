@@ -20,7 +20,7 @@ from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
 from .rates import is_set_aside, percent
 from .recorder import ABOUT
-from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord, measured
+from .records import INTERRUPTED, MarginRecord, RequirementRecord, measured
 from .run import RecordedRun
 
 IntervalOf = Callable[[Sequence[float], float], Interval]
@@ -126,11 +126,6 @@ class SentenceRow:
         return words if self.search is None or self.search.finished else f"{words}, unfinished"
 
     @property
-    def is_rate(self) -> bool:
-        """Return whether the sentence promises frames, or bits, per second."""
-        return self.record.requirement.threshold.unit in RATE_UNITS
-
-    @property
     def outcome(self) -> str:
         """``carries 5.02 Mpps, margin +0.4 %``; "" where nothing is known."""
         margin = "" if self.margin is None else f", margin {self.margin_text}"
@@ -147,8 +142,9 @@ class SentenceRow:
 
 
 def figure_heading(rows: Iterable[SentenceRow]) -> str:
-    """Return the heading of what *rows* carry; what is no rate is measured."""
-    return " / ".join(dict.fromkeys("carries" if row.is_rate else "measured" for row in rows))
+    """Return the heading of what *rows* carry; what is no rate of frames, or bits, is measured."""
+    units = (row.record.requirement.threshold.unit for row in rows)
+    return " / ".join(dict.fromkeys("carries" if unit in RATE_UNITS else "measured" for unit in units))
 
 
 def range_text(low: str, high: str) -> str:
@@ -174,11 +170,16 @@ def table_of_sentences(rows: Sequence[Mapping[Column, Cell]]) -> Table:
 
 def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[SentenceRow, ...]:
     """Return the rows of *run*, in the order of its sentences."""
-    searches = {search.requirement: search for search in run.margins.values()}
-    return tuple(
-        _sentence_row(record, run.trials_by_number.get(record.number, ()), searches.get(record.number), method)
-        for record in run.requirements
-    )
+    searches, made = {search.requirement: search for search in run.margins.values()}, []
+    for record in run.requirements:
+        judged = [one.trial for one in run.trials_by_number.get(record.number, ()) if one.trial.number]
+        counted = [trial for trial in judged if not is_set_aside(trial)]
+        figures = (measured(record.promise, trial) for trial in counted)
+        sample = tuple(figure for figure in figures if figure is not None)
+        lost = _loss_ratio(counted, record.requirement.in_total) if counted else None
+        aside = len(judged) - len(counted)
+        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), method))
+    return tuple(made)
 
 
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
@@ -200,23 +201,6 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     if interrupted and interrupted not in {sentence for _, sentence in begun}:
         begun["", interrupted] = 0
     return begun
-
-
-def _sentence_row(
-    record: RequirementRecord, trials: Sequence[TrialRecord], search: MarginRecord | None, method: IntervalOf
-) -> SentenceRow:
-    """Return the row of *record*. *trials*: its own."""
-    judged = [one.trial for one in trials if one.trial.number]
-    counted = [trial for trial in judged if not is_set_aside(trial)]
-    figures = (measured(record.promise, trial) for trial in counted)
-    return SentenceRow(
-        record,
-        tuple(figure for figure in figures if figure is not None),
-        _loss_ratio(counted, record.requirement.in_total) if counted else None,
-        len(judged) - len(counted),
-        search,
-        method,
-    )
 
 
 def _loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:

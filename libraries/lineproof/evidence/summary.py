@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
 
-INCOMPLETE = "incomplete: run did not end"
 DESCRIPTION = "description"
 """Key of the platform's description in the environment record's extra data."""
 
@@ -46,11 +44,6 @@ class RunSummary:
     incomplete: tuple[str, ...] = ()
     instead: str = ""
     tables: str = ""
-
-    @cached_property
-    def simulated(self) -> bool:
-        """Return whether it is."""
-        return self.run.simulated
 
     @property
     def suite(self) -> str:
@@ -73,16 +66,14 @@ class ExecutionSummary:
     unread: tuple[str, ...] = ()
     page: str = ""
 
-    @property
-    def simulated(self) -> bool:
-        """Return whether any of them is."""
-        return any(run.simulated for run in self.runs)
-
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """Return the summary of *run*, closed or not."""
     environment, rows, instead, tables = run.environment, sentence_rows(run), "", ""
-    lacks = _incomplete(environment, unfinished_sentences(run) if run.measurements is None else {})
+    begun = unfinished_sentences(run) if run.measurements is None else {}
+    lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
+    if environment is None or environment.ended is None:
+        lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
     facts = _facts(environment)
     if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
@@ -141,15 +132,6 @@ def goal_words(data: Any) -> str:
         return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
 
 
-def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple[str, str], int]) -> list[str]:
-    lacks = [
-        f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in unfinished.items()
-    ]
-    if environment is None or environment.ended is None:
-        return [INCOMPLETE, *(lacks or ["no trial of an unfinished sentence"])]
-    return lacks
-
-
 # -- the document ------------------------------------------------------------------------------------------------------
 
 
@@ -157,10 +139,12 @@ def summary(found: ExecutionSummary) -> Document:
     """Return a section for each run, which is the whole document of one run, and sentences of several side by side."""
     alone = len(found.runs) == 1
     title = found.runs[0].title if alone else f"Summary of {counted(len(found.runs), 'run')}"
-    sections = [Section("" if alone else run.title, _parts(run)) for run in found.runs]
+    sections = [
+        Section("" if alone else run.title, [*head(run), *_sentences(run.rows), evidence(run)]) for run in found.runs
+    ]
+    sections += [*side_by_side(found.runs), last_section(found)]
     figures = [_figures(run, row) for run in found.runs for row in run.rows]
-    parts = [*sections, *side_by_side(found.runs), last_section(found)]
-    return Document(title, parts, found.simulated, {"sentences": figures})
+    return Document(title, sections, any(run.run.simulated for run in found.runs), {"sentences": figures})
 
 
 def head(run: RunSummary) -> list[Part]:
@@ -168,12 +152,14 @@ def head(run: RunSummary) -> list[Part]:
     return [*(Note(words, strong=True) for words in run.incomplete), Facts(run.facts)]
 
 
-def _parts(run: RunSummary) -> list[Part]:
-    parts = [*head(run), *([Code(run.tables)] if run.tables else [])]
-    if run.rows:
-        test, heading = Column("test", left=True, on_page=True), figure_heading(run.rows)
-        parts.append(table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows]))
-    return [*parts, Code(f"Evidence: {run.run.path}")]
+def evidence(run: RunSummary) -> Part:
+    """Return where the tables of *run* are, and its records."""
+    return Code(f"{run.tables}Evidence: {run.run.path}")
+
+
+def _sentences(rows: Sequence[SentenceRow]) -> list[Part]:
+    test, heading = Column("test", left=True, on_page=True), figure_heading(rows)
+    return [table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in rows])]
 
 
 def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
@@ -201,7 +187,7 @@ def last_section(found: ExecutionSummary) -> Section:
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
     """Return figures as numbers in the sentence's unit, without SI prefix."""
     record, demanded, (low, high) = row.record, row.record.requirement, row.margin or (None, None)
-    measured = row.measured if row.sample else None
+    measured = row.measured
     return {
         "run": record.run,
         "suite": run.suite,
