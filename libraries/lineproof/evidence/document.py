@@ -215,9 +215,6 @@ def _lines(code: str) -> list[str]:
 STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of every document; it applies to documents only."""
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
-"""Content Security Policy of a page: a browser asks nothing of the network, whatever a name contains."""
-
 
 def as_html(document: Document) -> str:
     """Return *document* as HTML for use inside another page, as Robot's log: no script, nothing from elsewhere."""
@@ -231,9 +228,11 @@ def as_page(document: Document, style: str = "") -> str:
 
 def page(title: str, html: str, style: str = "") -> str:
     """Return the page of *html*, which is made of bodies; *style*: CSS of this page only."""
+    # a browser asks nothing of the network, whatever a name contains
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", title)}'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<style>{STYLE}body {{ margin: 0; }}\n{style}</style></head>\n<body>{html}</body></html>\n"
     )
 
@@ -363,5 +362,5 @@ def _csv_cell(value: object) -> object:
 
 def as_json(document: Document) -> str:
     """Return title, whether it is simulated, and ``data``."""
-    found = {"title": document.title, "simulated": document.simulated, **document.data}
-    return json.dumps(visible_data(found), indent=2, ensure_ascii=False)
+    told = {"title": document.title, "simulated": document.simulated, **document.data}
+    return json.dumps(visible_data(told), indent=2, ensure_ascii=False)

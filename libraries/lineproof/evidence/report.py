@@ -63,9 +63,11 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     record = row.record
     trials = [one.trial for one in run.trials_by_number.get(record.number, ())]
     title = f"{record.verdict}: {record.sentence}"
+    margin = "" if row.margin is None else f", margin {row.margin_text}"
+    outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
     sections = [
-        Section(title, [Note(row.outcome, strong=True), Items(details)]),
+        Section(title, [Note(outcome, strong=True), Items(details)]),
         *ledgers_document(record.ledgers, "").sections,
     ]
     if trials:

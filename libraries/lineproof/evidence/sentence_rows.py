@@ -23,9 +23,6 @@ from .recorder import ABOUT
 from .records import INTERRUPTED, MarginRecord, RequirementRecord, measured
 from .run import RecordedRun
 
-IntervalOf = Callable[[Sequence[float], float], Interval]
-"""A sample's mean with its interval, at a confidence between 0 and 1."""
-
 NOTHING, NOT_SEARCHED = "–", "not searched"
 
 _PUBLISHED = re.compile(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)")
@@ -38,7 +35,7 @@ class SentenceRow:
     ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none.
-    ``set_aside``: how many trials do not count. ``method``: of the interval.
+    ``set_aside``: how many trials do not count. ``method``: of the interval, at a confidence between 0 and 1.
     """
 
     record: RequirementRecord
@@ -46,7 +43,7 @@ class SentenceRow:
     lost: float | None
     set_aside: int = 0
     search: MarginRecord | None = None
-    method: IntervalOf = interval
+    method: Callable[[Sequence[float], float], Interval] = interval
 
     @property
     def confidence(self) -> float:
@@ -67,9 +64,7 @@ class SentenceRow:
         """
         values = [value for value in self.sample if math.isfinite(value)]
         mean = self.method(values, self.confidence) if values else None
-        if mean is None or mean.low is None or mean.estimate < 0:
-            return mean
-        return replace(mean, low=max(0.0, mean.low))
+        return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @property
     def margin(self) -> tuple[float, float | None] | None:
@@ -125,12 +120,6 @@ class SentenceRow:
         words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
         return words if self.search is None or self.search.finished else f"{words}, unfinished"
 
-    @property
-    def outcome(self) -> str:
-        """``carries 5.02 Mpps, margin +0.4 %``; "" where nothing is known."""
-        margin = "" if self.margin is None else f", margin {self.margin_text}"
-        return "" if self.carries == NOTHING else f"{figure_heading([self])} {self.carries}{margin}"
-
     def cells(self, heading: str, carries: str = "") -> dict[Column, Cell]:
         """Return what every table of sentences shows. *carries*: in place of its own, as of two runs."""
         return {
@@ -168,7 +157,7 @@ def table_of_sentences(rows: Sequence[Mapping[Column, Cell]]) -> Table:
     return Table.of([{column: row[column] for column in row if column in spoken} for row in rows])
 
 
-def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[SentenceRow, ...]:
+def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
     """Return the rows of *run*, in the order of its sentences."""
     searches, made = {search.requirement: search for search in run.margins.values()}, []
     for record in run.requirements:
@@ -178,7 +167,7 @@ def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[Sent
         sample = tuple(figure for figure in figures if figure is not None)
         lost = _loss_ratio(counted, record.requirement.in_total) if counted else None
         aside = len(judged) - len(counted)
-        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), method))
+        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number)))
     return tuple(made)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count, takewhile
 from pathlib import Path
@@ -139,9 +139,11 @@ def summary(found: ExecutionSummary) -> Document:
     """Return a section for each run, which is the whole document of one run, and sentences of several side by side."""
     alone = len(found.runs) == 1
     title = found.runs[0].title if alone else f"Summary of {counted(len(found.runs), 'run')}"
-    sections = [
-        Section("" if alone else run.title, [*head(run), *_sentences(run.rows), evidence(run)]) for run in found.runs
-    ]
+    sections, test = [], Column("test", left=True, on_page=True)
+    for run in found.runs:
+        heading = figure_heading(run.rows)
+        table = table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows])
+        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), evidence(run)]))
     sections += [*side_by_side(found.runs), last_section(found)]
     figures = [_figures(run, row) for run in found.runs for row in run.rows]
     return Document(title, sections, any(run.run.simulated for run in found.runs), {"sentences": figures})
@@ -157,21 +159,15 @@ def evidence(run: RunSummary) -> Part:
     return Code(f"{run.tables}Evidence: {run.run.path}")
 
 
-def _sentences(rows: Sequence[SentenceRow]) -> list[Part]:
-    test, heading = Column("test", left=True, on_page=True), figure_heading(rows)
-    return [table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in rows])]
-
-
 def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
     """Return the sentences that several of *runs* have, with a column for each run; none without any."""
     named: dict[tuple[str, str], dict[Column, Cell | str]] = {}
     for run in runs:
         for row in run.rows:
-            cells = named.setdefault(
-                (row.record.test, row.record.sentence), {Column("promised", left=True): row.record.sentence}
-            )
-            shown = verdict_cell(row.record.verdict)
-            cells[Column(run.run.path.name, left=True)] = Cell(f"{shown.text}: {row.carries}", mark=shown.mark)
+            test, sentence, verdict = row.record.test, row.record.sentence, row.record.verdict
+            cells = named.setdefault((test, sentence), {Column("promised", left=True): sentence})
+            shown = replace(verdict_cell(verdict), text=f"{verdict}: {row.carries}")
+            cells[Column(run.run.path.name, left=True)] = shown
     shared = [cells for cells in named.values() if len(cells) > 2]
     return [Section("Side by side", [Table.of(shared)])] if shared else []
 
@@ -186,15 +182,12 @@ def last_section(found: ExecutionSummary) -> Section:
 
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
     """Return figures as numbers in the sentence's unit, without SI prefix."""
-    record, demanded, (low, high) = row.record, row.record.requirement, row.margin or (None, None)
-    measured = row.measured
+    record, demanded, measured = row.record, row.record.requirement, row.measured
+    low, high = row.margin or (None, None)
     return {
         "run": record.run,
         "suite": run.suite,
-        "test": record.test,
-        "sentence": record.sentence,
-        "verdict": record.verdict,
-        "quantity": record.quantity,
+        **{name: getattr(record, name) for name in ("test", "sentence", "verdict", "quantity")},
         "statistic": demanded.statistic and demanded.statistic.name,
         "relation": demanded.relation,
         "promised": demanded.threshold.number,
