@@ -66,10 +66,8 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     margin = "" if row.margin is None else f", margin {row.margin_text}"
     outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
-    sections = [
-        Section(title, [Note(outcome, strong=True), Items(details)]),
-        *ledgers_document(record.ledgers, "").sections,
-    ]
+    ledgers = ledgers_document(record.ledgers, "").sections
+    sections = [Section(title, [Note(outcome, strong=True), Items(details)]), *ledgers]
     if trials:
         picture = Figure(sentence_plot(record, trials, title, simulated), title)
         table = trials_document(record, trials, "").sections[0].parts
@@ -94,16 +92,15 @@ def _promises(rows: Sequence[SentenceRow], name: str) -> str:
     shown = {head: cells for head, cells in columns.items() if any(cells)}
     heads = "".join(f"<th>{head}</th>" for head in shown)
     lines = ("".join(f"<td>{cell}</td>" for cell in cells) for cells in zip(*shown.values(), strict=True))
-    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
-    table = f'<table class="promises"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    filled = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    table = f'<table class="promises"><thead><tr>{heads}</tr></thead><tbody>{filled}</tbody></table>'
     return f'<div class="lineproof">{table}</div>\n'
 
 
 def _promised(row: SentenceRow, name: str) -> str:
     record = row.record
-    below = "".join(
-        f"<small>{escape(shortened(one_line(words), 300))}</small>" for words in (record.test, *_causes(record))
-    )
+    texts = (shortened(one_line(text), 300) for text in (record.test, *_causes(record)))
+    below = "".join(f"<small>{escape(text)}</small>" for text in texts)
     return f'<a href="#{name}-{record.number}">{escape(one_line(record.sentence))}</a>{below}'
 
 

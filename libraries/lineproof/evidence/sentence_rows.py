@@ -46,24 +46,19 @@ class SentenceRow:
     method: Callable[[Sequence[float], float], Interval] = interval
 
     @property
-    def confidence(self) -> float:
-        """Return that of the goal, 0 to 1."""
-        return 1 - float(self.record.goal_terms.get("risk", 0.05))
-
-    @property
     def is_carried(self) -> bool:
         """Return whether the threshold was offered and carried, which does not say how much more would be."""
         return self.record.verdict == "PASS" and self.record.requirement.quantity.threshold_is_load
 
     @cached_property
     def measured(self) -> Interval | None:
-        """The mean of the finite figures of ``sample`` with its interval; None without one.
+        """The mean of the finite figures of ``sample`` with its interval, as sure as the goal asks; None without one.
 
         A quantity whose mean is not below 0 (as energy above idle may be) never is, so neither is the interval:
         Student's t of two trials does not know that.
         """
         values = [value for value in self.sample if math.isfinite(value)]
-        mean = self.method(values, self.confidence) if values else None
+        mean = self.method(values, 1 - float(self.record.goal_terms.get("risk", 0.05))) if values else None
         return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @property

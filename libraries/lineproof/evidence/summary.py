@@ -175,9 +175,8 @@ def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
 def last_section(found: ExecutionSummary) -> Section:
     """Return which runs are not there, how to go on, and where the page is."""
     commands = {"Next": next_command(found.runs), "Page": found.page}
-    return Section(
-        "", [*map(Note, found.unread), *(Code(f"{name}: {words}") for name, words in commands.items() if words)]
-    )
+    told = [Code(f"{name}: {words}") for name, words in commands.items() if words]
+    return Section("", [*map(Note, found.unread), *told])
 
 
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
@@ -197,7 +196,7 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
         "measured": measured and measured.estimate,
         "low": measured and measured.low,
         "high": measured and measured.high,
-        "confidence": row.confidence,
+        "confidence": measured and measured.confidence,
         "trials": len(row.sample),
         "set_aside": row.set_aside,
         "loss_ratio": row.lost,
