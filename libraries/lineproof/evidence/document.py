@@ -146,11 +146,9 @@ def verdict_cell(verdict: str) -> Cell:
 
 def as_text(document: Document, width: int = 100) -> str:
     """Return *document* for a terminal of *width* columns. Only what is copied, and one word, may be longer."""
-    lines = _wrapped(document.title, width) if document.title else []
-    lines += [SIMULATED] if document.simulated else []
+    lines = list(filter(None, [*_wrapped(document.title, width), SIMULATED * document.simulated]))
     for section in document.sections:
-        lines += ["", *(_wrapped(section.title, width) if section.title else [])]
-        lines += _text_of_parts(section.parts, width)
+        lines += ["", *filter(None, _wrapped(section.title, width)), *_text_of_parts(section.parts, width)]
     return "\n".join(lines).strip("\n") + "\n"
 
 

@@ -74,7 +74,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
     if environment is None or environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
-    facts = _facts(environment)
+    facts = _facts(environment) if environment else {}
     if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
         tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
@@ -89,10 +89,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
 
 
 def execution_summary(execution: Path) -> ExecutionSummary:
-    """Return the summary of all runs of *execution*, as far as they can be read.
-
-    They are in *execution*, then ``…-2`` and so on.
-    """
+    """Return the summary of the runs in *execution*, ``…-2`` and so on, as far as they can be read."""
     runs, unread = [], []
     others = (execution.with_name(f"{execution.name}-{number}") for number in count(2))
     for folder in takewhile(lambda folder: (folder / REQUIREMENTS).exists(), chain([execution], others)):
@@ -103,9 +100,7 @@ def execution_summary(execution: Path) -> ExecutionSummary:
     return ExecutionSummary(tuple(runs), tuple(unread), page_name(execution) if runs else "")
 
 
-def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
-    if environment is None:
-        return {}
+def _facts(environment: EnvironmentRecord) -> dict[str, str]:
     extra, versions, router = environment.extra, environment.versions, environment.router_facts
     described = str(extra.get(DESCRIPTION) or "")
     version = versions.get("router.version") or (router and router.version)
