@@ -27,9 +27,6 @@ SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_t
 Their expressions mean the same in Java (Allure 2), JavaScript (Allure 3) and Python.
 """
 
-MOST_ATTACHMENTS, LARGEST_ATTACHMENT = 4, 100_000
-"""Of a test: how many, and the bytes of each."""
-
 
 class AllureListener:
     """Robot listener (API 2) around ``allure_robotframework``, changed so that a library can have it.
@@ -137,18 +134,18 @@ def attach(name: str, body: str, kind: Literal["SVG", "HTML"]) -> None:
     """Attach a picture, or a page without scripts (Allure 3 shows scripted ones blank), to the running test.
 
     Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens, nor
-    where it is one too many or too large: Robot's log has all of them.
+    with the fifth of a test, or one of more than 100 kB: Robot's log has all of them.
     """
     from allure_commons.types import AttachmentType
     from allure_commons.utils import uuid4
 
-    if (listening := _listening()) is None or len(body.encode()) > LARGEST_ATTACHMENT:
+    if (listening := _listening()) is None or len(body.encode()) > 100_000:
         return
     lifecycle = listening.lifecycle
     # to the test itself, not to the keyword that happens to run: there a reader looks first
     with lifecycle.update_test_case() as case:
         parent = case.uuid if case and BuiltIn().get_variable_value("${TEST NAME}") is not None else None
-        if parent and len(case.attachments) >= MOST_ATTACHMENTS:
+        if parent and len(case.attachments) >= 4:
             return
     # outside any test or keyword there is nothing to attach to
     with contextlib.suppress(KeyError):

@@ -115,8 +115,7 @@ class Folded(Section):
     def of(cls, message: str, *more: str) -> Self:
         """Return the first line of *message*, with its other lines and *more* below it."""
         title, *lines = message.splitlines() or [""]
-        items = [line.strip() for line in (*lines, *more) if line]
-        return cls(title, [Items(items)] if items else [])
+        return cls(title, [Items([line.strip() for line in (*lines, *more) if line])])
 
 
 Part = Table | Facts | Items | Note | Code | Figure | Folded

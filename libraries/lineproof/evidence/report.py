@@ -115,10 +115,6 @@ def _causes(record: RequirementRecord) -> list[str]:
     return [where_lost(ledger) for ledger in record.ledgers if ledger.lost][-1:]
 
 
-_WIDE, _HIGH, _NARROW = 180.0, 20.0, 14.0
-"""Pixels of a margin's bar: of the picture, and of the bar itself."""
-
-
 def _scale(rows: Sequence[SentenceRow]) -> float:
     """Return the margin at the edge of all bars, as a ratio: one that half of them fit into, to show a near miss."""
     sizes = [max(abs(end) for end in row.margin if end is not None) for row in rows if row.margin]
@@ -130,12 +126,13 @@ def _bar(row: SentenceRow, scale: float) -> str:
     """Return the margin as a bar from the mark of the promise; what is not known of it is paler."""
     if row.margin is None:
         return ""
-    picture, middle, top = SvgPicture(_WIDE, _HIGH, row.margin_text), _WIDE / 2, (_HIGH - _NARROW) / 2
+    wide, high, top = 180.0, 20.0, 3.0
+    picture, middle, thick = SvgPicture(wide, high, row.margin_text), wide / 2, high - 2 * top
     ends = [max(-1.0, min(1.0, (scale if end is None else end) / scale)) for end in row.margin]
     sure = 0.0 if ends[0] < 0 < ends[1] else min(ends, key=abs)
     known, unsure = ("#1f7a3f", "#a8d5b7") if ends[0] >= 0 else ("#b3261e", "#ecb4b0")
-    picture.rectangle(0, top, _WIDE, _NARROW, "#eef1f4")
+    picture.rectangle(0, top, wide, thick, "#eef1f4")
     for end, colour in ((ends[0], unsure), (ends[1], unsure), (sure, known)):
-        picture.rectangle(middle * min(1, 1 + end), top, middle * abs(end), _NARROW, colour)
-    picture.path([(middle, 0), (middle, _HIGH)], "#1d2733", 2)
+        picture.rectangle(middle * min(1, 1 + end), top, middle * abs(end), thick, colour)
+    picture.path([(middle, 0), (middle, high)], "#1d2733", 2)
     return picture.svg()

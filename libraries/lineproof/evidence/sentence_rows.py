@@ -25,8 +25,6 @@ from .run import RecordedRun
 
 NOTHING, NOT_SEARCHED = "–", "not searched"
 
-_PUBLISHED = re.compile(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)")
-
 
 @dataclass(frozen=True)
 class SentenceRow:
@@ -81,7 +79,8 @@ class SentenceRow:
     def published(self) -> str:
         """The figure of others that the test's documentation names: ``97 %`` of ``Published: 97 %, which …``."""
         about = self.record.extra.get(ABOUT)
-        named = _PUBLISHED.search(str(about.get("documentation", ""))) if isinstance(about, Mapping) else None
+        documentation = str(about.get("documentation", "")) if isinstance(about, Mapping) else ""
+        named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", documentation)
         return named[1] if named else ""
 
     @property

@@ -12,9 +12,6 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 FONT = "'DejaVu Sans', Verdana, Geneva, sans-serif"
 
-CHARACTER_WIDTH = 0.62
-"""Width of a character in sizes of its font: about the mean of DejaVu Sans, which is wide."""
-
 _SHAPES = (
     ((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),
     ((0, -1.1), (1.1, 0), (0, 1.1), (-1.1, 0)),
@@ -29,7 +26,8 @@ Point = tuple[float, float]
 
 def text_width(words: str, size: float) -> float:
     """About how wide *words* are, in pixels; *size* of the font in pixels."""
-    return CHARACTER_WIDTH * size * len(words)
+    # about the mean of DejaVu Sans, which is wide
+    return 0.62 * size * len(words)
 
 
 def fitted(words: str, width: float, size: float) -> str:
