@@ -80,6 +80,8 @@ class AllureListener:
 
     def end_test(self, name: str, attributes: Mapping[str, Any]) -> None:
         """End a test, correct its status and suites, and write it."""
+        from attr import asdict
+
         case, self._case = self._case, None
         if case is None:
             return
@@ -90,17 +92,11 @@ class AllureListener:
         case.titlePath = list(self._inner.title_path)
         case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
         case.labels += _suite_labels(case.titlePath)
-        self._write_early(case)
-
-    def _write_early(self, case: Any) -> None:
-        """Write the test *case* until its suite has ended, which writes all of it: a run may be killed before."""
-        from attr import asdict
-
+        # the suite's end writes all of it, but a run may be killed before
         data = asdict(case, filter=lambda _, value: value or value is False)
-        path = self._folder / case.file_pattern.format(prefix=case.uuid)
-        self._early.append(path)
+        self._early.append(self._folder / case.file_pattern.format(prefix=case.uuid))
         with contextlib.suppress(TestbedError):  # the suite's end says so
-            write_whole(path, json.dumps(data, ensure_ascii=False))
+            write_whole(self._early[-1], json.dumps(data, ensure_ascii=False))
 
     def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin a step."""
