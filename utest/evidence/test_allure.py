@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lineproof
-from lineproof.evidence.allure import CATEGORIES, add_parameters, attach, write_categories, write_environment
+from lineproof.evidence.allure import add_parameters, attach, write_categories, write_environment
 
 LIBRARY = """
 from pathlib import Path
@@ -179,13 +179,12 @@ def test_the_environment_is_a_properties_file_of_java(tmp_path):
 
 def test_categories_separate_the_three_kinds_of_failure(tmp_path):
     write_categories(tmp_path, "Netgate 6100", True)
-    assert json.loads((tmp_path / "categories.json").read_text()) == [dict(item) for item in CATEGORIES]
+    categories = json.loads((tmp_path / "categories.json").read_text())
     settings = json.loads((tmp_path / "allurerc.json").read_text())
-    assert "SIMULATED" in settings["name"]
-    assert [item["name"] for item in settings["categories"]] == [item["name"] for item in CATEGORIES]
+    assert "SIMULATED" in settings["name"] and settings["categories"] == categories
 
     def first(message):
-        return next(n for n, item in enumerate(CATEGORIES) if re.fullmatch(item["messageRegex"], message))
+        return next(n for n, item in enumerate(categories) if re.fullmatch(item["messageRegex"], message))
 
     assert first("FAIL: lost\nmore") == 0
     assert first("Several failures occurred:\n\n1) FAIL: lost\n\n2) x") == 0

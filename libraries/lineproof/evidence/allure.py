@@ -15,40 +15,17 @@ from typing import Any, Literal
 
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
+from robot.running.context import EXECUTION_CONTEXTS
 
 from ..errors import TestbedError, in_words
 from ..files import write_whole
 from ..visible import one_line
 
-CATEGORIES: tuple[Mapping[str, Any], ...] = (
-    {
-        "name": "The router does not keep the SLA",
-        "description": "The load was on the wire and the router lost more than the goal allows.",
-        "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?FAIL:[\s\S]*",
-        "matchedStatuses": ["failed", "broken"],
-    },
-    {
-        "name": "Inconclusive: the testbed proved nothing",
-        "description": "Neither a pass nor the router's fault. Fix the testbed, then repeat.",
-        "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?INCONCLUSIVE:[\s\S]*",
-        "matchedStatuses": ["failed", "broken"],
-    },
-    {
-        "name": "Configuration or testbed",
-        "description": "No traffic was judged: a file, an argument or a part of the testbed is wrong.",
-        "messageRegex": r"[\s\S]*",
-        "matchedStatuses": ["failed", "broken"],
-    },
-)
-"""The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+"""Of Allure's page. The first category that matches counts: SLA not kept, inconclusive, configuration.
 
-MOST_ATTACHMENTS, LARGEST_ATTACHMENT = 4, 100_000
-"""Of a test: how many, and the bytes of each."""
-
-_KEY, _ESCAPED = re.compile("([ :=#!])"), r"\\\1"
-"""What ends a key of a properties file, and its form within one."""
-
-_ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
+Their expressions mean the same in Java (Allure 2), JavaScript (Allure 3) and Python.
+"""
 
 
 class AllureListener:
@@ -79,7 +56,7 @@ class AllureListener:
 
             self._folder = self._path() if callable(self._path) else self._path
             self._inner = allure_robotframework(str(self._folder))
-            self._inner.title_path = _parents(name, attributes)
+            self._inner.title_path = _parents()
         self._depth += 1
         if self._inner:
             self._inner.start_suite(name, attributes)
@@ -96,34 +73,30 @@ class AllureListener:
 
     def start_test(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin a test."""
-        if not self._inner:
-            return
-        self._inner.start_test(name, attributes)
-        with self._inner.lifecycle.update_test_case() as case:
-            case.titlePath = list(self._inner.title_path)
-            self._case = case
+        if self._inner:
+            self._inner.start_test(name, attributes)
+            with self._inner.lifecycle.update_test_case() as case:
+                self._case = case
 
     def end_test(self, name: str, attributes: Mapping[str, Any]) -> None:
         """End a test, correct its status and suites, and write it."""
-        if not self._inner or self._case is None:
-            return
-        self._inner.end_test(name, dict(attributes))
-        case, self._case = self._case, None
-        if attributes["status"] == "FAIL" and not _ROUTERS_FAULT.search(attributes["message"]):
-            case.status = "broken"
-        case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
-        case.labels += _suite_labels(self._inner.title_path)
-        self._write_early(case)
-
-    def _write_early(self, case: Any) -> None:
-        """Write the test *case* until its suite has ended, which writes all of it: a run may be killed before."""
         from attr import asdict
 
+        case, self._case = self._case, None
+        if case is None:
+            return
+        self._inner.end_test(name, dict(attributes))
+        not_kept = SETTINGS["categories"][0]["messageRegex"]
+        if attributes["status"] == "FAIL" and not re.fullmatch(not_kept, attributes["message"]):
+            case.status = "broken"
+        case.titlePath = list(self._inner.title_path)
+        case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
+        case.labels += _suite_labels(case.titlePath)
+        # the suite's end writes all of it, but a run may be killed before
         data = asdict(case, filter=lambda _, value: value or value is False)
-        path = self._folder / case.file_pattern.format(prefix=case.uuid)
-        self._early.append(path)
+        self._early.append(self._folder / case.file_pattern.format(prefix=case.uuid))
         with contextlib.suppress(TestbedError):  # the suite's end says so
-            write_whole(path, json.dumps(data, ensure_ascii=False))
+            write_whole(self._early[-1], json.dumps(data, ensure_ascii=False))
 
     def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin a step."""
@@ -157,18 +130,18 @@ def attach(name: str, body: str, kind: Literal["SVG", "HTML"]) -> None:
     """Attach a picture, or a page without scripts (Allure 3 shows scripted ones blank), to the running test.
 
     Outside of a test it belongs to the set-up or tear-down that runs. Without an Allure listener nothing happens, nor
-    where it is one too many or too large: Robot's log has all of them.
+    with the fifth of a test, or one of more than 100 kB: Robot's log has all of them.
     """
     from allure_commons.types import AttachmentType
     from allure_commons.utils import uuid4
 
-    if (listening := _listening()) is None or len(body.encode()) > LARGEST_ATTACHMENT:
+    if (listening := _listening()) is None or len(body.encode()) > 100_000:
         return
     lifecycle = listening.lifecycle
     # to the test itself, not to the keyword that happens to run: there a reader looks first
     with lifecycle.update_test_case() as case:
         parent = case.uuid if case and BuiltIn().get_variable_value("${TEST NAME}") is not None else None
-        if parent and len(case.attachments) >= MOST_ATTACHMENTS:
+        if parent and len(case.attachments) >= 4:
             return
     # outside any test or keyword there is nothing to attach to
     with contextlib.suppress(KeyError):
@@ -190,24 +163,20 @@ def add_parameters(parameters: Mapping[str, str]) -> None:
 
 def write_environment(path: Path, facts: Mapping[str, object]) -> None:
     """Write ``environment.properties`` into Allure's folder *path*: a line per fact."""
-    lines = [f"{_KEY.sub(_ESCAPED, _value(name))} = {_value(str(value))}\n" for name, value in facts.items()]
-    _write(path / "environment.properties", "".join(lines))
+    # a key ends at the first of these characters
+    values = {re.sub("([ :=#!])", r"\\\1", _value(name)): _value(str(value)) for name, value in facts.items()}
+    _write(path / "environment.properties", "".join(f"{key} = {value}\n" for key, value in values.items()))
 
 
 def write_categories(path: Path, title: str = "Lineproof", simulated: bool = False) -> None:
-    """Write the categories (SLA not kept, inconclusive, configuration) into Allure's folder *path*.
+    """Write the categories into Allure's folder *path*.
 
     As ``categories.json`` for Allure 2. Allure 3 ignores that file: for it, as ``allurerc.json``, to be named on its
     command line, with the report's title.
     """
-    _write(path / "categories.json", json.dumps(CATEGORIES, indent=2) + "\n")
-    settings = {
-        "name": f"{title} – SIMULATED, not a measurement" if simulated else title,
-        "hideLabels": ["framework", "language", "host", "thread"],
-        "categories": list(CATEGORIES),
-        "plugins": {"awesome": {"options": {"stepTreeExpansion": "expand_failed_only"}}},
-    }
-    _write(path / "allurerc.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    settings = SETTINGS | {"name": f"{title} – SIMULATED, not a measurement" if simulated else title}
+    for name, data in (("categories", SETTINGS["categories"]), ("allurerc", settings)):
+        _write(path / f"{name}.json", json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def remove_half_written(path: Path) -> None:
@@ -232,14 +201,13 @@ def _listening() -> Any:
     return next((plugin for plugin in plugin_manager.get_plugins() if isinstance(plugin, Registered)), None)
 
 
-def _parents(name: str, attributes: Mapping[str, Any]) -> list[str]:
-    """The suites above the one that starts, from its long name. Names may contain dots; its id has their number."""
-    depth = str(attributes["id"]).count("-")
-    if depth == 0:
-        return []
-    above = str(attributes["longname"]).removesuffix(f".{name}")
-    names = above.split(".")
-    return names if len(names) == depth else [above]
+def _parents() -> list[str]:
+    """Return the names of the suites above the one that starts."""
+    names: list[str] = []
+    suite = EXECUTION_CONTEXTS.current.suite
+    while suite := suite.parent:
+        names.insert(0, suite.name)
+    return names
 
 
 def _suite_labels(path: list[str]) -> list[Any]:

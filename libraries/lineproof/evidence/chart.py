@@ -21,9 +21,6 @@ _WIDTH, _LEFT, _HEIGHT, _ROW = 900.0, 80.0, 270.0, 26.0
 """Pixels: of a picture, beside and along the upright axis, and of a bar that lies."""
 
 _TITLE_SIZE, _WORD_SIZE, _LABEL_SIZE = 16.0, 14.0, 13.0
-_MOST_NAMES, _MOST_MARKS = 20, 6
-"""Below the axis, and of a curve."""
-
 _HALO = {"paint-order": "stroke", "stroke": "white", "stroke-width": "5"}
 """Around words that lie upon something."""
 
@@ -180,9 +177,9 @@ class Chart:
         shown, style = [self._at(*point) for point in points], (sign.colour if sign else colour or FAINT_COLOUR, 1.6)
         self._picture.path(shown, *style, dashes)
         if sign:
-            step = max(1, len(shown) // _MOST_MARKS)
-            # those of curves that lie upon each other are not at the same points
-            for x, y in shown[sign.shape % _MOST_MARKS * step // _MOST_MARKS :: step]:
+            # about six marks; those of curves that lie upon each other are not at the same points
+            step = max(1, len(shown) // 6)
+            for x, y in shown[sign.shape % 6 * step // 6 :: step]:
                 self._picture.mark(x, y, *sign)
             self._name_sign(sign, name)
         elif name:
@@ -234,7 +231,7 @@ class Chart:
 
     def _axes(self) -> None:
         for axis, is_upright in ((self._across, self._is_level), (self._up, not self._is_level)):
-            step = 1 if is_upright else math.ceil(len(axis.marks) / _MOST_NAMES) or 1
+            step = 1 if is_upright else math.ceil(len(axis.marks) / 20) or 1
             for figure, words in axis.marks[::step]:
                 x, y = self._at(figure, -math.inf) if axis is self._across else self._at(-math.inf, figure)
                 if axis is self._up:

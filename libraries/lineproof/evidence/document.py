@@ -115,8 +115,7 @@ class Folded(Section):
     def of(cls, message: str, *more: str) -> Self:
         """Return the first line of *message*, with its other lines and *more* below it."""
         title, *lines = message.splitlines() or [""]
-        items = [line.strip() for line in (*lines, *more) if line]
-        return cls(title, [Items(items)] if items else [])
+        return cls(title, [Items([line.strip() for line in (*lines, *more) if line])])
 
 
 Part = Table | Facts | Items | Note | Code | Figure | Folded
@@ -146,11 +145,9 @@ def verdict_cell(verdict: str) -> Cell:
 
 def as_text(document: Document, width: int = 100) -> str:
     """Return *document* for a terminal of *width* columns. Only what is copied, and one word, may be longer."""
-    lines = _wrapped(document.title, width) if document.title else []
-    lines += [SIMULATED] if document.simulated else []
+    lines = list(filter(None, [*_wrapped(document.title, width), SIMULATED * document.simulated]))
     for section in document.sections:
-        lines += ["", *(_wrapped(section.title, width) if section.title else [])]
-        lines += _text_of_parts(section.parts, width)
+        lines += ["", *filter(None, _wrapped(section.title, width)), *_text_of_parts(section.parts, width)]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -215,25 +212,34 @@ def _lines(code: str) -> list[str]:
 STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of every document; it applies to documents only."""
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
-"""Content Security Policy of a page: a browser asks nothing of the network, whatever a name contains."""
-
 
 def as_html(document: Document) -> str:
     """Return *document* as HTML for use inside another page, as Robot's log: no script, nothing from elsewhere."""
+    return f"<style>{STYLE}</style>{body(document)}"
+
+
+def as_page(document: Document, style: str = "") -> str:
+    """Return *document* as a page of its own; *style*: as of :func:`page`."""
+    return page(document.title, body(document), style)
+
+
+def page(title: str, html: str, style: str = "") -> str:
+    """Return the page of *html*, which is made of bodies; *style*: CSS of this page only."""
+    # a browser asks nothing of the network, whatever a name contains
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", title)}'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<style>{STYLE}body {{ margin: 0; }}\n{style}</style></head>\n<body>{html}</body></html>\n"
+    )
+
+
+def body(document: Document) -> str:
+    """Return *document* as HTML without its style."""
     parts = [_words("div", SIMULATED * document.simulated, "simulated"), _words("h1", document.title)]
     for section in document.sections:
         parts += [_words("h2", section.title), *map(_html_of, section.parts)]
-    return f"<style>{STYLE}</style>{_element('div', ''.join(parts), 'lineproof')}"
-
-
-def as_page(document: Document) -> str:
-    """Return *document* as a page of its own."""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", document.title)}'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f'</head>\n<body style="margin: 0">{as_html(document)}</body></html>\n'
-    )
+    return _element("div", "".join(parts), "lineproof")
 
 
 def _html_of(part: Part) -> str:
@@ -353,5 +359,5 @@ def _csv_cell(value: object) -> object:
 
 def as_json(document: Document) -> str:
     """Return title, whether it is simulated, and ``data``."""
-    found = {"title": document.title, "simulated": document.simulated, **document.data}
-    return json.dumps(visible_data(found), indent=2, ensure_ascii=False)
+    told = {"title": document.title, "simulated": document.simulated, **document.data}
+    return json.dumps(visible_data(told), indent=2, ensure_ascii=False)

@@ -15,56 +15,18 @@ from ..core.rule import Ruling
 from ..core.verdict import where_lost
 from ..files import write_whole
 from ..visible import one_line, shortened
-from .document import POLICY, STYLE, Code, Document, Figure, Folded, Items, Note, Section, as_html
+from .document import Document, Figure, Folded, Items, Note, Section, body, page, verdict_cell
 from .forms import ledgers_document, trials_document
 from .pictures import sentence_plot
 from .records import RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
 from .sentence_rows import NOTHING, SentenceRow, figure_heading
-from .summary import ExecutionSummary, RunSummary, head, last_section, side_by_side
+from .summary import ExecutionSummary, RunSummary, evidence, head, last_section, side_by_side
 from .svg import SvgPicture
 
-_MOST_SECTIONS = 100
-"""Sentences of a run that have a section: a page of thousands would open in no browser."""
-
-_ORDER = (Ruling.FAIL.value, Ruling.INCONCLUSIVE.value, Ruling.PASS.value)
-_COLOURS = {Ruling.FAIL.value: "#b3261e", Ruling.INCONCLUSIVE.value: "#8a6d1a", Ruling.PASS.value: "#1f7a3f"}
-
-_STYLE = """
-html { background: #fff; }
-body { margin: 0 auto; max-width: 1260px; padding: 8px 12px; }
-.head h1 { font-size: 22px; }
-section { border-top: 1px solid #b9c3cd; }
-svg { max-width: 100%; height: auto; }
-.head tbody { display: grid; grid-template-columns: 1fr 1fr; column-gap: 24px; }
-.head tr { display: grid; grid-template-columns: 84px 1fr; }
-.lineproof .head td { white-space: normal; }
-.lineproof .head td:first-child { color: #5a6673; }
-.lineproof .promises { width: 100%; font-size: 14px; }
-.lineproof .promises td { text-align: left; vertical-align: middle; padding: 4px 8px; }
-.lineproof .promises th { text-align: left; vertical-align: bottom; }
-.lineproof .promises td:first-child { width: 35%; white-space: normal; }
-.lineproof .promises td:nth-child(2) { min-width: 160px; white-space: normal; }
-.lineproof .promises small { display: block; font-size: 13px; color: #5a6673; }
-.promises a { color: inherit; font-weight: 600; text-decoration: none; }
-.promises svg { display: block; }
-.promises b { display: inline-block; padding: 1px 8px; border-radius: 4px; color: #fff; }
-@media (prefers-color-scheme: dark) { html { filter: invert(.92) hue-rotate(180deg); } }
-@page { size: A4; margin: 12mm; }
-@media print {
-  .head tbody { grid-template-columns: 1fr; }
-  .lineproof .promises { font-size: 11px; }
-  .lineproof .promises td { white-space: normal; }
-  .lineproof .promises td:first-child { width: 35%; white-space: normal; }
-.lineproof .promises td:nth-child(2) { min-width: 160px; white-space: normal; }
-.lineproof .promises small { font-size: 10px; }
-  section, .promises tr { break-inside: avoid; }
-  .lineproof .promises td:nth-child(2) { min-width: 0; }
-  .promises svg { width: 100px; }
-  .promises b { print-color-adjust: exact; }
-}
-"""
+_STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
+"""CSS of the page, beside that of every document."""
 
 
 def write_report(folder: Path, found: ExecutionSummary) -> None:
@@ -74,31 +36,26 @@ def write_report(folder: Path, found: ExecutionSummary) -> None:
 
 def report(found: ExecutionSummary) -> str:
     """Return the runs as a page."""
-    title = "; ".join(one_line(run.title) for run in found.runs)
     beside = side_by_side(found.runs)
-    parts = [as_html(Document("", beside))] if beside else []
+    parts = [body(Document("", beside))] if beside else []
     for place, run in enumerate(found.runs):
         parts += _run(run, f"r{place}")
-    parts.append(as_html(Document("", [last_section(found)])))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><style>{STYLE}{_STYLE}</style></head>\n'
-        f"<body>{''.join(part.replace(f'<style>{STYLE}</style>', '', 1) for part in parts)}</body></html>\n"
-    )
+    parts.append(body(Document("", [last_section(found)])))
+    return page("; ".join(run.title for run in found.runs), "".join(parts), _STYLE)
 
 
 def _run(run: RunSummary, name: str) -> Iterator[str]:
     """Yield what was tested, the table of promises, and the sections of *run*; *name*: of its links."""
-    yield f'<div class="head">{as_html(Document(run.title, [Section("", head(run))], run.simulated))}</div>'
-    ordered = sorted(run.rows, key=lambda row: _ORDER.index(row.record.verdict))
+    simulated = run.run.simulated
+    yield f'<div class="head">{body(Document(run.title, [Section("", head(run))], simulated))}</div>'
+    # in the alphabet, too, what was not kept comes first
+    ordered = sorted(run.rows, key=lambda row: row.record.verdict)
     if ordered:
         yield _promises(ordered, name)
-    for row in ordered[:_MOST_SECTIONS]:
-        document = sentence_document(run.run, row, run.simulated)
-        yield f'<section id="{name}-{row.record.number}">{as_html(document)}</section>\n'
-    left = len(ordered) - _MOST_SECTIONS
-    about = [Note(f"{left} more sentences are in the table and in the records only.")] if left > 0 else []
-    yield as_html(Document("", [Section("", [*about, Code(f"{run.tables}Evidence: {run.run.path}")])]))
+    for row in ordered:
+        document = sentence_document(run.run, row, simulated)
+        yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
+    yield body(Document("", [Section("", [evidence(run)])]))
 
 
 def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:
@@ -106,11 +63,11 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     record = row.record
     trials = [one.trial for one in run.trials_by_number.get(record.number, ())]
     title = f"{record.verdict}: {record.sentence}"
+    margin = "" if row.margin is None else f", margin {row.margin_text}"
+    outcome = "" if row.carries == NOTHING else f"{figure_heading([row])} {row.carries}{margin}"
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
-    sections = [
-        Section(title, [Note(row.outcome, strong=True), Items(details)]),
-        *ledgers_document(record.ledgers, "").sections,
-    ]
+    ledgers = ledgers_document(record.ledgers, "").sections
+    sections = [Section(title, [Note(outcome, strong=True), Items(details)]), *ledgers]
     if trials:
         picture = Figure(sentence_plot(record, trials, title, simulated), title)
         table = trials_document(record, trials, "").sections[0].parts
@@ -123,28 +80,27 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
 
 def _promises(rows: Sequence[SentenceRow], name: str) -> str:
     """Return the table of *rows*, without the columns that say nothing."""
-    scale = _scale(rows)
+    scale, verdicts = _scale(rows), [verdict_cell(row.record.verdict) for row in rows]
     columns = {
         "promised": [_promised(row, name) for row in rows],
         figure_heading(rows): [escape(row.carries.replace(NOTHING, "")) for row in rows],
         "published": [escape(row.published) for row in rows],
         f"margin<small>mark: the promise, edge: ±{100 * scale:g} % or more</small>": [_bar(row, scale) for row in rows],
         "": ["" if row.margin is None else escape(row.margin_text) for row in rows],
-        "verdict": [_badge(row.record.verdict) for row in rows],
+        "verdict": [f'<b class="{cell.mark}">{cell}</b>' for cell in verdicts],
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
     heads = "".join(f"<th>{head}</th>" for head in shown)
     lines = ("".join(f"<td>{cell}</td>" for cell in cells) for cells in zip(*shown.values(), strict=True))
-    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
-    table = f'<table class="promises"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    filled = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    table = f'<table class="promises"><thead><tr>{heads}</tr></thead><tbody>{filled}</tbody></table>'
     return f'<div class="lineproof">{table}</div>\n'
 
 
 def _promised(row: SentenceRow, name: str) -> str:
     record = row.record
-    below = "".join(
-        f"<small>{escape(shortened(one_line(words), 300))}</small>" for words in (record.test, *_causes(record))
-    )
+    texts = (shortened(one_line(text), 300) for text in (record.test, *_causes(record)))
+    below = "".join(f"<small>{escape(text)}</small>" for text in texts)
     return f'<a href="#{name}-{record.number}">{escape(one_line(record.sentence))}</a>{below}'
 
 
@@ -159,14 +115,6 @@ def _causes(record: RequirementRecord) -> list[str]:
     return [where_lost(ledger) for ledger in record.ledgers if ledger.lost][-1:]
 
 
-def _badge(verdict: str) -> str:
-    return f'<b style="background: {_COLOURS[verdict]}">{verdict}</b>'
-
-
-_WIDE, _HIGH, _NARROW = 180.0, 20.0, 14.0
-"""Pixels of a margin's bar: of the picture, and of the bar itself."""
-
-
 def _scale(rows: Sequence[SentenceRow]) -> float:
     """Return the margin at the edge of all bars, as a ratio: one that half of them fit into, to show a near miss."""
     sizes = [max(abs(end) for end in row.margin if end is not None) for row in rows if row.margin]
@@ -178,12 +126,13 @@ def _bar(row: SentenceRow, scale: float) -> str:
     """Return the margin as a bar from the mark of the promise; what is not known of it is paler."""
     if row.margin is None:
         return ""
-    picture, middle, top = SvgPicture(_WIDE, _HIGH, row.margin_text), _WIDE / 2, (_HIGH - _NARROW) / 2
+    wide, high, top = 180.0, 20.0, 3.0
+    picture, middle, thick = SvgPicture(wide, high, row.margin_text), wide / 2, high - 2 * top
     ends = [max(-1.0, min(1.0, (scale if end is None else end) / scale)) for end in row.margin]
     sure = 0.0 if ends[0] < 0 < ends[1] else min(ends, key=abs)
     known, unsure = ("#1f7a3f", "#a8d5b7") if ends[0] >= 0 else ("#b3261e", "#ecb4b0")
-    picture.rectangle(0, top, _WIDE, _NARROW, "#eef1f4")
+    picture.rectangle(0, top, wide, thick, "#eef1f4")
     for end, colour in ((ends[0], unsure), (ends[1], unsure), (sure, known)):
-        picture.rectangle(middle * min(1, 1 + end), top, middle * abs(end), _NARROW, colour)
-    picture.path([(middle, 0), (middle, _HIGH)], "#1d2733", 2)
+        picture.rectangle(middle * min(1, 1 + end), top, middle * abs(end), thick, colour)
+    picture.path([(middle, 0), (middle, high)], "#1d2733", 2)
     return picture.svg()

@@ -20,15 +20,10 @@ from ..stats import Interval, interval
 from .document import Cell, Column, Table, verdict_cell
 from .rates import is_set_aside, percent
 from .recorder import ABOUT
-from .records import INTERRUPTED, MarginRecord, RequirementRecord, TrialRecord, measured
+from .records import INTERRUPTED, MarginRecord, RequirementRecord, measured
 from .run import RecordedRun
 
-IntervalOf = Callable[[Sequence[float], float], Interval]
-"""A sample's mean with its interval, at a confidence between 0 and 1."""
-
 NOTHING, NOT_SEARCHED = "–", "not searched"
-
-_PUBLISHED = re.compile(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)")
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class SentenceRow:
     ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
     ``search``: the search for its margin; None: there was none.
-    ``set_aside``: how many trials do not count. ``method``: of the interval.
+    ``set_aside``: how many trials do not count. ``method``: of the interval, at a confidence between 0 and 1.
     """
 
     record: RequirementRecord
@@ -46,12 +41,7 @@ class SentenceRow:
     lost: float | None
     set_aside: int = 0
     search: MarginRecord | None = None
-    method: IntervalOf = interval
-
-    @property
-    def confidence(self) -> float:
-        """Return that of the goal, 0 to 1."""
-        return 1 - float(self.record.goal_terms.get("risk", 0.05))
+    method: Callable[[Sequence[float], float], Interval] = interval
 
     @property
     def is_carried(self) -> bool:
@@ -60,16 +50,14 @@ class SentenceRow:
 
     @cached_property
     def measured(self) -> Interval | None:
-        """The mean of the finite figures of ``sample`` with its interval; None without one.
+        """The mean of the finite figures of ``sample`` with its interval, as sure as the goal asks; None without one.
 
         A quantity whose mean is not below 0 (as energy above idle may be) never is, so neither is the interval:
         Student's t of two trials does not know that.
         """
         values = [value for value in self.sample if math.isfinite(value)]
-        mean = self.method(values, self.confidence) if values else None
-        if mean is None or mean.low is None or mean.estimate < 0:
-            return mean
-        return replace(mean, low=max(0.0, mean.low))
+        mean = self.method(values, 1 - float(self.record.goal_terms.get("risk", 0.05))) if values else None
+        return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @property
     def margin(self) -> tuple[float, float | None] | None:
@@ -91,7 +79,8 @@ class SentenceRow:
     def published(self) -> str:
         """The figure of others that the test's documentation names: ``97 %`` of ``Published: 97 %, which …``."""
         about = self.record.extra.get(ABOUT)
-        named = _PUBLISHED.search(str(about.get("documentation", ""))) if isinstance(about, Mapping) else None
+        documentation = str(about.get("documentation", "")) if isinstance(about, Mapping) else ""
+        named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", documentation)
         return named[1] if named else ""
 
     @property
@@ -125,17 +114,6 @@ class SentenceRow:
         words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
         return words if self.search is None or self.search.finished else f"{words}, unfinished"
 
-    @property
-    def is_rate(self) -> bool:
-        """Return whether the sentence promises frames, or bits, per second."""
-        return self.record.requirement.threshold.unit in RATE_UNITS
-
-    @property
-    def outcome(self) -> str:
-        """``carries 5.02 Mpps, margin +0.4 %``; "" where nothing is known."""
-        margin = "" if self.margin is None else f", margin {self.margin_text}"
-        return "" if self.carries == NOTHING else f"{figure_heading([self])} {self.carries}{margin}"
-
     def cells(self, heading: str, carries: str = "") -> dict[Column, Cell]:
         """Return what every table of sentences shows. *carries*: in place of its own, as of two runs."""
         return {
@@ -147,8 +125,9 @@ class SentenceRow:
 
 
 def figure_heading(rows: Iterable[SentenceRow]) -> str:
-    """Return the heading of what *rows* carry; what is no rate is measured."""
-    return " / ".join(dict.fromkeys("carries" if row.is_rate else "measured" for row in rows))
+    """Return the heading of what *rows* carry; what is no rate of frames, or bits, is measured."""
+    units = (row.record.requirement.threshold.unit for row in rows)
+    return " / ".join(dict.fromkeys("carries" if unit in RATE_UNITS else "measured" for unit in units))
 
 
 def range_text(low: str, high: str) -> str:
@@ -172,13 +151,18 @@ def table_of_sentences(rows: Sequence[Mapping[Column, Cell]]) -> Table:
     return Table.of([{column: row[column] for column in row if column in spoken} for row in rows])
 
 
-def sentence_rows(run: RecordedRun, method: IntervalOf = interval) -> tuple[SentenceRow, ...]:
+def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
     """Return the rows of *run*, in the order of its sentences."""
-    searches = {search.requirement: search for search in run.margins.values()}
-    return tuple(
-        _sentence_row(record, run.trials_by_number.get(record.number, ()), searches.get(record.number), method)
-        for record in run.requirements
-    )
+    searches, made = {search.requirement: search for search in run.margins.values()}, []
+    for record in run.requirements:
+        judged = [one.trial for one in run.trials_by_number.get(record.number, ()) if one.trial.number]
+        counted = [trial for trial in judged if not is_set_aside(trial)]
+        figures = (measured(record.promise, trial) for trial in counted)
+        sample = tuple(figure for figure in figures if figure is not None)
+        lost = _loss_ratio(counted, record.requirement.in_total) if counted else None
+        aside = len(judged) - len(counted)
+        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number)))
+    return tuple(made)
 
 
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
@@ -200,23 +184,6 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     if interrupted and interrupted not in {sentence for _, sentence in begun}:
         begun["", interrupted] = 0
     return begun
-
-
-def _sentence_row(
-    record: RequirementRecord, trials: Sequence[TrialRecord], search: MarginRecord | None, method: IntervalOf
-) -> SentenceRow:
-    """Return the row of *record*. *trials*: its own."""
-    judged = [one.trial for one in trials if one.trial.number]
-    counted = [trial for trial in judged if not is_set_aside(trial)]
-    figures = (measured(record.promise, trial) for trial in counted)
-    return SentenceRow(
-        record,
-        tuple(figure for figure in figures if figure is not None),
-        _loss_ratio(counted, record.requirement.in_total) if counted else None,
-        len(judged) - len(counted),
-        search,
-        method,
-    )
 
 
 def _loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
 
-INCOMPLETE = "incomplete: run did not end"
 DESCRIPTION = "description"
 """Key of the platform's description in the environment record's extra data."""
 
@@ -46,11 +44,6 @@ class RunSummary:
     incomplete: tuple[str, ...] = ()
     instead: str = ""
     tables: str = ""
-
-    @cached_property
-    def simulated(self) -> bool:
-        """Return whether it is."""
-        return self.run.simulated
 
     @property
     def suite(self) -> str:
@@ -73,17 +66,15 @@ class ExecutionSummary:
     unread: tuple[str, ...] = ()
     page: str = ""
 
-    @property
-    def simulated(self) -> bool:
-        """Return whether any of them is."""
-        return any(run.simulated for run in self.runs)
-
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """Return the summary of *run*, closed or not."""
     environment, rows, instead, tables = run.environment, sentence_rows(run), "", ""
-    lacks = _incomplete(environment, unfinished_sentences(run) if run.measurements is None else {})
-    facts = _facts(environment)
+    begun = unfinished_sentences(run) if run.measurements is None else {}
+    lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
+    if environment is None or environment.ended is None:
+        lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
+    facts = _facts(environment) if environment else {}
     if run.measurements is not None:  # the trials of a study are of its measurements, and have no verdicts
         page = f"{run.path / STUDY_PAGE}, or " if (run.path / STUDY_PAGE).is_file() else ""
         tables = f"Its tables: {page}lineproof study report {run.path.name}\n"
@@ -98,10 +89,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
 
 
 def execution_summary(execution: Path) -> ExecutionSummary:
-    """Return the summary of all runs of *execution*, as far as they can be read.
-
-    They are in *execution*, then ``…-2`` and so on.
-    """
+    """Return the summary of the runs in *execution*, ``…-2`` and so on, as far as they can be read."""
     runs, unread = [], []
     others = (execution.with_name(f"{execution.name}-{number}") for number in count(2))
     for folder in takewhile(lambda folder: (folder / REQUIREMENTS).exists(), chain([execution], others)):
@@ -112,9 +100,7 @@ def execution_summary(execution: Path) -> ExecutionSummary:
     return ExecutionSummary(tuple(runs), tuple(unread), page_name(execution) if runs else "")
 
 
-def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
-    if environment is None:
-        return {}
+def _facts(environment: EnvironmentRecord) -> dict[str, str]:
     extra, versions, router = environment.extra, environment.versions, environment.router_facts
     described = str(extra.get(DESCRIPTION) or "")
     version = versions.get("router.version") or (router and router.version)
@@ -141,15 +127,6 @@ def goal_words(data: Any) -> str:
         return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
 
 
-def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple[str, str], int]) -> list[str]:
-    lacks = [
-        f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in unfinished.items()
-    ]
-    if environment is None or environment.ended is None:
-        return [INCOMPLETE, *(lacks or ["no trial of an unfinished sentence"])]
-    return lacks
-
-
 # -- the document ------------------------------------------------------------------------------------------------------
 
 
@@ -157,10 +134,14 @@ def summary(found: ExecutionSummary) -> Document:
     """Return a section for each run, which is the whole document of one run, and sentences of several side by side."""
     alone = len(found.runs) == 1
     title = found.runs[0].title if alone else f"Summary of {counted(len(found.runs), 'run')}"
-    sections = [Section("" if alone else run.title, _parts(run)) for run in found.runs]
+    sections, test = [], Column("test", left=True, on_page=True)
+    for run in found.runs:
+        heading = figure_heading(run.rows)
+        table = table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows])
+        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), evidence(run)]))
+    sections += [*side_by_side(found.runs), last_section(found)]
     figures = [_figures(run, row) for run in found.runs for row in run.rows]
-    parts = [*sections, *side_by_side(found.runs), last_section(found)]
-    return Document(title, parts, found.simulated, {"sentences": figures})
+    return Document(title, sections, any(run.run.simulated for run in found.runs), {"sentences": figures})
 
 
 def head(run: RunSummary) -> list[Part]:
@@ -168,12 +149,9 @@ def head(run: RunSummary) -> list[Part]:
     return [*(Note(words, strong=True) for words in run.incomplete), Facts(run.facts)]
 
 
-def _parts(run: RunSummary) -> list[Part]:
-    parts = [*head(run), *([Code(run.tables)] if run.tables else [])]
-    if run.rows:
-        test, heading = Column("test", left=True, on_page=True), figure_heading(run.rows)
-        parts.append(table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows]))
-    return [*parts, Code(f"Evidence: {run.run.path}")]
+def evidence(run: RunSummary) -> Part:
+    """Return where the tables of *run* are, and its records."""
+    return Code(f"{run.tables}Evidence: {run.run.path}")
 
 
 def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
@@ -181,11 +159,10 @@ def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
     named: dict[tuple[str, str], dict[Column, Cell | str]] = {}
     for run in runs:
         for row in run.rows:
-            cells = named.setdefault(
-                (row.record.test, row.record.sentence), {Column("promised", left=True): row.record.sentence}
-            )
-            shown = verdict_cell(row.record.verdict)
-            cells[Column(run.run.path.name, left=True)] = Cell(f"{shown.text}: {row.carries}", mark=shown.mark)
+            test, sentence, verdict = row.record.test, row.record.sentence, row.record.verdict
+            cells = named.setdefault((test, sentence), {Column("promised", left=True): sentence})
+            shown = replace(verdict_cell(verdict), text=f"{verdict}: {row.carries}")
+            cells[Column(run.run.path.name, left=True)] = shown
     shared = [cells for cells in named.values() if len(cells) > 2]
     return [Section("Side by side", [Table.of(shared)])] if shared else []
 
@@ -193,22 +170,18 @@ def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
 def last_section(found: ExecutionSummary) -> Section:
     """Return which runs are not there, how to go on, and where the page is."""
     commands = {"Next": next_command(found.runs), "Page": found.page}
-    return Section(
-        "", [*map(Note, found.unread), *(Code(f"{name}: {words}") for name, words in commands.items() if words)]
-    )
+    told = [Code(f"{name}: {words}") for name, words in commands.items() if words]
+    return Section("", [*map(Note, found.unread), *told])
 
 
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
     """Return figures as numbers in the sentence's unit, without SI prefix."""
-    record, demanded, (low, high) = row.record, row.record.requirement, row.margin or (None, None)
-    measured = row.measured if row.sample else None
+    record, demanded, measured = row.record, row.record.requirement, row.measured
+    low, high = row.margin or (None, None)
     return {
         "run": record.run,
         "suite": run.suite,
-        "test": record.test,
-        "sentence": record.sentence,
-        "verdict": record.verdict,
-        "quantity": record.quantity,
+        **{name: getattr(record, name) for name in ("test", "sentence", "verdict", "quantity")},
         "statistic": demanded.statistic and demanded.statistic.name,
         "relation": demanded.relation,
         "promised": demanded.threshold.number,
@@ -218,7 +191,7 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
         "measured": measured and measured.estimate,
         "low": measured and measured.low,
         "high": measured and measured.high,
-        "confidence": row.confidence,
+        "confidence": measured and measured.confidence,
         "trials": len(row.sample),
         "set_aside": row.set_aside,
         "loss_ratio": row.lost,

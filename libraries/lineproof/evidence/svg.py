@@ -6,15 +6,11 @@ Pictures are drawn while a testbed waits: this takes no time to import, and next
 from __future__ import annotations
 
 import base64
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 FONT = "'DejaVu Sans', Verdana, Geneva, sans-serif"
-
-CHARACTER_WIDTH = 0.62
-"""Width of a character in sizes of its font: about the mean of DejaVu Sans, which is wide."""
 
 _SHAPES = (
     ((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),
@@ -30,7 +26,8 @@ Point = tuple[float, float]
 
 def text_width(words: str, size: float) -> float:
     """About how wide *words* are, in pixels; *size* of the font in pixels."""
-    return CHARACTER_WIDTH * size * len(words)
+    # about the mean of DejaVu Sans, which is wide
+    return 0.62 * size * len(words)
 
 
 def fitted(words: str, width: float, size: float) -> str:
@@ -64,8 +61,8 @@ class SvgPicture:
         name = f"hatch{degrees:g}-{colour.lstrip('#')}"
         if name not in self._patterns:
             self._patterns.add(name)
-            pattern = _shape(self._root, "pattern", id=name, width=7, height=7, patternUnits="userSpaceOnUse")
-            pattern.set("patternTransform", f"rotate({degrees:g})")
+            turned = {"patternUnits": "userSpaceOnUse", "patternTransform": f"rotate({degrees:g})"}
+            pattern = _shape(self._root, "pattern", id=name, width=7, height=7, **turned)
             _shape(pattern, "rect", width=7, height=7, fill="white")
             _shape(pattern, "rect", width=2, height=7, fill=colour)
         self.rectangle(x, y, width, height, f"url(#{name})", colour)
@@ -78,21 +75,18 @@ class SvgPicture:
     def path(self, points: Sequence[Point], colour: str, width: float = 1.0, dashes: str = "") -> None:
         """Draw a line through *points*; *dashes*: lengths of lines and gaps, as ``6 3``."""
         places = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
-        line = _shape(self._into, "polyline", points=places, fill="none", stroke=colour, stroke_dasharray=dashes)
-        line.set("stroke-width", f"{width:g}")
+        style = {"stroke": colour, "stroke_width": f"{width:g}", "stroke_dasharray": dashes}
+        _shape(self._into, "polyline", points=places, fill="none", **style)
 
     def text(self, x: float, y: float, words: str, size: float, colour: str, anchor: str = "", **style: str) -> None:
         """Write *words* with their base line at *y*; *anchor* middle or end; *style*: other attributes."""
         if words:
             _shape(self._into, "text", words, x=x, y=y, font_size=size, fill=colour, text_anchor=anchor, **style)
 
-    @contextlib.contextmanager
-    def tooltip(self, words: str) -> Iterator[None]:
-        """Show *words* when something is pointed at that is drawn within."""
+    def tooltip(self, words: str) -> None:
+        """Show *words* when something is pointed at that is drawn from now on."""
         self._into = _shape(self._root, "g")
         _shape(self._into, "title", words)
-        yield
-        self._into = self._root
 
     def svg(self) -> str:
         """Return the whole file."""

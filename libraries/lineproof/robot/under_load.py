@@ -108,12 +108,12 @@ def flame_graph(load: UnderLoad, title: str, simulated: bool = False) -> str:
         picture.text(WIDTH - MARGIN, 17, SIMULATED, 13, SIMULATED_COLOUR, "end", font_weight="bold")
     for row, left, width, name, samples in boxes:
         y = top + ROW * (rows - 1 - row)
-        with picture.tooltip(f"{name}: {samples} samples, {100 * samples / root.samples:.1f} %"):
-            colour = COLOURS[zlib.crc32(name.encode(errors="replace")) % len(COLOURS)]
-            picture.rectangle(left, y, width - min(0.6, width / 2), ROW - 1, colour)
-            words = fitted(name, width - 4, 13)
-            if words == name or len(words) > 3:
-                picture.text(left + 2, y + ROW - 5, words, 13, TEXT_COLOUR)
+        picture.tooltip(f"{name}: {samples} samples, {100 * samples / root.samples:.1f} %")
+        colour = COLOURS[zlib.crc32(name.encode(errors="replace")) % len(COLOURS)]
+        picture.rectangle(left, y, width - min(0.6, width / 2), ROW - 1, colour)
+        words = fitted(name, width - 4, 13)
+        if words == name or len(words) > 3:
+            picture.text(left + 2, y + ROW - 5, words, 13, TEXT_COLOUR)
     return picture.svg()
 
 

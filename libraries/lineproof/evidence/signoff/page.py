@@ -195,7 +195,7 @@ def html_sheet(sheet: Sheet) -> str:
         f"@page {{ @bottom-left {{ content: {_css_text(' · '.join(foot))} }} }}\n"
         f"body::before {{ content: {_css_text(chr(10).join(sheet.marks))} }}\n"
     )
-    return as_page(sheet_document(sheet)).replace("</head>", f"<style>{style}</style></head>", 1)
+    return as_page(sheet_document(sheet), style)
 
 
 def _css_text(words: str) -> str:
