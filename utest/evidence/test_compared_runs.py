@@ -32,7 +32,7 @@ from lineproof.evidence.records import MarginRecord, RequirementRecord, dumps, m
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.generators.base import GeneratorPort
-from support.evidence_builders import RUN, promised, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, promised, requirement_record, trial_record
 from support.made_runs import FORWARDS, LOAD, LOSES, RECOVERS, Sentence, around, made_run
 from support.paths import VARIABLES
 
@@ -196,6 +196,7 @@ def sentence_row(
     folder: Path, sentence: str, trials: Sequence[Trial], verdict: str = "PASS", margin: bool = False
 ) -> SentenceRow:
     run = RunFolder.create(folder, RUN)
+    run.write_environment(ENVIRONMENT)
     for each in trials:
         run.add(replace(trial_record(), sentence=sentence, trial=each))
     run.add(requirement_record(sentence=sentence, verdict=verdict))

@@ -197,7 +197,7 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
 
 def test_columns_that_say_nothing_are_left_out() -> None:
     passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
-    shown = ExecutionSummary((RunSummary(RecordedRun(Path("run"), (), (), None), (passed,), {}),))
+    shown = ExecutionSummary((RunSummary(RecordedRun(Path("run"), (), (), ENVIRONMENT), (passed,), {}),))
     assert "margin" not in as_text(summary(shown)) + report(shown).partition("</style>")[2]
 
 

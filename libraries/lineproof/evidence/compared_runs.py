@@ -157,7 +157,7 @@ def pair_runs(
 
 def suite_of(run: RecordedRun) -> str:
     """Return the suite's name; that of the folder where nobody wrote it down."""
-    known = run.environment.extra.get("suite") if run.environment is not None else None
+    known = run.environment.extra.get("suite")
     return str(known or Path(run.path).resolve().name)
 
 
@@ -213,8 +213,6 @@ def why_not_comparable(before: RecordedRun, after: RecordedRun) -> tuple[str, ..
     if before.simulated != after.simulated:
         sham, real = (before, after) if before.simulated else (after, before)
         reasons.append(f"{sham.path.name} is simulated, {real.path.name} is not")
-    if before.environment is None or after.environment is None:
-        return tuple(reasons)
     old, new = _identity(before.environment), _identity(after.environment)
     reasons += [f"other {name}: {old[name]} → {new[name]}" for name in old if new[name] != old[name]]
     goals = [known.extra.get("goal") for known in (before.environment, after.environment)]
@@ -224,11 +222,8 @@ def why_not_comparable(before: RecordedRun, after: RecordedRun) -> tuple[str, ..
 
 def not_finished(run: RecordedRun) -> list[str]:
     """Return what *run* lacks because it did not end, in words."""
-    lacks = {
-        "was never closed: Robot was killed, or still runs": not (run.path / MANIFEST_FILE).is_file(),
-        "has no environment.json: its testbed is not known": run.environment is None,
-    }
-    return [words for words, is_so in lacks.items() if is_so]
+    is_closed = (run.path / MANIFEST_FILE).is_file()
+    return [] if is_closed else ["was never closed: Robot was killed, or still runs"]
 
 
 def _identity(known: EnvironmentRecord) -> Mapping[str, str]:
@@ -258,8 +253,6 @@ def _other_terms(was: str, old: Mapping[str, Any], now: str, new: Mapping[str, A
 def _differences(before: RecordedRun, after: RecordedRun) -> Iterator[str]:
     """Yield what else is another: versions, the code that judged, files of the testbed."""
     one, two = before.environment, after.environment
-    if one is None or two is None:
-        return
     if one.run == two.run:
         yield "the baseline is the run itself"
     names = sorted((one.versions.keys() & two.versions) - {"generator.server"})
@@ -374,8 +367,7 @@ def compared_head(
 
 def about_run(run: RecordedRun) -> str:
     """Return where *run* is, and what was tested on what."""
-    if (known := run.environment) is None:
-        return str(run.path)
+    known = run.environment
     goal = known.extra.get("goal")
     words = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
     judged = f", goal {goal.get('goal')}" if isinstance(goal, Mapping) else ""

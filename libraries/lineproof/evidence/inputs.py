@@ -117,7 +117,7 @@ def _answered(folder: Path, path: Path, entry: TrexFile) -> TrexProfile:
 
 def read_kept_plan(run: RecordedRun) -> Plan:
     """Return the plan of *run*, from the files kept in its folder and no others. Raises ConfigError."""
-    environment, root = run.known_environment, unpacked_inputs(run)
+    environment, root = run.environment, unpacked_inputs(run)
     if not any(root.iterdir()):
         raise ConfigError(f"has no {INPUTS} with the files that define a run, and cannot be judged again", run.path)
     goal = environment.extra.get("goal")

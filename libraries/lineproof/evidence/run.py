@@ -213,23 +213,16 @@ class RecordedRun:
     path: Path
     trials: tuple[TrialRecord, ...]
     requirements: tuple[RequirementRecord, ...]
-    environment: EnvironmentRecord | None
+    environment: EnvironmentRecord
     notes: tuple[str, ...] = ()
     readings: tuple[ReadingRecord, ...] = ()
     results: tuple[Record, ...] = ()
     kept: tuple[InputRecord, ...] = ()
 
     @property
-    def known_environment(self) -> EnvironmentRecord:
-        """The record of its environment. Raises ConfigError without one."""
-        if self.environment is None:
-            raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", self.path)
-        return self.environment
-
-    @property
     def measurements(self) -> tuple[MeasurementRecord, ...] | None:
         """The measurements of a study; None: it is no run of one."""
-        if self.environment is None or STUDY not in self.environment.extra:
+        if STUDY not in self.environment.extra:
             return None
         return tuple(item for item in self.results if isinstance(item, MeasurementRecord))
 
@@ -286,11 +279,10 @@ class RecordedRun:
     def simulated(self) -> bool:
         """Return whether one sign says so: a record, a clock, versions, the kind of the testbed whose file is kept."""
         known = self.environment
-        timed: tuple[EnvironmentRecord | TrialRecord, ...] = (*filter(None, (known,)), *self.trials)
         return (
-            any(record.simulated or record.clock_speed != 1 for record in timed)
-            or any(record.simulated for record in self.requirements)
-            or (known is not None and bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions)))
+            any(record.simulated for record in (known, *self.trials, *self.requirements))
+            or any(speed != 1 for speed in (known.clock_speed, *(record.clock_speed for record in self.trials)))
+            or bool(known.extra.get(SIMULATED_BECAUSE) or simulation_signs(known.versions))
             or "simulated" in self.testbed_kinds
         )
 
@@ -330,10 +322,10 @@ def recorded_run(state: Integrity) -> RecordedRun:
     records, misfits = state.parsed()
     for first in misfits:
         raise ConfigError(first.words, state.path / first.file, first.line)
-    notes, environment = list(state.notes), next(iter(records[ENVIRONMENT_FILE]), None)
-    if environment is None:
-        notes.append(f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
-    notes += [
+    if not records[ENVIRONMENT_FILE]:
+        # it is written before any record: a run that was killed before it has measured nothing
+        raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", state.path)
+    notes = [
         f"'{record.sentence}' has no figures: its quantity '{record.quantity}' is not installed"
         for record in records[REQUIREMENTS]
         if not is_installed(record.quantity)
@@ -342,8 +334,8 @@ def recorded_run(state: Integrity) -> RecordedRun:
         state.path,
         records[TRIALS],
         records[REQUIREMENTS],
-        environment,
-        tuple(notes),
+        records[ENVIRONMENT_FILE][0],
+        (*state.notes, *notes),
         records[READINGS],
         records[RESULTS],
         records[INPUTS],

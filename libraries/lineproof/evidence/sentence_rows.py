@@ -187,8 +187,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     A sentence that was tried again, and judged then, is finished. Warm-ups do not count as trials.
     """
     judged = {(record.test, record.sentence): record.number for record in run.requirements}
-    numbers, environment = {record.number for record in run.requirements}, run.environment
-    ended = environment is not None and environment.ended is not None
+    numbers, ended = {record.number for record in run.requirements}, run.environment.ended is not None
     begun: dict[tuple[str, str], int] = {}
     for number, records in run.trials_by_number.items():
         name, trials = (records[0].test, records[0].sentence), sum(bool(record.trial.number) for record in records)
@@ -196,7 +195,7 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
         to_be_judged = any(record.evidence for record in records) or not (ended or trials)
         if to_be_judged and number not in numbers and number > judged.get(name, 0):
             begun[name] = trials
-    interrupted = str(environment.extra.get(INTERRUPTED, "")) if environment else ""
+    interrupted = str(run.environment.extra.get(INTERRUPTED, ""))
     if interrupted and interrupted not in {sentence for _, sentence in begun}:
         begun["", interrupted] = 0
     return begun

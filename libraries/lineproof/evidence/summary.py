@@ -55,7 +55,7 @@ class RunSummary:
     @property
     def suite(self) -> str:
         """The suite's name; "" where nobody wrote it down."""
-        return str(self.run.environment.extra.get("suite", "")) if self.run.environment else ""
+        return str(self.run.environment.extra.get("suite", ""))
 
     @property
     def title(self) -> str:
@@ -92,7 +92,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
     elif not rows and (methods := run.methods):
         facts["results"] = f"{', '.join(methods)} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
-    elif not rows and not lacks and environment and (unjudged := environment.extra.get(UNJUDGED)):
+    elif not rows and not lacks and (unjudged := environment.extra.get(UNJUDGED)):
         instead = f"nothing was judged: {unjudged}"
     return RunSummary(run, rows, facts, tuple(lacks), instead, tables)
 
@@ -112,9 +112,7 @@ def execution_summary(execution: Path) -> ExecutionSummary:
     return ExecutionSummary(tuple(runs), tuple(unread), page_name(execution) if runs else "")
 
 
-def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
-    if environment is None:
-        return {}
+def _facts(environment: EnvironmentRecord) -> dict[str, str]:
     extra, versions, router = environment.extra, environment.versions, environment.router_facts
     described = str(extra.get(DESCRIPTION) or "")
     version = versions.get("router.version") or (router and router.version)
@@ -141,11 +139,11 @@ def goal_words(data: Any) -> str:
         return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
 
 
-def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple[str, str], int]) -> list[str]:
+def _incomplete(environment: EnvironmentRecord, unfinished: Mapping[tuple[str, str], int]) -> list[str]:
     lacks = [
         f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in unfinished.items()
     ]
-    if environment is None or environment.ended is None:
+    if environment.ended is None:
         return [INCOMPLETE, *(lacks or ["no trial of an unfinished sentence"])]
     return lacks
 

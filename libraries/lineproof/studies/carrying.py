@@ -48,7 +48,7 @@ class Carried:
         Raises ConfigError, TestbedError naming what has changed.
         """
         run = read_run(folder)
-        extra, name = run.known_environment.extra, run.known_environment.run
+        extra, name = run.environment.extra, run.environment.run
         if (study := extra.get(STUDY)) != prepared.study.study:
             of = f"of study '{study}'" if study else "of no study"
             raise TestbedError(
