@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from lineproof.evidence.compared_runs import (
     pair_runs,
     why_not_comparable,
 )
-from lineproof.evidence.records import MarginRecord, RequirementRecord, dumps, measured
+from lineproof.evidence.records import MarginRecord, RequirementRecord, measured
 from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.sentence_rows import SentenceRow, sentence_rows
 from lineproof.generators.base import GeneratorPort
@@ -246,7 +247,7 @@ def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> No
     own = OwnPart(lossless_pps=5e6, received_pps=6e6)
     promise = requirement.promise(goal, load, LINK, own)
     record = requirement_record(sentence=sentence, own_part=own)
-    again = RequirementRecord.from_json(dumps(record.to_json()).encode()).promise
+    again = RequirementRecord.from_json(json.dumps(record.to_json()).encode()).promise
     assert again == replace(promise, goal=goal.model_copy(update={"about": ""}))
 
 

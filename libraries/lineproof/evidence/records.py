@@ -7,11 +7,11 @@ has no end or is not known is ``null`` (:mod:`~lineproof.core.json_types`).
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -50,7 +50,7 @@ UNJUDGED = "unjudged"
 """Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
 
 EXPECTED = "expected"
-"""Key of the verdict with which a sentence's test passes, if that is another than PASS, in its extra data."""
+"""Key of the verdict with which a sentence's test passes, in its extra data."""
 
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)
@@ -72,10 +72,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON data. Raises ValueError if something in it is not JSON data."""
-        try:
-            return {"schema": self.schema, **_adapter(type(self)).dump_python(self, mode="json")}
-        except ValueError as error:
-            raise ValueError(f"a {self.schema} record cannot be written as JSON: {error}") from None
+        return {"schema": self.schema, **_adapter(type(self)).dump_python(self, mode="json")}
 
     @classmethod
     def from_json(cls, text: bytes) -> Self:
@@ -90,26 +87,17 @@ class Record:
             raise ValueError(_first_misfit(error)) from None
         return record
 
-
-_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
-LINKS = ("previous", "sha256")
-"""Keys at the end of each line, after those of the record."""
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema (draft 2020-12) of the record's line, with the links of its :mod:`.chain`."""
+        found = _adapter(cls).json_schema(mode="serialization")
+        links = {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in ("previous", "sha256")}
+        found["properties"] |= links
+        found["required"] = [*found["required"], *links]
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{cls.schema}", **found}
 
 
-def schema(kind: type[Record]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a record's line (:mod:`.chain`), as ``schema(TrialRecord)``."""
-    found = _adapter(kind).json_schema(mode="serialization")
-    found["properties"] |= {key: {"type": "string", "pattern": "^[0-9a-f]{64}$"} for key in LINKS}
-    found["required"] = [*found["required"], *LINKS]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{kind.schema}", **found}
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _first_misfit(error: ValidationError) -> str:
@@ -234,9 +222,9 @@ class RequirementRecord(RunRecord):
     def counts_as(self) -> str:
         """The verdict as runs count it: a PASS where it is the one that the test expects, else no proof of anything."""
         expected = self.extra.get(EXPECTED, "PASS")
-        if expected == "PASS":
-            return self.verdict
-        return "PASS" if self.verdict == expected else "INCONCLUSIVE"
+        if self.verdict == expected:
+            return "PASS"
+        return self.verdict if expected == "PASS" else "INCONCLUSIVE"
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -275,14 +263,6 @@ class EnvironmentRecord(RunRecord):
     router_facts: RouterFacts | None = None
     generator_host: RouterFacts | None = None
     schema: Literal["lineproof.environment/3"] = "lineproof.environment/3"
-
-
-def dumps(data: Mapping[str, Any]) -> str:
-    """Return a record as one line of JSON. Raises ValueError if a number is not finite or something is no JSON data."""
-    try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
 
 
 @dataclass(frozen=True)
