@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,7 +83,8 @@ class RunFolder:
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.run_id = run_id
-        self._requirements = 0
+        self.requirements = 0
+        """The number of the last requirement; 0 before the first."""
         link = first_link(run_id)
         self._ends = dict.fromkeys(RECORDS, (b"", link, link))
         """By file: the line that may or may not be written, and the link of the next one without it and with it."""
@@ -94,18 +96,15 @@ class RunFolder:
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
         """
-        number, path = 1, results / run_id
+        path = results / run_id
         try:
-            results.mkdir(parents=True, exist_ok=True)
-            while True:
+            for number in count(2):
                 # Allure may have made the first one already
-                with contextlib.suppress(FileExistsError):
-                    path.mkdir()
+                path.mkdir(parents=True, exist_ok=True)
                 try:
                     (path / RECORDS[0]).touch(exist_ok=False)
                     break
                 except FileExistsError:
-                    number += 1
                     path = results / f"{run_id}-{number}"
             for file in RECORDS[1:]:
                 (path / file).touch(exist_ok=False)
@@ -119,8 +118,8 @@ class RunFolder:
 
     def next_requirement(self) -> int:
         """Return the number of the next requirement of this run, from 1."""
-        self._requirements += 1
-        return self._requirements
+        self.requirements += 1
+        return self.requirements
 
     def add(self, record: Record) -> None:
         """Append *record* to the file of its kind. Raises TestbedError if it cannot be written."""
