@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -51,9 +51,6 @@ UNJUDGED = "unjudged"
 
 EXPECTED = "expected"
 """Key of the verdict with which a sentence's test passes, in its extra data."""
-
-VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-VERDICTS: tuple[str, ...] = get_args(VerdictWord)
 
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -167,7 +164,7 @@ class RequirementRecord(RunRecord):
     number: Count
     test: str
     sentence: str
-    verdict: VerdictWord
+    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
     message: str
     goal: str
     goal_terms: Mapping[str, Any]

@@ -68,9 +68,6 @@ STREAMS = "streams"
 """Of the names of inputs, the folder of what the generator was told to send."""
 _INPUT_NAME = re.compile(rf"(?:variables|packaged|calibrations|files|programs|{STREAMS})(?:/[^/\0]{{1,255}}){{1,8}}")
 
-_LARGEST_TESTBED = 1 << 20
-"""Bytes."""
-
 
 def new_run_id(now: datetime) -> str:
     """Return a run's name: UTC to the second, then a random suffix. Sorts by time."""
@@ -272,7 +269,14 @@ class RecordedRun:
     @property
     def testbed_kinds(self) -> frozenset[str]:
         """The kinds that its files of testbeds name. Raises ConfigError."""
-        return frozenset(filter(None, (_testbed_kind(*named) for named in self.inputs.items())))
+        kinds = set[str]()
+        for name, content in self.inputs.items():
+            # nobody writes one of more than 1 MiB
+            if "/testbeds/" in name and len(content) <= 1 << 20:
+                with contextlib.suppress(ConfigError):
+                    data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
+                    kinds |= {str(data["kind"])} if isinstance(data, dict) and data.get("kind") else set()
+        return frozenset(kinds)
 
     @property
     def simulated(self) -> bool:
@@ -294,16 +298,6 @@ def _by_number(records: Iterable[N]) -> dict[int, list[N]]:
     for record in records:
         by_number.setdefault(record.requirement, []).append(record)
     return by_number
-
-
-def _testbed_kind(name: str, content: bytes) -> str:
-    """Return the kind of testbed that the input *name* describes; "" if it is no testbed's file."""
-    if "/testbeds/" not in name or len(content) > _LARGEST_TESTBED:
-        return ""
-    with contextlib.suppress(ConfigError):
-        data, _ = parse_yaml(content.decode(errors="replace"), Path(name))
-        return str(data.get("kind") or "") if isinstance(data, dict) else ""
-    return ""
 
 
 def read_run(folder: Path) -> RecordedRun:

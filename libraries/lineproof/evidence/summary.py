@@ -22,7 +22,7 @@ from ..errors import LineproofError, in_words
 from ..units import counted
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from .recorder import SLA
-from .records import UNJUDGED, VERDICTS, EnvironmentRecord
+from .records import UNJUDGED, EnvironmentRecord
 from .run import RecordedRun, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 from .sentence_rows import SentenceRow, figure_heading, sentence_rows, table_of_sentences, unfinished_sentences
@@ -61,7 +61,7 @@ class RunSummary:
     def title(self) -> str:
         """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
         verdicts = Counter[str](row.record.counts_as for row in self.rows)
-        outcome = self.instead or ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS)
+        outcome = self.instead or ", ".join(f"{verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
         return f"{self.suite or self.run.path.name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
 
